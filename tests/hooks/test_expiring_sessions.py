@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.archive.retention import pending
 from resume_hooks.archive.vault.keep import keep
 from resume_hooks.hooks import background, expiring_sessions, hook_state
-from resume_hooks.hooks.pending_handoff import Handoff, leave
+from resume_hooks.hooks.pending_handoff import PendingHandoff, leave
 from resume_hooks.hooks.session import handle
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import find, kept_ids
@@ -69,7 +69,7 @@ def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> Non
     """A verb kept an ancestor; a handoff that waits is told before that."""
     keep(aged(config_home, 1, 0), config_home.where)
     child = aged(config_home, 2, 0)
-    leave(Handoff(1, "", session_id(1), session_id(2), child.path, child.size, time.time(), "the opening"))
+    leave(PendingHandoff(1, "", session_id(1), session_id(2), child.path, child.size, time.time(), "the opening"))
     waits, _, kept = said(config_home).partition(" · ")
     assert waits == f"resume-hooks: a handoff waits here: /resume {session_id(2)}"
     assert kept.startswith("Transcripts are now kept beyond the client's 30 days")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import hook_state, pending_handoff
-from resume_hooks.hooks.pending_handoff import FRESH, MOST, Handoff
+from resume_hooks.hooks.pending_handoff import FRESH, MOST, PendingHandoff
 from resume_hooks.system.processes import started
 from tests.builders import ConfigHome, assistant, conversation, session_id, write_session
 
@@ -21,10 +21,10 @@ OLD = hook_state.KEPT + 60
 
 
 @pytest.fixture
-def handoff(config_home: ConfigHome) -> Handoff:
+def handoff(config_home: ConfigHome) -> PendingHandoff:
     """One of this very process, made now."""
     path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
-    return Handoff(PID, started(PID), PARENT, CHILD, path, os.path.getsize(path), time.time(), "the opening")
+    return PendingHandoff(PID, started(PID), PARENT, CHILD, path, os.path.getsize(path), time.time(), "the opening")
 
 
 def folder(home: ConfigHome) -> str:
@@ -37,13 +37,13 @@ def waiting(home: ConfigHome) -> list[str]:
     return sorted(path.name for path in (home.config / "resume-hooks" / "pending").glob("*"))
 
 
-def again(handoff: Handoff, number: int) -> Handoff:
+def again(handoff: PendingHandoff, number: int) -> PendingHandoff:
     """Another child of the same client, untouched as well."""
     path = write_session(os.path.dirname(handoff.child_file), session_id(number), conversation(1))
     return handoff._replace(child_id=session_id(number), child_file=path, child_size=os.path.getsize(path))
 
 
-def test_clear_takes_it_once(config_home: ConfigHome, handoff: Handoff) -> None:
+def test_clear_takes_it_once(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """Whole, in a private file; the second one gets nothing."""
     pending_handoff.leave(handoff)
     (name,) = waiting(config_home)
@@ -53,7 +53,7 @@ def test_clear_takes_it_once(config_home: ConfigHome, handoff: Handoff) -> None:
     assert waiting(config_home) == []
 
 
-def test_a_client_has_one(config_home: ConfigHome, handoff: Handoff) -> None:
+def test_a_client_has_one(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """The last one; other clients keep theirs."""
     pending_handoff.leave(handoff._replace(pid=1))
     pending_handoff.leave(handoff)
@@ -64,13 +64,13 @@ def test_a_client_has_one(config_home: ConfigHome, handoff: Handoff) -> None:
     assert taken.child_id == session_id(4)
 
 
-def test_a_clear_that_nobody_saw_begin_takes_it(config_home: ConfigHome, handoff: Handoff) -> None:
+def test_a_clear_that_nobody_saw_begin_takes_it(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """On a machine too slow for the end of the old session to be marked, client and folder decide."""
     pending_handoff.leave(handoff)
     assert pending_handoff.take(PID, folder(config_home), None) == handoff
 
 
-def test_another_session_s_clear_leaves_it(config_home: ConfigHome, handoff: Handoff) -> None:
+def test_another_session_s_clear_leaves_it(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """The client may go back to where it was left."""
     pending_handoff.leave(handoff)
     assert pending_handoff.take(PID, folder(config_home), OTHER) is None
@@ -79,7 +79,7 @@ def test_another_session_s_clear_leaves_it(config_home: ConfigHome, handoff: Han
     assert pending_handoff.take(PID, folder(config_home), PARENT) == handoff
 
 
-def test_a_process_that_only_has_the_number_gets_nothing(config_home: ConfigHome, handoff: Handoff) -> None:
+def test_a_process_that_only_has_the_number_gets_nothing(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """It started at another time; where that can't be told the number counts."""
     pending_handoff.leave(handoff._replace(started="1"))
     assert pending_handoff.take(PID, folder(config_home), PARENT) is None
@@ -88,7 +88,7 @@ def test_a_process_that_only_has_the_number_gets_nothing(config_home: ConfigHome
 
 
 @pytest.mark.parametrize("change", ["opened", "gone", "link", "old", "future"])
-def test_one_that_waits_no_more_is_used_up(config_home: ConfigHome, handoff: Handoff, change: str) -> None:
+def test_one_that_waits_no_more_is_used_up(config_home: ConfigHome, handoff: PendingHandoff, change: str) -> None:
     """Somebody went on in the child, or it is not there, or it was made long ago: a plain clear."""
     child = Path(handoff.child_file)
     if change == "opened":
@@ -104,7 +104,7 @@ def test_one_that_waits_no_more_is_used_up(config_home: ConfigHome, handoff: Han
     assert waiting(config_home) == []
 
 
-def test_opening_the_child_drops_it(config_home: ConfigHome, handoff: Handoff) -> None:
+def test_opening_the_child_drops_it(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """Whichever client does; another session's start leaves it."""
     pending_handoff.leave(handoff)
     pending_handoff.drop(OTHER)
@@ -113,7 +113,7 @@ def test_opening_the_child_drops_it(config_home: ConfigHome, handoff: Handoff) -
     assert waiting(config_home) == []
 
 
-def test_it_is_told_once_and_goes_on_waiting(config_home: ConfigHome, handoff: Handoff) -> None:
+def test_it_is_told_once_and_goes_on_waiting(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """In its folder alone; ``/clear`` and a resumed child still find it."""
     pending_handoff.leave(handoff)
     assert pending_handoff.tell(str(config_home.project("/elsewhere"))) is None
@@ -126,7 +126,7 @@ def test_it_is_told_once_and_goes_on_waiting(config_home: ConfigHome, handoff: H
     assert waiting(config_home) == []
 
 
-def test_the_newest_of_several_is_told(config_home: ConfigHome, handoff: Handoff) -> None:
+def test_the_newest_of_several_is_told(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """The others are not worth a second line."""
     for number, age in ((4, 30), (5, 10), (6, 20)):
         pending_handoff.leave(again(handoff, number)._replace(pid=number, at=time.time() - age))
@@ -136,7 +136,7 @@ def test_the_newest_of_several_is_told(config_home: ConfigHome, handoff: Handoff
     assert pending_handoff.tell(folder(config_home)) is None
 
 
-def test_what_is_an_hour_old_is_not_told(config_home: ConfigHome, handoff: Handoff) -> None:
+def test_what_is_an_hour_old_is_not_told(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """And no later start has to look at it, though ``/clear`` still may take it."""
     pending_handoff.leave(handoff._replace(at=time.time() - FRESH - 10))
     assert pending_handoff.tell(folder(config_home)) is None
@@ -167,7 +167,7 @@ BAD: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("change", BAD, ids=repr)
 def test_a_note_that_says_something_odd_is_none(
-    config_home: ConfigHome, handoff: Handoff, change: dict[str, Any]
+    config_home: ConfigHome, handoff: PendingHandoff, change: dict[str, Any]
 ) -> None:
     """It is neither taken nor told, and the next start does not look at it again."""
     pending_handoff.leave(handoff)
@@ -179,7 +179,7 @@ def test_a_note_that_says_something_odd_is_none(
     assert not any(name.endswith(".json") for name in waiting(config_home))
 
 
-def test_a_rewind_retires_it(config_home: ConfigHome, handoff: Handoff) -> None:
+def test_a_rewind_retires_it(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """Its session was left in another way; one of another session stays."""
     pending_handoff.leave(handoff)
     pending_handoff.retire(OTHER)
@@ -192,7 +192,9 @@ def test_a_rewind_retires_it(config_home: ConfigHome, handoff: Handoff) -> None:
 @pytest.mark.parametrize(
     ("answered", "outdated"), [("2020-01-01T00:00:00.000Z", False), ("2999-01-01T00:00:00.000Z", True)]
 )
-def test_work_after_it_is_noticed(config_home: ConfigHome, handoff: Handoff, answered: str, outdated: bool) -> None:
+def test_work_after_it_is_noticed(
+    config_home: ConfigHome, handoff: PendingHandoff, answered: str, outdated: bool
+) -> None:
     """An answer of the model's in the session that was handed off; without the file nobody can tell."""
     assert not pending_handoff.is_outdated(handoff)
     write_session(config_home.project(), PARENT, [assistant("more", uuid="a1", parent=None, ts=answered), b"not JSON"])

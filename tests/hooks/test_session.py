@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks.pending_handoff import Handoff, leave
+from resume_hooks.hooks.pending_handoff import PendingHandoff, leave
 from resume_hooks.sessions.link_log import Link, links_file, read_links, read_superseded
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.hooks.conftest import Run
@@ -256,7 +256,7 @@ def child(config_home: ConfigHome) -> Path:
     path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
     rows = f"1. old · {OLD}\n2. new · {CHILD} · current\n   {path}"
     opening = f"[SESSION LINEAGE]\n{rows}\n[/SESSION LINEAGE]\n\ngo on \x1b[1m!"
-    leave(Handoff(4711, "", OLD, CHILD, path, os.path.getsize(path), time.time(), opening))
+    leave(PendingHandoff(4711, "", OLD, CHILD, path, os.path.getsize(path), time.time(), opening))
     return Path(path)
 
 

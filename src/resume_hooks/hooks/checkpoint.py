@@ -13,13 +13,13 @@ from resume_hooks.derive.checkpoint import Placed
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.hooks import checkpoint_cards, checkpoint_state, confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import CHECKPOINT, Question
-from resume_hooks.hooks.lane import Answer, Request, show, time_limit
+from resume_hooks.hooks.lane import Request, TriggerAnswer, show, time_limit
 from resume_hooks.sessions.locate import SessionFile
 
 YES = "yes"
 
 
-def answer(request: Request) -> Answer:
+def answer(request: Request) -> TriggerAnswer:
     """Mark the place, or go back to it. Raises ResumeHooksError."""
     if request.trigger.verb == "rewind":
         return _rewind(request)
@@ -27,7 +27,7 @@ def answer(request: Request) -> Answer:
     return _replace(session, request) if request.text.lower() == YES else _set(session, request)
 
 
-def _set(session: SessionFile, request: Request) -> Answer:
+def _set(session: SessionFile, request: Request) -> TriggerAnswer:
     placed = _placed(session, request.text, request)
     active = checkpoint_state.find(session.session_id)
     if active is not None and not active.is_at(placed.mark):
@@ -44,7 +44,7 @@ def _set(session: SessionFile, request: Request) -> Answer:
     return show(checkpoint_cards.set_card(placed, replaced=False, already=active is not None, slash=request.slash))
 
 
-def _replace(session: SessionFile, request: Request) -> Answer:
+def _replace(session: SessionFile, request: Request) -> TriggerAnswer:
     """Act on a yes: the goal is that of the question, the place the one where it is answered."""
     question = confirmations.find(session.session_id, CHECKPOINT)
     if question is None or not question.is_open:
@@ -61,7 +61,7 @@ def _placed(session: SessionFile, goal: str, request: Request) -> Placed:
         return checkpoint.place(session, goal)
 
 
-def _rewind(request: Request) -> Answer:
+def _rewind(request: Request) -> TriggerAnswer:
     mark = checkpoint_state.settled(request.session_id)
     if request.path is None or mark is None:
         return _without_mark(request)
@@ -77,7 +77,7 @@ def _rewind(request: Request) -> Answer:
     with contextlib.suppress(OSError):
         confirmations.take(request.session_id, CHECKPOINT)  # a yes to an older question would set one anew
         pending_handoff.retire(request.session_id)  # /clear would lead to what was just left
-    return Answer(
+    return TriggerAnswer(
         receipt.in_client,
         lambda copied: checkpoint_cards.rewound_card(
             receipt, copied, mark, decided.report, decided.left_out, slash=request.slash
@@ -85,12 +85,12 @@ def _rewind(request: Request) -> Answer:
     )
 
 
-def _without_mark(request: Request) -> Answer:
+def _without_mark(request: Request) -> TriggerAnswer:
     """Answer a rewind to which no checkpoint is active: with the child that the last one made, or with what to do."""
     standing = existing_child(request.session, "rewind", request.where) if request.path is not None else None
     if standing is None:
         return show(checkpoint_cards.none_card(request.text, slash=request.slash))
-    return Answer(
+    return TriggerAnswer(
         standing.in_client,
         lambda copied: checkpoint_cards.standing_card(standing, copied, request.text, slash=request.slash),
     )

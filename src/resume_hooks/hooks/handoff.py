@@ -15,8 +15,8 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.rollover import DIGEST_LINE, Contents, RolloverPlan, digest_reference, opening_of
 from resume_hooks.hooks import pending_handoff, reply
 from resume_hooks.hooks.cards import ROW, child_card
-from resume_hooks.hooks.lane import Answer, Request, time_limit
-from resume_hooks.hooks.pending_handoff import MOST, Handoff
+from resume_hooks.hooks.lane import Request, TriggerAnswer, time_limit
+from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.as_text import HEAD
 from resume_hooks.reading.digest.as_text import opening as digest_opening
@@ -46,7 +46,7 @@ COUNTED = {
 """What a card counts of a digest, one and several."""
 
 
-def answer(request: Request) -> Answer:
+def answer(request: Request) -> TriggerAnswer:
     """Hand the session off. Raises ResumeHooksError."""
     parent, where = request.session, request.where
     with time_limit(request.command):
@@ -60,13 +60,13 @@ def answer(request: Request) -> Answer:
     return _answer_of(receipt, request, [*_digest_lines(plan), *_files(plan, receipt, where)])
 
 
-def _answer_of(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> Answer:
+def _answer_of(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> TriggerAnswer:
     waits = request.trigger.hooked and offer_clear(receipt)
 
     def card(copied: Copied) -> str:
         return handoff_card(receipt, copied, request.text, facts, slash=request.slash, waits=waits)
 
-    return Answer(receipt.in_client, card)
+    return TriggerAnswer(receipt.in_client, card)
 
 
 def handoff_card(
@@ -118,7 +118,7 @@ def offer_clear(receipt: Receipt) -> bool:
         if not isinstance(opening, str) or not (text := short_opening(opening, MOST, whole, shorter)):
             return False
         ids = (receipt.parent_session_id, receipt.session_id)
-        pending_handoff.leave(Handoff(pid, started(pid), *ids, receipt.file, size, time.time(), text))
+        pending_handoff.leave(PendingHandoff(pid, started(pid), *ids, receipt.file, size, time.time(), text))
     except OSError:
         return False
     return not reply.is_headless()  # `-p` ends before anybody clears

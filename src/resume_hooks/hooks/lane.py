@@ -80,16 +80,16 @@ class Request(NamedTuple):
         return f"resume-hooks {self.trigger.verb} {self.session_id}"
 
 
-class Answer(NamedTuple):
+class TriggerAnswer(NamedTuple):
     """What goes to the clipboard (``""`` for nothing), and the card once that was tried."""
 
     to_copy: str
     card: Callable[[Copied], str]
 
 
-def show(text: str) -> Answer:
+def show(text: str) -> TriggerAnswer:
     """Answer with a card alone; nothing is copied."""
-    return Answer("", lambda _: text)
+    return TriggerAnswer("", lambda _: text)
 
 
 @contextlib.contextmanager

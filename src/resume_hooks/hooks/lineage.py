@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from resume_hooks.clock import minute
 from resume_hooks.hooks.cards import ROW
-from resume_hooks.hooks.lane import Answer, Request, show, time_limit
+from resume_hooks.hooks.lane import Request, TriggerAnswer, show, time_limit
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
 
 
-def answer(request: Request) -> Answer:
+def answer(request: Request) -> TriggerAnswer:
     """Show the ancestors. SessionNotFound without a transcript."""
     session = request.session
     with time_limit(request.command):

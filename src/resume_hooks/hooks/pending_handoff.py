@@ -37,7 +37,7 @@ _TOLD = ".told"
 _UNTOLD = ".json"
 
 
-class Handoff(NamedTuple):
+class PendingHandoff(NamedTuple):
     """A child that waits: who made it (``pid``, since ``started``), out of which session, and what it opens with.
 
     ``child_size`` are its bytes as it was born: more means that somebody opened it. ``at`` is in seconds since the
@@ -72,7 +72,7 @@ class Handoff(NamedTuple):
         return canonical(os.path.dirname(self.child_file)) == canonical(folder)
 
 
-def leave(handoff: Handoff) -> None:
+def leave(handoff: PendingHandoff) -> None:
     """Let a handoff wait, in place of the client's last one. OSError where that can't be done."""
     hook_state.sweep(_PREFIX)
     name = f"{_PREFIX}{handoff.pid}-{handoff.child_id}{_UNTOLD}"
@@ -82,7 +82,7 @@ def leave(handoff: Handoff) -> None:
             hook_state.take(other)
 
 
-def take(pid: int, folder: str, cleared: Optional[str]) -> Optional[Handoff]:
+def take(pid: int, folder: str, cleared: Optional[str]) -> Optional[PendingHandoff]:
     """The handoff of the session that this client just ``cleared`` (None: not known), used up; None for none.
 
     One of another session stays: the client may go back there.
@@ -97,7 +97,7 @@ def take(pid: int, folder: str, cleared: Optional[str]) -> Optional[Handoff]:
     return None
 
 
-def is_outdated(handoff: Handoff) -> bool:
+def is_outdated(handoff: PendingHandoff) -> bool:
     """Whether the model answered in the session after it was handed off, as far as the end of its file tells."""
     path = os.path.join(os.path.dirname(handoff.child_file), f"{handoff.parent_id}.jsonl")
     try:
@@ -134,7 +134,7 @@ def drop(child_id: str) -> None:
             _use_up(name)
 
 
-def tell(folder: str) -> Optional[Handoff]:
+def tell(folder: str) -> Optional[PendingHandoff]:
     """The newest handoff of a folder that its next user should hear of, told once; it goes on waiting.
 
     Notes that have nothing to tell any more get the name of a told one, so that no later start looks at them.
@@ -168,12 +168,12 @@ def _stem(name: str) -> str:
     return os.path.splitext(name)[0]
 
 
-def _handoff(found: Dict[str, Any], name: str) -> Optional[Handoff]:
+def _handoff(found: Dict[str, Any], name: str) -> Optional[PendingHandoff]:
     """A note as a handoff; None where it is none of ours, or not the one that its name says."""
     texts = all(isinstance(found.get(field), str) for field in _TEXTS)
     if not texts or not all(isinstance(found.get(field), int) for field in _WHOLE) or not is_instant(found.get("at")):
         return None
-    handoff = Handoff(**{field: found[field] for field in Handoff._fields})
+    handoff = PendingHandoff(**{field: found[field] for field in PendingHandoff._fields})
     child = is_session_id(handoff.child_id) and session_id_of(handoff.child_file) == handoff.child_id
     if not child or not is_session_id(handoff.parent_id) or handoff.parent_id == handoff.child_id:
         return None

@@ -18,7 +18,7 @@ from resume_hooks.hooks.triggers import Trigger, recognise
 from resume_hooks.paths import Where, is_session_id
 
 if TYPE_CHECKING:
-    from resume_hooks.hooks.lane import Answer
+    from resume_hooks.hooks.lane import TriggerAnswer
 
 LANES = {
     "resume": "resume_card",
@@ -83,7 +83,9 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
     lane = importlib.import_module(f"resume_hooks.hooks.{LANES[trigger.verb]}")
     window, where = chosen["context_window"].value, Where()
     path = reply.transcript(event, session_id, where)
-    answered: Answer = lane.answer(Request(trigger, session_id, path, window if isinstance(window, int) else 0, where))
+    answered: TriggerAnswer = lane.answer(
+        Request(trigger, session_id, path, window if isinstance(window, int) else 0, where)
+    )
     return answered.card(copy(answered.to_copy, way=way if answered.to_copy else "none"))
 
 

@@ -7,7 +7,7 @@ looks for itself.
 from __future__ import annotations
 
 from resume_hooks.errors import NothingToRecover
-from resume_hooks.hooks.lane import Answer, Request, time_limit
+from resume_hooks.hooks.lane import Request, TriggerAnswer, time_limit
 from resume_hooks.reading.digest.as_text import OPENING, facts
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.system.clipboard import Copied
@@ -20,14 +20,14 @@ _GIVEN = "Facts out of this work's transcripts, for you to go on with (quotes, n
 _COMMAND = "resume-hooks handoff --print"
 
 
-def answer(request: Request) -> Answer:
+def answer(request: Request) -> TriggerAnswer:
     """Show the digest's facts and offer them for pasting. NothingToRecover where there are none."""
     session = request.session
     with time_limit(_COMMAND):
         text = facts(digest_of(session, request.where), SECTIONS, OPENING)
     if not text:
         raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")
-    return Answer(f"{_GIVEN}\n{text}", lambda copied: _card(text, copied, slash=request.slash))
+    return TriggerAnswer(f"{_GIVEN}\n{text}", lambda copied: _card(text, copied, slash=request.slash))
 
 
 def _card(text: str, copied: Copied, *, slash: bool) -> str:

@@ -9,7 +9,7 @@ from resume_hooks import clock
 from resume_hooks.clock import DAY, HOUR, MINUTE
 from resume_hooks.derive.compare import GO_ON, HANDOFF, SMART_TRIM, TRIM, Advice, Comparison, Estimate, compare
 from resume_hooks.hooks.cards import ROW
-from resume_hooks.hooks.lane import Answer, Request, time_limit
+from resume_hooks.hooks.lane import Request, TriggerAnswer, time_limit
 from resume_hooks.hooks.plain_cards import id_line, offer, session_card
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.clipboard import Copied
@@ -26,14 +26,14 @@ NAMES = {TRIM: "a trim", SMART_TRIM: "a smart trim", HANDOFF: "a handoff"}
 """How a way that is recommended is called in a sentence."""
 
 
-def answer(request: Request) -> Answer:
+def answer(request: Request) -> TriggerAnswer:
     """Copy the session's id and compare the ways to go on; without a transcript copy the id alone."""
     session_id, text = request.session_id, request.text
     if request.path is None:
-        return Answer(session_id, lambda copied: session_card(session_id, copied, text))
+        return TriggerAnswer(session_id, lambda copied: session_card(session_id, copied, text))
     with time_limit(request.command):
         comparison = compare(session_id, request.path, request.where, request.window, clock.now())
-    return Answer(session_id, lambda copied: resume_card(comparison, copied, text))
+    return TriggerAnswer(session_id, lambda copied: resume_card(comparison, copied, text))
 
 
 def resume_card(comparison: Comparison, copied: Copied, text: str) -> str:

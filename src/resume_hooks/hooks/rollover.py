@@ -17,7 +17,7 @@ from resume_hooks.derive.summary import rollover
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.cards import child_card
 from resume_hooks.hooks.handoff import BY_CLEAR, offer_clear
-from resume_hooks.hooks.lane import Answer, Request, time_limit
+from resume_hooks.hooks.lane import Request, TriggerAnswer, time_limit
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import one_line, plain_line
 
@@ -37,7 +37,7 @@ _PREFIX = "rollover-"
 UNFINISHED = "The summary is not in it: it is still being written, or was interrupted."
 
 
-def answer(request: Request) -> Answer:
+def answer(request: Request) -> TriggerAnswer:
     """Roll the session over. Raises ResumeHooksError where no child was made."""
     deadline = time.monotonic() + WHOLE
     parent, where = request.session, request.where
@@ -70,11 +70,13 @@ def _again(request: Request) -> str:
     return f"to try again, in a shell: {request.command}"
 
 
-def _answer_of(receipt: Receipt, facts: Sequence[str], request: Request) -> Answer:
+def _answer_of(receipt: Receipt, facts: Sequence[str], request: Request) -> TriggerAnswer:
     by_clear = [BY_CLEAR] if request.trigger.hooked and offer_clear(receipt) else []
     shown = [*(one_line(plain_line(fact), WIDEST) for fact in facts), *by_clear]
     done = "rolled over" if receipt.written else "already rolled over"
-    return Answer(receipt.in_client, lambda copied: child_card(done, receipt, copied, shown, slash=request.slash))
+    return TriggerAnswer(
+        receipt.in_client, lambda copied: child_card(done, receipt, copied, shown, slash=request.slash)
+    )
 
 
 def _keep(request: Request, child: Receipt, facts: Sequence[str]) -> None:
@@ -85,7 +87,7 @@ def _keep(request: Request, child: Receipt, facts: Sequence[str]) -> None:
         hook_state.keep(_name(request), {"child": child.session_id, "asked": asked, "facts": list(facts)})
 
 
-def _standing(parent: SessionFile, request: Request) -> Answer | None:
+def _standing(parent: SessionFile, request: Request) -> TriggerAnswer | None:
     """The child that the same words made, where nobody went on in it or asked anything here since."""
     note = hook_state.find(_name(request))
     if note.get("asked") != request.text:

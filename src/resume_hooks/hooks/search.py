@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.cards import ROW
-from resume_hooks.hooks.lane import Answer, Request, show, time_limit
+from resume_hooks.hooks.lane import Request, TriggerAnswer, show, time_limit
 from resume_hooks.search.as_text import reading
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
@@ -29,7 +29,7 @@ _OPTION = re.compile(r"--[a-z][a-z-]*")
 """How words begin that were meant for the verb; inside a question it is a word like any other."""
 
 
-def answer(request: Request) -> Answer:
+def answer(request: Request) -> TriggerAnswer:
     """Search for the words of a trigger. UsageError where there are none."""
     first, *rest = request.text.split(maxsplit=1) or [""]
     everywhere = first.lower() == EVERYWHERE

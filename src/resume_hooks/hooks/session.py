@@ -15,7 +15,7 @@ from typing import Any, Dict, Optional
 
 from resume_hooks.archive.retention import pending
 from resume_hooks.hooks import hook_state, pending_handoff, reply
-from resume_hooks.hooks.pending_handoff import Handoff
+from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.link_log import AFTER_CLEAR, Link, record_link, record_superseded
 from resume_hooks.system.processes import client_pid
@@ -84,7 +84,7 @@ def _cleared(session_id: str, path: str) -> bytes:
     return reply.start(_opening(handoff, session_id, path, late=late), said)
 
 
-def _opening(handoff: Handoff, session_id: str, path: str, *, late: bool) -> str:
+def _opening(handoff: PendingHandoff, session_id: str, path: str, *, late: bool) -> str:
     """What the child would have opened with, as facts about this session: it stands in the child's place."""
     made = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
     here = handoff.opening.replace(handoff.child_file, path).replace(handoff.child_id, session_id)

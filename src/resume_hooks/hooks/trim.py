@@ -18,7 +18,7 @@ from resume_hooks.derive.trim.preview import preview, remarks
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import confirmations, trim_cards
 from resume_hooks.hooks.confirmations import Question
-from resume_hooks.hooks.lane import Answer, Request, TimeLimit, show, time_limit
+from resume_hooks.hooks.lane import Request, TimeLimit, TriggerAnswer, show, time_limit
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
@@ -44,7 +44,7 @@ WRITING = 1.5
 """How many times as long as reading and planning, writing and checking take at most (0.7 to 1.3 measured)."""
 
 
-def answer(request: Request) -> Answer:
+def answer(request: Request) -> TriggerAnswer:
     """Preview a trim, or act on the word that was given. Raises ResumeHooksError."""
     word = SAME.get(request.text.lower(), request.text.lower())
     if word == "help":
@@ -62,7 +62,7 @@ def answer(request: Request) -> Answer:
     return _confirm(parent, request) if word == "yes" else _ask(parent, request)
 
 
-def _ask(parent: SessionFile, request: Request) -> Answer:
+def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
     _refuse(request.text)
     with time_limit(request.command):
         decided = _decide(parent, request.text, request)
@@ -77,7 +77,7 @@ def _ask(parent: SessionFile, request: Request) -> Answer:
     return show(trim_cards.question_card(preview(decided), request.text, unkept, slash=request.slash))
 
 
-def _confirm(parent: SessionFile, request: Request) -> Answer:
+def _confirm(parent: SessionFile, request: Request) -> TriggerAnswer:
     started = time.monotonic()
     question = confirmations.settled(parent.session_id)
     if question is None or not question.is_open:
@@ -116,7 +116,7 @@ def _write(decided: TrimPlan, question: Question, where: Where) -> Receipt:
     return receipt
 
 
-def _without_question(parent: SessionFile, question: Question | None, request: Request) -> Answer:
+def _without_question(parent: SessionFile, question: Question | None, request: Request) -> TriggerAnswer:
     """Answer a yes to which nothing is open: with the child that the last one made, or with what to do."""
     if question is not None and question.child:
         with time_limit(request.command):
@@ -131,8 +131,8 @@ def _without_question(parent: SessionFile, question: Question | None, request: R
     return show(trim_cards.answered_card(question, gone=gone, slash=request.slash))
 
 
-def _answer_of(receipt: Receipt, notes: list[str], question: Question, *, slash: bool) -> Answer:
-    return Answer(
+def _answer_of(receipt: Receipt, notes: list[str], question: Question, *, slash: bool) -> TriggerAnswer:
+    return TriggerAnswer(
         receipt.in_client, lambda copied: trim_cards.trimmed_card(receipt, copied, question.options, notes, slash=slash)
     )
 

@@ -113,7 +113,7 @@ def pending_notes(home: ConfigHome) -> Try:
     project = home.project()
     child = project / f"{CHILD}.jsonl"
     child.write_text("{}\n")
-    handoff = pending_handoff.Handoff(7, "", SESSION, CHILD, str(child), 3, 2e9, "opening")
+    handoff = pending_handoff.PendingHandoff(7, "", SESSION, CHILD, str(child), 3, 2e9, "opening")
     shapes: dict[str, dict[str, Any]] = {
         f"trim-{SESSION}.json": confirmations.Question(SESSION, "all", 2e9)._asdict(),
         f"mark-{SESSION}.json": {"session_id": SESSION, "uuid": "u", "record": 1, "goal": "g", "started_at": LINK.at},

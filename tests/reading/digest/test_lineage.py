@@ -12,7 +12,7 @@ from resume_hooks.derive import rollover
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.rollover import Contents
 from resume_hooks.hooks import session
-from resume_hooks.hooks.pending_handoff import Handoff
+from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.reading.digest import build
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
@@ -178,7 +178,7 @@ def test_a_session_after_clear(config_home: ConfigHome, late: bool) -> None:
     parent().write(config_home)
     record_link(Link(CHILD, SESSION, "clear", "2026-02-01T00:00:00.000Z"), config_home.where)
     left = "[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nNext step, as the user put it:\nwrite the docs"
-    handoff = Handoff(1, "", SESSION, session_id(3), "/handed/off.jsonl", 1, 0.0, left)
+    handoff = PendingHandoff(1, "", SESSION, session_id(3), "/handed/off.jsonl", 1, 0.0, left)
     told = session._opening(handoff, CHILD, "/here.jsonl", late=late)
     attached = {"type": "attachment", "uuid": "c0", "parentUuid": None, "timestamp": "2026-02-01T00:00:00.000Z"}
     talk = Talk(CHILD, "c").add({**attached, "attachment": {"type": "hook_additional_context", "content": [told]}})
