@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.imports.bundle.bring_in import Arrived, Wish, arrive
+from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.bundle.reading import unpacked
 from resume_hooks.paths import Where
 from resume_hooks.reading.export.bundle import export
@@ -47,13 +47,15 @@ def packed(sessions: list[Path], home: ClientHome) -> bytes:
     return b"".join(export(files, Where(environ_of(home)), redact=True, left_out=Counter()))
 
 
-def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[Arrived]:
+def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[ImportedSession]:
     """A bundle imported on the other machine."""
     path = elsewhere.root / "x.bundle.json"
     path.write_bytes(bundle)
     environ, folder = environ_of(elsewhere), os.path.realpath(elsewhere.cwd)
     with unpacked(str(path), Where(environ)) as sessions:
-        return arrive(sessions, str(path), Wish(folder, whole, force=False, dry_run=False), Where(environ))
+        return import_sessions(
+            sessions, str(path), BundleOptions(folder, whole, force=False, dry_run=False), Where(environ)
+        )
 
 
 @pytest.mark.parametrize("name", SAMPLE)

@@ -100,6 +100,6 @@ def _text(decided: ForkPlan, made: Receipt) -> str:
     if decided.cut is not None:
         turn = f", in turn {decided.cut.turn}" if decided.cut.turn else ""
         facts.append(("cut", f"{decided.cut.asked}; the last record kept is {decided.cut.last.number}{turn}"))
-    if decided.moving is not None:
-        facts.append(("home", f"{decided.moving.new} (was {decided.moving.old})"))
+    if decided.relocation is not None:
+        facts.append(("home", f"{decided.relocation.new} (was {decided.relocation.old})"))
     return receipt_text(made, facts)

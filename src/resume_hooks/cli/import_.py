@@ -16,9 +16,9 @@ from resume_hooks.cli.progress import at_work
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.imports import plan
-from resume_hooks.derive.imports.bundle.bring_in import Arrived, Wish, arrive
-from resume_hooks.derive.imports.bundle.reading import Packed, is_bundle, unpacked
-from resume_hooks.derive.imports.plan import ImportPlan, Source
+from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedSession, import_sessions
+from resume_hooks.derive.imports.bundle.reading import BundledSession, is_bundle, unpacked
+from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.storage.staging import MAX_BYTES, file_chunks, taken_in
@@ -88,7 +88,7 @@ def command(options: VerbOptions) -> None:
     with _opened(options.source, bringing) as taken:
         if is_bundle(taken.path):
             _bring_bundle(
-                taken, Wish(canonical(bringing.folder), options.whole, options.force, options.dry_run), options
+                taken, BundleOptions(canonical(bringing.folder), options.whole, options.force, options.dry_run), options
             )
             return
         if options.whole:
@@ -110,7 +110,7 @@ def bring_in(source: str, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
         return _brought(taken, bringing)
 
 
-def _brought(taken: Source, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
+def _brought(taken: ImportSource, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
     decided = plan.plan(taken, bringing.folder, Where())
     if decided.existing is not None and not bringing.force:
         return decided, plan.known(decided, decided.existing)
@@ -118,12 +118,12 @@ def _brought(taken: Source, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
 
 
 @contextlib.contextmanager
-def _opened(source: str, bringing: Bringing) -> Iterator[Source]:
+def _opened(source: str, bringing: Bringing) -> Iterator[ImportSource]:
     """What ``source`` names, in a file of ours for the length of the block."""
     if not is_address(source):
         path = _checked_path(source)
         with taken_in(file_chunks(path), bringing.max_bytes, Where()) as taken:
-            yield Source(taken.path, path, taken.sha256, taken.size)
+            yield ImportSource(taken.path, path, taken.sha256, taken.size)
         return
     # What speaks http takes 40 ms to load, which only an address has to spend.
     from resume_hooks.system.download import FetchPolicy, fetched  # noqa: PLC0415
@@ -134,7 +134,7 @@ def _opened(source: str, bringing: Bringing) -> Iterator[Source]:
         fetched(address, bringing.max_bytes, FetchPolicy(bringing.allow_private), progress) as found,
         taken_in(found.chunks, bringing.max_bytes, Where()) as taken,
     ):
-        yield Source(taken.path, address.shown, taken.sha256, taken.size, address.file_behind)
+        yield ImportSource(taken.path, address.shown, taken.sha256, taken.size, address.file_behind)
 
 
 def _checked_path(source: str) -> str:
@@ -196,17 +196,17 @@ def _known_text(made: Receipt) -> str:
     )
 
 
-def _bring_bundle(taken: Source, wish: Wish, options: VerbOptions) -> None:
+def _bring_bundle(taken: ImportSource, wish: BundleOptions, options: VerbOptions) -> None:
     """Bring a bundle in, and print the receipt of its last session, the one that was exported."""
     with unpacked(taken.path, options.where) as packed:
-        found = arrive(packed, taken.name, wish, options.where)
+        found = import_sessions(packed, taken.name, wish, options.where)
         made = found[-1].receipt
         made = made._replace(warnings=(*made.warnings, *_bundle_warnings(packed, wish)))
     more = {"imported": None, "bundle": [_bundle_row(came) for came in found]}
     answer(options, made, more, lambda: _bundle_text(taken, found, whole=wish.whole))
 
 
-def _bundle_row(came: Arrived) -> dict[str, Any]:
+def _bundle_row(came: ImportedSession) -> dict[str, Any]:
     return {
         "session_id": came.session_id,
         "was": came.head.session_id,
@@ -217,7 +217,7 @@ def _bundle_row(came: Arrived) -> dict[str, Any]:
     }
 
 
-def _bundle_warnings(packed: list[Packed], wish: Wish) -> list[str]:
+def _bundle_warnings(packed: list[BundledSession], wish: BundleOptions) -> list[str]:
     damaged = sum(each.sums.damaged for each in packed)
     lost = sum(each.sums.left_out + each.refused for each in packed)
     said = [f"{damaged:,} damaged lines are in no bundle."] if damaged else []
@@ -226,7 +226,7 @@ def _bundle_warnings(packed: list[Packed], wish: Wish) -> list[str]:
     return said + ([CHECKPOINTS_STAY] if wish.whole else [])
 
 
-def _bundle_text(taken: Source, found: list[Arrived], *, whole: bool) -> str:
+def _bundle_text(taken: ImportSource, found: list[ImportedSession], *, whole: bool) -> str:
     last = found[-1].receipt
     done = "would bring in" if not last.written and last.session_id else "brought in"
     rows = [(("known" if came.existing else done), f"{came.receipt.title} · {came.session_id}") for came in found]

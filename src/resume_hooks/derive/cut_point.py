@@ -24,7 +24,7 @@ from resume_hooks.transcripts.transcript import Transcript
 EARLIEST = "A cut keeps at least one prompt: name a later place, or start anew with resume-hooks rollover --quick."
 
 
-class Wanted(NamedTuple):
+class CutTarget(NamedTuple):
     """The last record that shall stay; ``whole``: with the answers to what it calls, else rather less than that.
 
     ``remark`` is what a person should hear of how it was found.
@@ -42,7 +42,7 @@ class Truncator(Protocol):
     def asked(self) -> str:
         """The place in the words in which it was asked for."""
 
-    def find(self, transcript: Transcript) -> Wanted | None:
+    def find(self, transcript: Transcript) -> CutTarget | None:
         """The last record that shall stay.
 
         None where only the end of the file was read and the place lies before it. UsageError where there is none.
@@ -74,17 +74,17 @@ class AtRecord(NamedTuple):
         """The record."""
         return f"record {self.record.word if isinstance(self.record, RecordOffset) else self.record}"
 
-    def find(self, transcript: Transcript) -> Wanted | None:
+    def find(self, transcript: Transcript) -> CutTarget | None:
         """The record itself; of a line that is no message the one before it."""
         uuid = self.record.uuid if isinstance(self.record, RecordOffset) else self.record
         if isinstance(uuid, str) and uuid:
             named = [node for node in transcript.nodes if node.uuid.lower() == uuid.lower()]
             if named:
-                return Wanted(_usable(named, self.asked))
+                return CutTarget(_usable(named, self.asked))
             return _not_there(transcript, f"No {self.asked}")
         return self._by_place(transcript)
 
-    def _by_place(self, transcript: Transcript) -> Wanted | None:
+    def _by_place(self, transcript: Transcript) -> CutTarget | None:
         offset = self.record.offset if isinstance(self.record, RecordOffset) else -1
         end = transcript.size if offset >= 0 else transcript.line_count
         at = offset if offset >= 0 else self.record
@@ -92,11 +92,11 @@ class AtRecord(NamedTuple):
             return _not_there(transcript, f"No {self.asked}, it has lines 0 to {transcript.line_count - 1}")
         before = [node for node in transcript.nodes if (node.offset if offset >= 0 else node.number) <= at]
         if before and (before[-1].offset if offset >= 0 else before[-1].number) == at:
-            return Wanted(_usable(before[-1:], self.asked))
+            return CutTarget(_usable(before[-1:], self.asked))
         found = _last(before)
         if found is None:
             return _not_there(transcript, f"Nothing was said up to {self.asked}")
-        return Wanted(found, remark=f"{self.asked.capitalize()} is no message: what stands before it counts.")
+        return CutTarget(found, remark=f"{self.asked.capitalize()} is no message: what stands before it counts.")
 
 
 class AtMessage(NamedTuple):
@@ -109,7 +109,7 @@ class AtMessage(NamedTuple):
         """The answer."""
         return f"message {one_line(plain_line(self.message_id), 80)}"
 
-    def find(self, transcript: Transcript) -> Wanted | None:
+    def find(self, transcript: Transcript) -> CutTarget | None:
         """The last record of the answer, on the live chain if it is there."""
         if is_session_id(self.message_id.lower()) and (found := self._record(transcript)) is not None:
             return found
@@ -117,10 +117,10 @@ class AtMessage(NamedTuple):
         if not parts and transcript.whole:
             parts = [node for node in transcript.nodes if node.message_id == self.message_id]
         if parts and self.message_id:
-            return Wanted(_usable(parts, self.asked))
+            return CutTarget(_usable(parts, self.asked))
         return _not_there(transcript, f"No {self.asked}")
 
-    def _record(self, transcript: Transcript) -> Wanted | None:
+    def _record(self, transcript: Transcript) -> CutTarget | None:
         uuid = self.message_id.lower()
         known = any(node.uuid.lower() == uuid for node in transcript.nodes)
         return AtRecord(self.message_id).find(transcript) if known else None
@@ -136,7 +136,7 @@ class Before(NamedTuple):
         """The instant."""
         return f"before {clock.minute(clock.stamp(self.instant))} UTC"
 
-    def find(self, transcript: Transcript) -> Wanted | None:
+    def find(self, transcript: Transcript) -> CutTarget | None:
         """The last record of the live chain from before it; of the file, where the chain begins later."""
         end = round(self.instant.timestamp() * 1000)
         found = _before(linearize(transcript.chain).nodes, end)
@@ -148,7 +148,7 @@ class Before(NamedTuple):
             first = next((node.time_ms for node in transcript.nodes if node.spoken and node.time_ms), None)
             since = f"The first message is of {clock.minute(clock.from_milliseconds(first))} UTC. " if first else ""
             raise UsageError(f"Nothing was said {self.asked}", f"{since}{EARLIEST}")
-        return Wanted(found, whole=False)
+        return CutTarget(found, whole=False)
 
 
 class AtTurn(NamedTuple):
@@ -161,7 +161,7 @@ class AtTurn(NamedTuple):
         """The turn."""
         return f"the end of turn {self.number}"
 
-    def find(self, transcript: Transcript) -> Wanted | None:
+    def find(self, transcript: Transcript) -> CutTarget | None:
         """The last record before the next prompt of the file; on the live chain if any of the turn is there."""
         if not transcript.whole:
             return None  # what stands before has turns of its own
@@ -174,7 +174,7 @@ class AtTurn(NamedTuple):
         end = prompts[number].number if number < len(prompts) else transcript.line_count
         live = [node for node in linearize(transcript.chain).nodes if first <= node.number < end]
         own = live or [node for node in transcript.nodes if first <= node.number < end]
-        return Wanted(_usable(own, self.asked))
+        return CutTarget(_usable(own, self.asked))
 
 
 def parse(text: str) -> Truncator | Reference:
@@ -218,7 +218,7 @@ def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
     )
 
 
-def _not_there(transcript: Transcript, what: str) -> Wanted | None:
+def _not_there(transcript: Transcript, what: str) -> CutTarget | None:
     """None where only the end of the file was read. UsageError for the whole."""
     if not transcript.whole:
         return None

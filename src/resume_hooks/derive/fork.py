@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of, snapshots_of
 from resume_hooks.derive.child.draft import Draft, draft
-from resume_hooks.derive.child.relocate import Moving, moving
+from resume_hooks.derive.child.relocate import Relocation, relocation
 from resume_hooks.derive.child.rewrite_chain import chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import (
-    Conversation,
     EveryRecord,
+    ParentScan,
     RewritePlan,
     Watcher,
     lineage_if_needed,
-    read_conversation,
+    scan_parent,
 )
 from resume_hooks.derive.child.write import Sizes
 from resume_hooks.derive.cut_point import Cut, Truncator
@@ -47,10 +47,10 @@ REHOMED = "rehome"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkPlan(RewritePlan):
-    """A fork; ``cut`` is None if the whole live conversation stays, ``moving`` if the child has its parent's home."""
+    """A fork; ``cut`` is None if the whole live conversation stays, ``relocation`` if its home stays."""
 
     cut: Cut | None
-    moving: Moving | None
+    relocation: Relocation | None
 
     def watchers(self) -> Sequence[Watcher]:
         """Whether every record of the parent says where it came from."""
@@ -63,7 +63,7 @@ class ForkPlan(RewritePlan):
 
     def checks(self, path: str) -> list[Check]:
         """Also that it is at home where it was meant to be."""
-        at_home = self.moving is None or HeadTail(path).cwd == self.moving.new
+        at_home = self.relocation is None or HeadTail(path).cwd == self.relocation.new
         return [*RewritePlan.checks(self, path), Check("it is at home in its folder", at_home)]
 
 
@@ -113,14 +113,14 @@ def plan(
         remarks=(*(found.remarks if found else ()), *_on_snapshots(bool(snapshots_of(kept, parent.survey)), move)),
         thoughts=frozenset(parent.read_back.thoughts),
         cut=found,
-        moving=move,
+        relocation=move,
     )
 
 
 class Marking:
     """Adds to a record of the parent where it came from, and moves its folder where the session moves."""
 
-    def __init__(self, parent_id: str, moving: Moving | None) -> None:
+    def __init__(self, parent_id: str, moving: Relocation | None) -> None:
         self._parent_id = parent_id
         self._moving = moving
 
@@ -135,21 +135,21 @@ def _mark(parent_id: str, uuid: str) -> dict[str, str]:
     return {"sessionId": parent_id, "messageUuid": uuid}
 
 
-def _read(session: SessionFile, truncator: Truncator | None) -> tuple[Conversation, Cut | None]:
+def _read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan, Cut | None]:
     """Scan a session: its live part, or the whole where that alone tells what is to be cut."""
-    parent = read_conversation(session)
+    parent = scan_parent(session)
     if truncator is None:
         return parent, None
     found = cut_point.cut(parent.transcript, truncator)
     if found is None:
         survey, read_back = WriteScan(), ReadBack()
         whole = scan(session.path, observers=(survey, read_back))
-        parent = Conversation(session, whole, survey, read_back, parent.head_tail)
+        parent = ParentScan(session, whole, survey, read_back, parent.head_tail)
         found = cut_point.cut(whole, truncator)
     return parent, found
 
 
-def _move(parent: Conversation, home: str | None, where: Where) -> Moving | None:
+def _move(parent: ParentScan, home: str | None, where: Where) -> Relocation | None:
     """What moves to a ``home`` that was asked for; None if the session is at home there."""
     if home is None:
         return None
@@ -159,10 +159,10 @@ def _move(parent: Conversation, home: str | None, where: Where) -> Moving | None
     current, seen = home_folder(parent.head_tail), parent.head_tail.folders
     old = current if current in seen or not seen else seen[0]
     at_home = project_folder_of(parent.session.path, where) in project_folders(new, where)
-    return None if at_home and canonical(old) == new else moving(old, new)
+    return None if at_home and canonical(old) == new else relocation(old, new)
 
 
-def _on_snapshots(there: bool, move: Moving | None) -> list[str]:
+def _on_snapshots(there: bool, move: Relocation | None) -> list[str]:
     """What a person should hear of the client's copies of files, where the session gets another home."""
     if move is None or not there:
         return []
@@ -171,7 +171,7 @@ def _on_snapshots(there: bool, move: Moving | None) -> list[str]:
     return [f"Its file checkpoints stay behind: they speak of the files below {move.old}, which is still there."]
 
 
-def _moved_lineage(child: Draft, move: Moving) -> str:
+def _moved_lineage(child: Draft, move: Relocation) -> str:
     """The lineage, and that paths of the old home are meant below the new one."""
     named = move.roots and move.new not in move.roots
     return f"{child.block}\n{moved_note(move.old, move.new)}" if named else child.block

@@ -15,11 +15,11 @@ from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import Draft, draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, Closing, chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import (
-    Conversation,
+    ParentScan,
     RewritePlan,
     Watcher,
     lineage_if_needed,
-    read_conversation,
+    scan_parent,
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.rewind_text import LeftOut, card, model_text
@@ -88,7 +88,7 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     """
     refuse_subagent(session)
     report = checked_report(report)
-    parent = read_conversation(session)
+    parent = scan_parent(session)
     nodes = linearize(parent.transcript.chain).nodes
     kept, lost, remarks = _kept(parent.transcript, mark)
     left_out = _left_out(parent, nodes[0 if lost else len(kept) :], mark.record + 1 if lost else None, where)
@@ -120,7 +120,7 @@ def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list
     return kept, "", ["The cut is a little before the checkpoint, so that no tool call is split."] if moved else []
 
 
-def _cut(parent: Conversation, child: Draft, head: bytes, closing: Closing, kept: Sequence[Node]) -> ChainRewrite:
+def _cut(parent: ParentScan, child: Draft, head: bytes, closing: Closing, kept: Sequence[Node]) -> ChainRewrite:
     """The records up to the mark, then the report."""
     part = parent.transcript.ending(kept)
     return chain_rewrite(
@@ -146,7 +146,7 @@ def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
     return "its record is gone" if there is None else "it lies on an abandoned branch"
 
 
-def _left_out(parent: Conversation, nodes: Sequence[Node], after: int | None, where: Where) -> LeftOut | None:
+def _left_out(parent: ParentScan, nodes: Sequence[Node], after: int | None, where: Where) -> LeftOut | None:
     """What of the conversation the child does not hold; None where nobody said anything in it.
 
     ``after`` is where it begins if that is not among the ``nodes``: a compaction took it.

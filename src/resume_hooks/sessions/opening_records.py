@@ -31,7 +31,7 @@ Shorter = Callable[[str, int], str]
 
 
 class ChildSetting(NamedTuple):
-    """Where and when a child is born: its id, folder, branch, the client's version, the instant."""
+    """Where and when a child is created: its id, folder, branch, the client's version, the instant."""
 
     session_id: str
     cwd: str

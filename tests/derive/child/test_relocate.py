@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive.child.relocate import moving
+from resume_hooks.derive.child.relocate import relocation
 from tests.builders import Record
 
 PATHS = {
@@ -26,19 +26,19 @@ PATHS = {
 @pytest.mark.parametrize("path", PATHS)
 def test_a_path(path: str) -> None:
     """At or below the old home; a name that only begins alike is another folder."""
-    assert moving("/old/proj", "/new").path(path) == PATHS[path]
+    assert relocation("/old/proj", "/new").path(path) == PATHS[path]
 
 
 @pytest.mark.parametrize("old", ["", "/", "relative", "/a\0b"])
 def test_an_old_home_that_says_nothing(old: str) -> None:
     """Not told, the root of all, no whole path, no path at all: other folders stay as they are."""
-    assert moving(old, "/new").path("/home/user") == "/home/user"
-    assert moving(old, "/new").path("") == ""
+    assert relocation(old, "/new").path("/home/user") == "/home/user"
+    assert relocation(old, "/new").path("") == ""
 
 
 def test_an_old_home_of_another_system() -> None:
     """A transcript from Windows."""
-    move = moving("C:\\Users\\me\\proj", "/new")
+    move = relocation("C:\\Users\\me\\proj", "/new")
     assert move.path("C:\\Users\\me\\proj\\src\\a.py") == "/new/src/a.py"
 
 
@@ -46,7 +46,7 @@ def test_an_old_home_through_a_link(tmp_path: Path) -> None:
     """Clients write real paths of folders, whatever led there."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    move = moving(str(tmp_path / "link"), "/new")
+    move = relocation(str(tmp_path / "link"), "/new")
     assert move.path(str(tmp_path / "real" / "x")) == move.path(str(tmp_path / "link" / "x")) == "/new/x"
 
 
@@ -64,13 +64,13 @@ LINES = {
 def test_a_line(name: str) -> None:
     """The record's own working directory, byte for byte otherwise."""
     before, after = LINES[name]
-    assert moving("/old/proj", "/new").line(before) == after
+    assert relocation("/old/proj", "/new").line(before) == after
 
 
 @pytest.mark.parametrize("body", [b'{"cwd":"/tmp"}', b'{"a":1}', b'{"cwd":7}', b'{"cwd":"/old/proj"}'])
 def test_the_first_line(body: bytes) -> None:
     """It names the new home whatever it named before: lists go by it."""
-    assert json.loads(moving("/old/proj", "/new").line(body, first=True))["cwd"] == "/new"
+    assert json.loads(relocation("/old/proj", "/new").line(body, first=True))["cwd"] == "/new"
 
 
 SNAPSHOTS: dict[str, tuple[Record, Record]] = {
@@ -96,4 +96,4 @@ SNAPSHOTS: dict[str, tuple[Record, Record]] = {
 def test_a_snapshot(name: str) -> None:
     """Of the same files in the new home; damage passes as it is."""
     before, after = SNAPSHOTS[name]
-    assert moving("/old/proj", "/new").snapshot(before) == after
+    assert relocation("/old/proj", "/new").snapshot(before) == after

@@ -1,4 +1,4 @@
-"""Companions: what lies beside a transcript comes along under the child's id, or goes with a child not born."""
+"""Sidecars: what lies beside a transcript comes along under the child's id, or goes with a child not born."""
 
 from __future__ import annotations
 

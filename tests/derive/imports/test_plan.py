@@ -15,7 +15,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.imports import plan as importing
 from resume_hooks.derive.imports.block_filter import fitting_id
-from resume_hooks.derive.imports.plan import Source
+from resume_hooks.derive.imports.plan import ImportSource
 from resume_hooks.errors import CheckFailed, NotATranscript, WriteFailed
 from resume_hooks.paths import project_key
 from resume_hooks.sessions import locate
@@ -55,12 +55,12 @@ def here(config_home: ConfigHome) -> str:
     return str(folder)
 
 
-def source(home: ConfigHome, records: Iterable[Record | bytes] | bytes, name: str = NAME) -> Source:
+def source(home: ConfigHome, records: Iterable[Record | bytes] | bytes, name: str = NAME) -> ImportSource:
     """What came from elsewhere, as it lies in a file of ours."""
     content = records if isinstance(records, bytes) else session_bytes(records)
     path = home.root / "taken-in"
     path.write_bytes(content)
-    return Source(str(path), name, hashlib.sha256(content).hexdigest(), len(content))
+    return ImportSource(str(path), name, hashlib.sha256(content).hexdigest(), len(content))
 
 
 def imported(home: ConfigHome, here: str, records: Iterable[Record | bytes] | bytes) -> Receipt:

@@ -16,7 +16,7 @@ from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import Snapshot, WriteScan
 
 if TYPE_CHECKING:  # which a handoff does without
-    from resume_hooks.derive.child.relocate import Moving
+    from resume_hooks.derive.child.relocate import Relocation
 
 PLACES = ("worktree-state", "relocated")
 """The kinds that say where a session is, if not where it began; clients' pickers go by them."""
@@ -40,7 +40,7 @@ def carried_lines(head_tail: HeadTail, session_id: str, *, moved: bool = False) 
 
 
 def books_of(
-    transcript: Transcript, survey: WriteScan, head_tail: HeadTail, session_id: str, moving: Moving | None = None
+    transcript: Transcript, survey: WriteScan, head_tail: HeadTail, session_id: str, moving: Relocation | None = None
 ) -> list[bytes]:
     """The lines, without endings, that follow the chain: snapshots of the user's files, and what every child carries.
 
@@ -83,7 +83,7 @@ def _renamed(body: bytes, session_id: str) -> bytes:
     return with_fields(body, record, {"sessionId": session_id}) if "sessionId" in record else body
 
 
-def _moved(body: bytes, moving: Moving) -> bytes:
+def _moved(body: bytes, moving: Relocation) -> bytes:
     """A snapshot of the same files in the new home."""
     record = parse(body) or {}
     changed = moving.snapshot(record)

@@ -16,14 +16,14 @@ from resume_hooks.transcripts.records import Record, parse, string
 _SEPARATORS = re.compile(r"[/\\]+")
 
 
-def moving(old: str, new: str) -> Moving:
+def relocation(old: str, new: str) -> Relocation:
     """The move from one home to another; ``old`` is ``""`` where no record tells it, and then nothing moves."""
     real = canonical(old) if os.path.isabs(old) else old
     roots = tuple(dict.fromkeys(root for root in (old, real) if root not in {"", os.sep}))
-    return Moving(old, new, roots, real == new or not os.path.isdir(real))
+    return Relocation(old, new, roots, real == new or not os.path.isdir(real))
 
 
-class Moving(NamedTuple):
+class Relocation(NamedTuple):
     """The ``old`` home, which may be gone or of another system, and the ``new`` one, a real path.
 
     ``roots`` are the names of the old one: as it was written, and as links lead there. ``with_files``: the old one is

@@ -29,7 +29,7 @@ MEETINGS = "{count} directly after another: what stood between is lost, and the 
 """The warning of a child of a damaged session."""
 
 
-class Conversation(NamedTuple):
+class ParentScan(NamedTuple):
     """A session as a child that takes it over reads it, once; ``read_back`` are the calls and the thinking in it."""
 
     session: SessionFile
@@ -53,10 +53,10 @@ class Conversation(NamedTuple):
         return ChildSize(after, round(self.ratio, 2))
 
 
-def read_conversation(session: SessionFile) -> Conversation:
+def scan_parent(session: SessionFile) -> ParentScan:
     """Scan the live part of a session."""
     transcript, (survey, read_back) = scan_live(session.path, lambda: (WriteScan(), ReadBack()))
-    return Conversation(session, transcript, survey, read_back, HeadTail(session.path))
+    return ParentScan(session, transcript, survey, read_back, HeadTail(session.path))
 
 
 class Watcher(Protocol):

@@ -52,7 +52,7 @@ TORN = "It ends in the middle of a record: it may not be whole."
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 
 
-class Source(NamedTuple):
+class ImportSource(NamedTuple):
     """What is to be imported, as it lies here: ``name`` is the address or the path that it came from, to be shown.
 
     ``file_behind``: the address of the file itself, where the name is that of a well-known page about it.
@@ -72,7 +72,7 @@ class ImportPlan(RewritePlan):
     Counts: ``lines`` of the source, those of them ``damaged``, the ``records`` taken over, those of them ``hidden``.
     """
 
-    source: Source
+    source: ImportSource
     existing: SessionFile | None
     lines: int
     damaged: int
@@ -121,7 +121,7 @@ class _Sorting:
                 self.hidden.add(line.number)
 
 
-def plan(source: Source, home: str, where: Where) -> ImportPlan:
+def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
     """Decide on a session of the folder ``home``. NotATranscript for what is none."""
     reading = _read(source)
     transcript, sorting, head_tail = reading.transcript, reading.sorting, HeadTail(source.path)
@@ -167,7 +167,7 @@ def known(plan: ChildPlan, existing: SessionFile) -> Receipt:
     )
 
 
-def first_line(source: Source, at: str) -> bytes:
+def first_line(source: ImportSource, at: str) -> bytes:
     """The first line of an imported session, without its ending; the digest stands first, where it is looked for."""
     told = {
         "sha256": source.sha256,
@@ -178,7 +178,7 @@ def first_line(source: Source, at: str) -> bytes:
     return orjson.dumps({"import_metadata": told})
 
 
-def _read(source: Source) -> _ImportScan:
+def _read(source: ImportSource) -> _ImportScan:
     survey, read_back, sorting = WriteScan(), ReadBack(), _Sorting()
     _refuse_page(source)
     try:
@@ -200,7 +200,7 @@ def _read(source: Source) -> _ImportScan:
     return _ImportScan(transcript, survey, read_back, sorting)
 
 
-def _refuse_page(source: Source) -> None:
+def _refuse_page(source: ImportSource) -> None:
     with open(source.path, "rb") as stream:
         head = stream.read(PAGE_REACH).removeprefix(BOM).lstrip()
     if head.startswith(b"<"):
@@ -213,7 +213,7 @@ def _setting(head_tail: HeadTail, home: str) -> ChildSetting:
     return ChildSetting(str(uuid.uuid4()), canonical(home), "", version, clock.now())
 
 
-def _introduction(source: Source, at: str) -> str:
+def _introduction(source: ImportSource, at: str) -> str:
     """What the model reads first."""
     return (
         f"The conversation below was held elsewhere and imported from {plain_line(source.name)} on {at[:10]}. Nobody "
@@ -231,7 +231,7 @@ def _tag(head_tail: HeadTail, session_id: str) -> tuple[bytes, ...]:
     return (encode({"type": "tag", "tag": tag, "sessionId": session_id}),) if tag else ()
 
 
-def _sizes(source: Source, reading: _ImportScan) -> Sizes:
+def _sizes(source: ImportSource, reading: _ImportScan) -> Sizes:
     """Tokens of what a client would send, of the source and without what is left out."""
     chain = reading.transcript.chain
     before = tokens.session_context(source.path, chain).tokens

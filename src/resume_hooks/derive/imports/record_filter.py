@@ -65,7 +65,7 @@ def is_hidden(record: Record) -> bool:
 
 
 class ConversationOnly:
-    """An edit of a succession: a record as it stands in an imported session, None where it does not."""
+    """An edit of a chain rewrite: a record as it stands in an imported session, None where it does not."""
 
     def __init__(self, setting: ChildSetting) -> None:
         self._setting = setting

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of
 from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import Edit, chain_rewrite
-from resume_hooks.derive.child.rewrite_plan import Conversation, RewritePlan
+from resume_hooks.derive.child.rewrite_plan import ParentScan, RewritePlan
 from resume_hooks.derive.child.write import FORGETTING, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
@@ -74,7 +74,7 @@ def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: st
             "There is nothing to copy: this session holds no conversation",
             "Its file is rewritten all the same by: resume-hooks scrub --in-place",
         )
-    parent = Conversation(session, transcript, survey, said, HeadTail(session.path))
+    parent = ParentScan(session, transcript, survey, said, HeadTail(session.path))
     child = draft(session, parent.head_tail, FORGETTING, where, output_dir)
     child = child._replace(root_title=cleaner.words(child.root_title), block=cleaner.words(child.block))
     own = child.session_id

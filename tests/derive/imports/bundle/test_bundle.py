@@ -16,7 +16,7 @@ from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import ChildPlan, write
 from resume_hooks.derive.imports.bundle import bring_in
-from resume_hooks.derive.imports.bundle.bring_in import Arrived, Wish, arrive
+from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.bundle.reading import is_bundle, unpacked
 from resume_hooks.errors import CheckFailed, ImportFailed, NotATranscript
 from resume_hooks.paths import Where, project_key
@@ -65,13 +65,15 @@ def bundled(home: ConfigHome, *sessions: SessionFile, redact: bool = False) -> P
 
 def brought(
     path: Path, home: ConfigHome, *, whole: bool = True, force: bool = False, dry_run: bool = False
-) -> list[Arrived]:
+) -> list[ImportedSession]:
     """Its sessions as sessions of a folder of another home."""
     folder = home.root / "work"
     folder.mkdir(exist_ok=True)
     assert is_bundle(str(path))
     with unpacked(str(path), home.where) as packed:
-        return arrive(packed, str(path), Wish(os.path.realpath(folder), whole, force, dry_run), home.where)
+        return import_sessions(
+            packed, str(path), BundleOptions(os.path.realpath(folder), whole, force, dry_run), home.where
+        )
 
 
 def talk() -> list[Record | bytes]:

@@ -16,8 +16,8 @@ from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.imports import plan as imports
 from resume_hooks.derive.imports.bundle import full_session as whole
 from resume_hooks.derive.imports.bundle.full_session import WholePlan
-from resume_hooks.derive.imports.bundle.reading import Packed
-from resume_hooks.derive.imports.plan import ImportPlan, Source
+from resume_hooks.derive.imports.bundle.reading import BundledSession
+from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.errors import NotATranscript, ResumeHooksError
 from resume_hooks.paths import Where
 from resume_hooks.reading.export.bundle import Head
@@ -26,7 +26,7 @@ from resume_hooks.sessions.link_log import Link, record_link
 AS_IMPORTED = "import"
 
 
-class Arrived(NamedTuple):
+class ImportedSession(NamedTuple):
     """A session of a bundle here; ``existing`` where the same was here before.
 
     ``files`` beside it came along.
@@ -43,7 +43,7 @@ class Arrived(NamedTuple):
         return self.receipt.session_id or self.receipt.parent_session_id
 
 
-class Wish(NamedTuple):
+class BundleOptions(NamedTuple):
     """How a bundle comes in: ``home``, a real path; ``whole`` as it was; ``force`` where the same is here already."""
 
     home: str
@@ -52,54 +52,58 @@ class Wish(NamedTuple):
     dry_run: bool
 
 
-def arrive(packed: list[Packed], name: str, wish: Wish, where: Where) -> list[Arrived]:
+def import_sessions(
+    packed: list[BundledSession], name: str, options: BundleOptions, where: Where
+) -> list[ImportedSession]:
     """Write the sessions of the bundle ``name``, in its order. ImportFailed, NotATranscript, WriteFailed, CheckFailed.
 
     An ancestor in which nothing was said has no conversation to import: it is passed over.
     """
-    found: list[Arrived] = []
+    found: list[ImportedSession] = []
     called: dict[str, str] = {}
-    with _all_or_none(found, wish):
+    with _all_or_none(found, options):
         for each in packed:
             try:
-                came = _bring(each, name, wish, called, where)
+                came = _bring(each, name, options, called, where)
             except NotATranscript:
                 if each is packed[-1]:
                     raise
                 continue
             found.append(came)
             called[each.head.session_id] = came.session_id
-    if not wish.dry_run:
+    if not options.dry_run:
         _link(found, called, where)
     return found
 
 
-def _bring(packed: Packed, name: str, wish: Wish, called: Mapping[str, str], where: Where) -> Arrived:
+def _bring(
+    packed: BundledSession, name: str, options: BundleOptions, called: Mapping[str, str], where: Where
+) -> ImportedSession:
     """Write one session, unless it is here already."""
     decided: WholePlan | ImportPlan
-    if wish.whole:
-        decided, files = whole.plan(packed, wish.home, called, where, force=wish.force), len(packed.files)
+    if options.whole:
+        decided, files = whole.plan(packed, options.home, called, where, force=options.force), len(packed.files)
     else:
-        source = Source(packed.path, name, packed.sums.sha256, packed.size)
-        decided, files = imports.plan(source, wish.home, where), 0
-    if decided.existing is not None and not wish.force:
-        return Arrived(packed.head, imports.known(decided, decided.existing), existing=True, files=files)
-    made = receipt(decided) if wish.dry_run else write(decided, where)
-    return Arrived(packed.head, made, existing=False, files=files)
+        source = ImportSource(packed.path, name, packed.sums.sha256, packed.size)
+        decided, files = imports.plan(source, options.home, where), 0
+    if decided.existing is not None and not options.force:
+        return ImportedSession(packed.head, imports.known(decided, decided.existing), existing=True, files=files)
+    made = receipt(decided) if options.dry_run else write(decided, where)
+    return ImportedSession(packed.head, made, existing=False, files=files)
 
 
 @contextlib.contextmanager
-def _all_or_none(found: list[Arrived], wish: Wish) -> Iterator[None]:
+def _all_or_none(found: list[ImportedSession], options: BundleOptions) -> Iterator[None]:
     try:
         yield
     except (ResumeHooksError, OSError, KeyboardInterrupt):
-        for came in () if wish.dry_run else found:
+        for came in () if options.dry_run else found:
             if came.receipt.written:
                 whole.take_back(came.receipt.file)
         raise
 
 
-def _link(found: list[Arrived], called: Mapping[str, str], where: Where) -> None:
+def _link(found: list[ImportedSession], called: Mapping[str, str], where: Where) -> None:
     """Tell of each new session whose parent came along what it came from; where that can't be told, nothing is lost."""
     for came in found:
         parent = called.get(came.head.parent_session_id, "")

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.relocate import Moving, moving
+from resume_hooks.derive.child.relocate import Relocation, relocation
 from resume_hooks.derive.child.write import ChildPlan, Sizes
-from resume_hooks.derive.imports.bundle.reading import Packed
+from resume_hooks.derive.imports.bundle.reading import BundledSession
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, find_session, private_folder
 from resume_hooks.reading.export.bundle import STAYED, stand_in
@@ -47,7 +47,7 @@ class MovedLines:
 
     source: str
     path: str
-    moving: Moving
+    relocation: Relocation
     called: Mapping[str, str]
 
     def lines(self) -> Iterator[bytes]:
@@ -66,7 +66,7 @@ class MovedLines:
         for key, value in self._renamed(record).items():
             body = with_field(body, record, key, value) or encode({**record, key: value})
             record = {**record, key: value}
-        return (self.moving.line(body) if record.get("cwd") else body) + b"\n"
+        return (self.relocation.line(body) if record.get("cwd") else body) + b"\n"
 
     def _renamed(self, record: Record) -> Record:
         """The fields of a record that name sessions under another name than they have here."""
@@ -110,7 +110,7 @@ class WholePlan(ChildPlan):
     """A bundled session as it comes in; ``existing`` is the same session if it is here with these very records."""
 
     body: MovedLines
-    packed: Packed
+    packed: BundledSession
     existing: SessionFile | None
     uuids: tuple[str, ...]
 
@@ -151,11 +151,11 @@ class WholePlan(ChildPlan):
                 shutil.rmtree(own, ignore_errors=True)
 
 
-def plan(packed: Packed, home: str, called: Mapping[str, str], where: Where, *, force: bool) -> WholePlan:
+def plan(packed: BundledSession, home: str, called: Mapping[str, str], where: Where, *, force: bool) -> WholePlan:
     """Decide on a session of the folder ``home``, a real path. NotATranscript for what is none."""
     transcript = scan(packed.path)
     own_id, folder = packed.head.session_id, project_folder(home, where)
-    move = moving(packed.head.cwd or HeadTail(packed.path).cwd, home)
+    move = relocation(packed.head.cwd or HeadTail(packed.path).cwd, home)
     size = session_context(packed.path, transcript.chain).tokens
 
     def at(path: str, session_id: str, existing: SessionFile | None = None) -> WholePlan:

@@ -52,7 +52,7 @@ _KIND = re.compile(r"[a-z][a-z-]{0,39}")
 _HEAD, _SUMS = TypeAdapter(Head), TypeAdapter(Sums)
 
 
-class Packed(NamedTuple):
+class BundledSession(NamedTuple):
     """A session out of a bundle: ``path`` holds its records, ``files`` pairs of a place in its own folder and a path.
 
     ``size`` in bytes; ``refused`` files beside it have no place that such files have.
@@ -83,7 +83,7 @@ def is_bundle(path: str) -> bool:
 
 
 @contextlib.contextmanager
-def unpacked(path: str, where: Where) -> Iterator[list[Packed]]:
+def unpacked(path: str, where: Where) -> Iterator[list[BundledSession]]:
     """The sessions of a bundle, in its order, for the length of the block.
 
     ImportFailed where it is torn, damaged, newer, or too large; WriteFailed where the disk refuses.
@@ -116,7 +116,7 @@ class _Reader:
         self._made = made
         self._seal = Seal()
 
-    def sessions(self) -> list[Packed]:
+    def sessions(self) -> list[BundledSession]:
         """Every session. ImportFailed."""
         facts = _object(self._line().removeprefix(BOM) + END)
         version = facts.get(KEY)
@@ -124,7 +124,7 @@ class _Reader:
             raise ImportFailed(
                 f"This bundle has the form {version!r}, which this resume-hooks does not know", "Update resume-hooks."
             )
-        found: list[Packed] = []
+        found: list[BundledSession] = []
         while (line := self._line()) != END:
             if len(found) == MAX_SESSIONS:
                 raise ImportFailed(f"The bundle holds more than {MAX_SESSIONS:,} sessions", "Export fewer at a time.")
@@ -134,7 +134,7 @@ class _Reader:
             raise _damaged("sessions")
         return found
 
-    def _session(self, line: bytes, *, sealed: bool) -> Packed:
+    def _session(self, line: bytes, *, sealed: bool) -> BundledSession:
         self._seal = Seal()
         self._seal.row(line)
         head = _head(line)
@@ -145,7 +145,7 @@ class _Reader:
             raise _damaged("records")
         if (sealed or sums.seal) and self._seal.sealed(sums) != sums:
             raise _damaged("sessions or files")
-        return Packed(head, sums, path, size, tuple(files), refused)
+        return BundledSession(head, sums, path, size, tuple(files), refused)
 
     def _records(self) -> tuple[str, tuple[int, str], int]:
         """The file that the records are in now, their number and digest, their bytes."""
