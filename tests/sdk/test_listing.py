@@ -12,7 +12,7 @@ from claude_agent_sdk import get_session_info, list_sessions, project_key_for_di
 from claude_agent_sdk.types import SDKSessionInfo
 
 from resume_hooks.paths import Where, is_session_id, project_folders, project_key
-from resume_hooks.search.listing import SessionLister, SessionRow, listed, page
+from resume_hooks.search.listing import ListedSession, SessionLister, listed, page
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
@@ -28,11 +28,11 @@ class Both(NamedTuple):
     """What the SDK and what we list of the same home, by id, in order; ``where`` is the home's."""
 
     sdk: dict[str, SDKSessionInfo]
-    ours: dict[str, SessionRow]
+    ours: dict[str, ListedSession]
     where: Where
 
     @property
-    def pairs(self) -> list[tuple[SDKSessionInfo, SessionRow]]:
+    def pairs(self) -> list[tuple[SDKSessionInfo, ListedSession]]:
         """What both list."""
         return [(self.sdk[own], self.ours[own]) for own in self.sdk if own in self.ours]
 

@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks.clock import DAY
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.listing import SessionLister, SessionRow, listed, page, short_ids
+from resume_hooks.search.listing import ListedSession, SessionLister, listed, page, short_ids
 from resume_hooks.sessions.files import SessionFile, sessions_of
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.sessions.lookup import LocalStore
@@ -57,7 +57,7 @@ def put(
     return write_session(home.project(cwd), name, located, mtime=time.time() - 3_600 - age * DAY)
 
 
-def rows(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[SessionRow]:
+def rows(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[ListedSession]:
     """All rows of a listing."""
     return list(listed(cwd, home.where, **options))
 

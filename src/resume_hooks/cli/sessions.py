@@ -15,7 +15,7 @@ from resume_hooks.cli.output import fitted, width
 from resume_hooks.clock import DAY, HOUR, MINUTE, minute
 from resume_hooks.paths import canonical
 from resume_hooks.search import listing
-from resume_hooks.search.listing import ORIGINAL, ListingPage, SessionLister, SessionRow
+from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.invocation import resume_command
@@ -98,7 +98,7 @@ def _not_looked_at(look: SessionLister) -> list[str]:
     ]
 
 
-def _data(row: SessionRow) -> dict[str, Any]:
+def _data(row: ListedSession) -> dict[str, Any]:
     """A row in its documented JSON form."""
     data = row._asdict()
     data["session_file"] = data.pop("path")
@@ -129,14 +129,14 @@ def _text(found: ListingPage, folder: str, options: VerbOptions) -> str:
     return "\n".join([*lines, *more])
 
 
-def _cells(row: SessionRow, now: float) -> tuple[str, ...]:
+def _cells(row: ListedSession, now: float) -> tuple[str, ...]:
     percent = UNKNOWN if row.percent is None else f"{'' if row.measured else '~'}{row.percent}%"
     turns = f"{row.turns_at_least:,}+" if row.turns is None else f"{row.turns:,}"
     left = UNKNOWN if row.expires_days is None else f"{row.expires_days}d"
     return (_age(now - row.mtime), left, size_text(row.size), turns, percent, plain_line(row.title))
 
 
-def _marks(row: SessionRow, folder: str, *, with_end: bool) -> str:
+def _marks(row: ListedSession, folder: str, *, with_end: bool) -> str:
     """What else there is to say of a session, the most telling first."""
     away = os.path.basename(row.folder) if row.folder and canonical(row.folder) != folder else ""
     kind = "" if row.kind == ORIGINAL else row.kind

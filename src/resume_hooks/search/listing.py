@@ -34,7 +34,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 ORIGINAL = "original"
 
 
-class SessionRow(NamedTuple):
+class ListedSession(NamedTuple):
     """A session in a listing.
 
     ``folder`` is where the client must be started to find it; ``created`` and ``ended`` are instants, ``mtime`` seconds
@@ -75,7 +75,7 @@ class SessionRow(NamedTuple):
         return None if self.tokens is None else round(100 * self.tokens / self.window)
 
 
-def listed(cwd: str, where: Where, *, everywhere: bool = False, helpers: bool = False) -> Iterator[SessionRow]:
+def listed(cwd: str, where: Where, *, everywhere: bool = False, helpers: bool = False) -> Iterator[ListedSession]:
     """The sessions of the project of ``cwd``, its repository's worktrees among them, or of all; newest first.
 
     Lazy: what is not asked for is not read. ``helpers`` are runs of one question.
@@ -88,7 +88,7 @@ def listed(cwd: str, where: Where, *, everywhere: bool = False, helpers: bool = 
 class ListingPage(NamedTuple):
     """A part of a listing: ``more`` follows it; ``files`` were there to be looked at, before any was left out."""
 
-    rows: list[SessionRow]
+    rows: list[ListedSession]
     more: bool
     files: int
 
@@ -141,7 +141,7 @@ class SessionLister:
 
     def along(
         self, files: Iterable[SessionFile], project: Project | None, *, helpers: bool = False
-    ) -> Iterator[SessionRow]:
+    ) -> Iterator[ListedSession]:
         """The rows of these files, in their order, of copies the first; those that are gone by now are left out."""
         seen = set()
         for session in files:
@@ -152,7 +152,7 @@ class SessionLister:
                     seen.add(session.session_id)
                     yield row
 
-    def at(self, session: SessionFile, project: Project | None, *, helpers: bool = False) -> SessionRow | None:
+    def at(self, session: SessionFile, project: Project | None, *, helpers: bool = False) -> ListedSession | None:
         """The row of a session; None where it is none to be listed. SessionNotFound where it can't be read."""
         glance = HeadTail(session.path)
         if not (glance.is_listed or (helpers and glance.is_helper and glance.says_something)):
@@ -161,12 +161,12 @@ class SessionLister:
             return None
         return None if self._family.is_superseded(session.path) else self._row(session, glance)
 
-    def _row(self, session: SessionFile, glance: HeadTail) -> SessionRow:
+    def _row(self, session: SessionFile, glance: HeadTail) -> ListedSession:
         parent = self._family.parent_of(session.path)
         context = tokens.end_context(glance.last_records, self._window)
         stated = tokens.stated_size_in(glance.first_records[0]) if context is None and glance.first_records else None
         count = context.tokens if context else stated.tokens if stated else None
-        return SessionRow(
+        return ListedSession(
             session_id=session.session_id,
             path=session.path,
             title=glance.title,
@@ -202,7 +202,7 @@ class SessionLister:
         return max(0, int((mtime + self._kept_days * DAY - self._now) // DAY))
 
 
-def short_ids(rows: Sequence[SessionRow], where: Where) -> list[str]:
+def short_ids(rows: Sequence[ListedSession], where: Where) -> list[str]:
     """The first eight characters of each id, where no other session of this machine begins so; else all of it."""
     alike = Counter(session_id[:SHORT] for session_id in known_ids(where))
     return [row.session_id if alike[row.session_id[:SHORT]] > 1 else row.session_id[:SHORT] for row in rows]

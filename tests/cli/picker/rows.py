@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from resume_hooks.search.listing import SessionRow
+from resume_hooks.search.listing import ListedSession
 from tests.builders import CWD, instant, session_id
 
 
-def row(number: int = 1, **fields: Any) -> SessionRow:
+def row(number: int = 1, **fields: Any) -> ListedSession:
     """A row of a small session, one hour old at ``NOW``; ``fields`` replace its own."""
     usual: dict[str, Any] = {
         "session_id": session_id(number),
@@ -35,7 +35,7 @@ def row(number: int = 1, **fields: Any) -> SessionRow:
         "kept": False,
         "live": False,
     }
-    return SessionRow(**{**usual, **fields})
+    return ListedSession(**{**usual, **fields})
 
 
 NOW = 2_000_000_000.0

@@ -16,7 +16,7 @@ from resume_hooks.cli.picker.chooser import Chooser
 from resume_hooks.cli.picker.state import Found
 from resume_hooks.cli.picker.view import place
 from resume_hooks.paths import Where
-from resume_hooks.search.listing import SessionRow
+from resume_hooks.search.listing import ListedSession
 from tests.cli.picker.rows import row
 
 Sessions = Callable[[bool], Iterator[Found]]
@@ -166,7 +166,7 @@ def test_a_listing_that_was_left_adds_nothing() -> None:
             pipe.send_text("\r")
 
         when(lambda: chooser.everywhere and chooser.choices.count == 1, release)
-        chosen: SessionRow | None = chooser.run()
+        chosen: ListedSession | None = chooser.run()
     assert chosen is not None
     assert (chosen.title, chooser.choices.count) == ("Title 2", 1)
 

@@ -12,20 +12,20 @@ import pytest
 from resume_hooks.cli.picker import preview as previews
 from resume_hooks.cli.picker.preview import COST, KINDS, LINEAGE, OUTLINE, READING, Previews, facts, preview
 from resume_hooks.search import listing
-from resume_hooks.search.listing import SessionRow
+from resume_hooks.search.listing import ListedSession
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.cli.picker.rows import row
 
 
 @pytest.fixture
-def session(config_home: ConfigHome) -> SessionRow:
+def session(config_home: ConfigHome) -> ListedSession:
     """The row of a session of three turns."""
     write_session(config_home.project(), SESSION, [*conversation(3), custom_title("Fix the parser")])
     (found,) = listing.listed(CWD, config_home.where)
     return found
 
 
-def test_each_kind(config_home: ConfigHome, session: SessionRow) -> None:
+def test_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
     """Turns newest first, generations oldest first, what each way leaves."""
     lines = {kind: preview(kind, session, config_home.where) for kind in KINDS}
     assert lines[OUTLINE][0] == "3 turns, newest first"
@@ -37,7 +37,7 @@ def test_each_kind(config_home: ConfigHome, session: SessionRow) -> None:
 
 
 def test_of_a_large_file_the_end_alone(
-    config_home: ConfigHome, session: SessionRow, monkeypatch: pytest.MonkeyPatch
+    config_home: ConfigHome, session: ListedSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says so, and tells no numbers, which it can't know."""
     monkeypatch.setattr(previews, "WHOLE", session.size - 1)
@@ -51,14 +51,14 @@ def test_of_a_large_file_the_end_alone(
     assert preview(OUTLINE, session, config_home.where)[1:] == ["no whole turn there"]
 
 
-def test_a_session_that_is_gone(config_home: ConfigHome, session: SessionRow) -> None:
+def test_a_session_that_is_gone(config_home: ConfigHome, session: ListedSession) -> None:
     """Why, instead of what was there."""
     os.remove(session.path)
     for kind in KINDS:
         assert "can't be read" in preview(kind, session, config_home.where)[0]
 
 
-def wait_for(made: Previews, kind: str, one: SessionRow) -> list[str]:
+def wait_for(made: Previews, kind: str, one: ListedSession) -> list[str]:
     """The preview, once it is made."""
     deadline = time.monotonic() + 20
     while (lines := made.of(kind, one)) == [READING]:
@@ -67,7 +67,7 @@ def wait_for(made: Previews, kind: str, one: SessionRow) -> list[str]:
     return lines
 
 
-def test_they_are_made_aside_and_kept(config_home: ConfigHome, session: SessionRow) -> None:
+def test_they_are_made_aside_and_kept(config_home: ConfigHome, session: ListedSession) -> None:
     """The first answer is that it is read; the end of it is told once; the second asks no disk."""
     told = threading.Event()
     made = Previews(config_home.where, told.set)
@@ -84,7 +84,7 @@ def test_only_the_last_one_wanted_is_made(
     """Who runs through a list waits for none of what they passed."""
     seen: list[str] = []
 
-    def noted(_kind: str, one: SessionRow, _environ: object) -> list[str]:
+    def noted(_kind: str, one: ListedSession, _environ: object) -> list[str]:
         seen.append(one.title)
         return [one.title]
 

@@ -18,7 +18,7 @@ from resume_hooks.cli.question import Answer, ask
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.search import listing
-from resume_hooks.search.listing import SessionRow
+from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -36,7 +36,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
         return sessions(folder, Where(), everywhere=everywhere)
 
     if os.environ.get("TERM", "dumb") == "dumb":
-        row: SessionRow | None = _numbered(sessions_of(everywhere), typed)
+        row: ListedSession | None = _numbered(sessions_of(everywhere), typed)
     else:
         # 100 ms, for which nobody waits who names a session.
         from resume_hooks.cli.picker.chooser import Chooser  # noqa: PLC0415
@@ -47,7 +47,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     return SessionFile(row.session_id, row.path, row.mtime, row.size)
 
 
-def _numbered(found: Iterator[Found], typed: str) -> SessionRow:
+def _numbered(found: Iterator[Found], typed: str) -> ListedSession:
     choices = Choices(typed)
     choices.add(islice(found, LOOKED_AT))
     rows = choices.fitting[:LISTED]
@@ -62,7 +62,7 @@ def _numbered(found: Iterator[Found], typed: str) -> SessionRow:
     return rows[ask("Which session?", answers)]
 
 
-def _command(row: SessionRow) -> str:
+def _command(row: ListedSession) -> str:
     return relocate.way_on(SessionFile(row.session_id, row.path, row.mtime, row.size), row.folder, Where())
 
 

@@ -30,7 +30,7 @@ from resume_hooks.cli.picker.rows import home_short
 from resume_hooks.cli.picker.sequences import keep_keys
 from resume_hooks.cli.picker.state import Choices, Found
 from resume_hooks.paths import Where
-from resume_hooks.search.listing import SessionRow
+from resume_hooks.search.listing import ListedSession
 
 ESCAPE = 0.1  # seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line
 EVERY = 0.05  # seconds between two pieces of a listing
@@ -82,7 +82,7 @@ class Chooser:
         sessions: Listing,
         folder: str,
         where: Where,
-        command: Callable[[SessionRow], str],
+        command: Callable[[ListedSession], str],
         copy: Callable[[str], str],
         *,
         typed: str = "",
@@ -103,7 +103,7 @@ class Chooser:
         self._typed.cursor_position = len(typed)
         self._loading: Loading | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.app: Application[SessionRow | None] = Application(
+        self.app: Application[ListedSession | None] = Application(
             layout=view.layout(self, self._typed),
             key_bindings=self._keys(),
             style=view.STYLE,
@@ -114,7 +114,7 @@ class Chooser:
         keep_keys(self.app.input)
         self._previews = Previews(where, self.app.invalidate)
 
-    def run(self) -> SessionRow | None:
+    def run(self) -> ListedSession | None:
         """The session that was chosen, None where the chooser was left. Ends the process where a signal did."""
         before = threading.excepthook
         threading.excepthook = self._fell
@@ -150,7 +150,7 @@ class Chooser:
             return "  No session holds all these words."
         return "  No session here." if self.everywhere else "  No session of this project: Ctrl+A lists all projects."
 
-    def preview(self, row: SessionRow) -> Sequence[str]:
+    def preview(self, row: ListedSession) -> Sequence[str]:
         """The lines of the preview of a session."""
         return self._previews.of(self.kind, row)
 
@@ -202,7 +202,7 @@ class Chooser:
         """Show all keys, or hide them."""
         self.helps = not self.helps
 
-    def _leave(self, chosen: SessionRow | None) -> None:
+    def _leave(self, chosen: ListedSession | None) -> None:
         if not self.app.is_done:  # two keys may come at once
             self.app.exit(result=chosen)
 

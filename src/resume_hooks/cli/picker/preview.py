@@ -17,7 +17,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import OutlineTurn, outline
-from resume_hooks.search.listing import SessionRow
+from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile
@@ -39,10 +39,10 @@ class Previews:
         self._changed = changed
         self._lock = threading.Lock()
         self._made: dict[tuple[str, str], list[str]] = {}
-        self._wanted: tuple[str, SessionRow] | None = None
+        self._wanted: tuple[str, ListedSession] | None = None
         self.thread: threading.Thread | None = None
 
-    def of(self, kind: str, row: SessionRow) -> list[str]:
+    def of(self, kind: str, row: ListedSession) -> list[str]:
         """The lines of a preview, or that it is being read."""
         with self._lock:
             if (made := self._made.get((kind, row.path))) is not None:
@@ -78,7 +78,7 @@ class Previews:
             self._changed()
 
 
-def preview(kind: str, row: SessionRow, where: Where) -> list[str]:
+def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
     """The lines of a preview; why there is none where the session can't be read."""
     make = {OUTLINE: _outline, LINEAGE: _lineage, COST: _cost}[kind]
     try:
@@ -87,7 +87,7 @@ def preview(kind: str, row: SessionRow, where: Where) -> list[str]:
         return [error.message, error.remedy]
 
 
-def _outline(row: SessionRow, _where: Where) -> list[str]:
+def _outline(row: ListedSession, _where: Where) -> list[str]:
     """Its turns, newest first."""
     whole = row.size <= WHOLE
     found = outline(SessionFile(row.session_id, row.path, row.mtime, row.size), reach=0 if whole else END)
@@ -106,7 +106,7 @@ def _turn(turn: OutlineTurn, *, whole: bool) -> str:
     return " · ".join(fact for fact in facts if fact)
 
 
-def _lineage(row: SessionRow, where: Where) -> list[str]:
+def _lineage(row: ListedSession, where: Where) -> list[str]:
     rows = Family(where).lineage(row.path)
     lines = [f"{counted(len(rows), 'session')}, oldest first"]
     for number, one in enumerate(rows, 1):
@@ -122,14 +122,14 @@ def _generation(number: int, row: Ancestor) -> list[str]:
     return [f"{number}. {row.title} · {row.kind}{kept}", f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}"]
 
 
-def _cost(row: SessionRow, where: Where) -> list[str]:
+def _cost(row: ListedSession, where: Where) -> list[str]:
     window = settings.number("context_window", where)
     found = compare.compare(row.session_id, row.path, where, window, clock.now())
     advised = [line.strip() for line in resume_card.recommended(found)[:1]]
     return [f"context {resume_card.used(found.context)}", *advised, "", *resume_card.table(found)]
 
 
-def facts(row: SessionRow) -> list[str]:
+def facts(row: ListedSession) -> list[str]:
     """What stands above every preview: which session it is."""
     came = f"{row.kind} of {plain_line(row.parent_id)[:8]}" if row.parent_id else row.kind
     where = " · ".join(part for part in (os.path.basename(row.folder) or row.folder, row.branch) if part)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from resume_hooks.cli.output import fitted, width
 from resume_hooks.hooks.resume_card import span
-from resume_hooks.search.listing import SessionRow
+from resume_hooks.search.listing import ListedSession
 from resume_hooks.system.text import plain_line
 
 MARK, NO_MARK = "> ", "  "
@@ -28,24 +28,24 @@ def filled(text: str, columns: int, *, right: bool = False) -> str:
     return blanks + shown if right else shown + blanks
 
 
-def age(row: SessionRow, now: float) -> str:
+def age(row: ListedSession, now: float) -> str:
     """How long ago a session was written; ``live`` while a client may have it open."""
     return "live" if row.live else span(max(0, int(now - row.mtime)))
 
 
-def turns(row: SessionRow) -> str:
+def turns(row: ListedSession) -> str:
     """How many turns a session has, as far as its listing tells."""
     count = row.turns_at_least if row.turns is None else row.turns
     more = "+" if row.turns is None else ""
     return f"{count}{more} turn{'s' if count != 1 or more else ''}"
 
 
-def used(row: SessionRow) -> str:
+def used(row: ListedSession) -> str:
     """How full its context is, in per cent; ``""`` where its end does not tell."""
     return "" if row.percent is None else f"{row.percent} %"
 
 
-_FACTS: Sequence[tuple[int, int, Callable[[SessionRow, float], str]]] = (
+_FACTS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] = (
     (110, BRANCH, lambda row, _: row.branch),
     (80, 10, lambda row, _: row.kind if row.parent_id else ""),
     (70, 10, lambda row, _: turns(row)),
@@ -55,7 +55,7 @@ _FACTS: Sequence[tuple[int, int, Callable[[SessionRow, float], str]]] = (
 """What stands behind a title: the columns of the list from which on it is shown, its own, the words."""
 
 
-def listed(row: SessionRow, columns: int, now: float, *, chosen: bool) -> str:
+def listed(row: ListedSession, columns: int, now: float, *, chosen: bool) -> str:
     """The line of a session: a mark, its title, and what there is room for; exactly so many columns."""
     facts = "".join(f" {filled(words(row, now), own, right=True)}" for least, own, words in _FACTS if columns >= least)
     tag = f"#{plain_line(row.tag)} " if row.tag else ""

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.search.listing import SessionRow
+from resume_hooks.search.listing import ListedSession
 
 
 class Found(NamedTuple):
     """A session that came: its row, and the words of its first prompt, which its title may not hold."""
 
-    row: SessionRow
+    row: ListedSession
     prompt: str = ""
 
 
 class _Entry(NamedTuple):
     """A session and the text that it is searched by, case folded; ``title`` is what its line begins with."""
 
-    row: SessionRow
+    row: ListedSession
     title: str
     text: str
 
@@ -36,7 +36,7 @@ class Choices:
     def __init__(self, typed: str = "") -> None:
         self._words = _words_of(typed)
         self._entries: list[_Entry] = []
-        self.fitting: list[SessionRow] = []
+        self.fitting: list[ListedSession] = []
         self._by_title = 0
         """How many of those that fit do so by their titles."""
         self._moved = False
@@ -49,7 +49,7 @@ class Choices:
         return len(self._entries)
 
     @property
-    def chosen(self) -> SessionRow | None:
+    def chosen(self) -> ListedSession | None:
         """The session that is chosen, None while none fits."""
         return self.fitting[self._at] if self.fitting else None
 
@@ -80,14 +80,14 @@ class Choices:
         self._at = max(0, min(self._at + by, len(self.fitting) - 1))
         self._moved = bool(self.fitting)
 
-    def page(self, height: int) -> Sequence[tuple[SessionRow, bool]]:
+    def page(self, height: int) -> Sequence[tuple[ListedSession, bool]]:
         """The ``height`` sessions that are shown, each with whether it is chosen; moves no farther than it must."""
         lowest = max(0, len(self.fitting) - height)
         self._top = min(max(self._top, self._at - height + 1, 0), self._at, lowest)
         rows = self.fitting[self._top : self._top + height]
         return [(row, place == self._at) for place, row in enumerate(rows, self._top)]
 
-    def _fitting(self, entries: Iterable[_Entry]) -> tuple[list[SessionRow], list[SessionRow]]:
+    def _fitting(self, entries: Iterable[_Entry]) -> tuple[list[ListedSession], list[ListedSession]]:
         """Those that hold all words: the ones whose title does, and the others."""
         titled, others = [], []
         for row, title, text in entries:
@@ -102,7 +102,7 @@ def _words_of(typed: str) -> list[str]:
     return typed.casefold().split()
 
 
-def _title(row: SessionRow) -> str:
+def _title(row: ListedSession) -> str:
     return f"#{row.tag} {row.title}".casefold() if row.tag else row.title.casefold()
 
 

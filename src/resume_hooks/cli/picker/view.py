@@ -28,7 +28,7 @@ from prompt_toolkit.styles import Style
 from resume_hooks.cli.picker.preview import KINDS, facts
 from resume_hooks.cli.picker.rows import cut, listed
 from resume_hooks.cli.picker.state import Choices
-from resume_hooks.search.listing import SessionRow
+from resume_hooks.search.listing import ListedSession
 
 SHORT_HELP = "Enter choose · Tab preview · Ctrl+A all projects · Ctrl+Y copy · Esc leave · ? keys"
 LONG_HELP = (
@@ -81,7 +81,7 @@ class Shown(Protocol):
     def nothing(self) -> str:
         """Why the list is empty."""
 
-    def preview(self, row: SessionRow) -> Sequence[str]:
+    def preview(self, row: ListedSession) -> Sequence[str]:
         """The lines of the preview of a session."""
 
     def size(self) -> tuple[int, int]:

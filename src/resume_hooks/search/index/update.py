@@ -167,8 +167,13 @@ class _Update:
 
     def _size(self, item: FileWork) -> int:
         """Bytes of a file that are to be read."""
-        known = item.file_id and not self._writer.replaced(item.file_id, item.file)
-        return max(1, item.file.size - (self._writer.place(item.file_id).offset if known else 0))
+        return max(1, item.file.size - self._position(item).offset)
+
+    def _position(self, item: FileWork) -> ReadPosition:
+        """How far a file was read; the start of one that is new, or another one by now."""
+        if not item.file_id or self._writer.replaced(item.file_id, item.file):
+            return ReadPosition()
+        return self._writer.place(item.file_id)
 
     def _readings(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Batch | None]]:
         """What is read of each file; of one of which nothing is to be read, None, and its id is then 0.
@@ -198,8 +203,11 @@ class _Update:
         entered = list(starmap(self._entered, _originals_first(work)))
         yield from ((item, None) for item, _ in entered if not item.file_id)
         known = {path: item for item, path in entered if item.file_id}
-        jobs = [(self._job(item, path), item.file.size) for path, item in known.items()]
-        with contextlib.closing(readings([(job, max(1, size - job.place.offset)) for job, size in jobs])) as results:
+        jobs = [
+            (ReadJob(path, self._position(item), bool(item.file.agent)), self._size(item))
+            for path, item in known.items()
+        ]
+        with contextlib.closing(readings(jobs)) as results:
             for job, batch in results:
                 yield known[job.path], batch
 
@@ -218,11 +226,6 @@ class _Update:
             writer.remember(file_id, file)
             return item._replace(file_id=0), path
         return item._replace(file_id=file_id), path
-
-    def _job(self, item: FileWork, path: str) -> ReadJob:
-        replaced = self._writer.replaced(item.file_id, item.file)
-        place = ReadPosition() if replaced else self._writer.place(item.file_id)
-        return ReadJob(path, place, bool(item.file.agent))
 
     def _take(self, item: FileWork, batch: Batch | None) -> int:
         """Write what was read; returns the bytes."""
