@@ -15,7 +15,7 @@ KEY = b"current session:"
 MAX_LEDGER = 16 * 1024 * 1024  # bytes; a larger file is something else
 TRIES = 3  # how often a ledger is read again that somebody else wrote meanwhile
 
-_LINE = re.compile(rb"(?i)(?:\xef\xbb\xbf)?[ \t]{0,30}(?:(?:[-*+]|#{1,6}|\d{1,9}[.)])[ \t]{1,30})?" + KEY)
+_LINE = re.compile(rb"(?i)(?:\xef\xbb\xbf)?[ \t]{0,60}(?:(?:[-*+]|#{1,6}|\d{1,9}[.)])[ \t]{1,60})?" + KEY)
 """The beginning of the line, in whatever case, in a list or a heading too."""
 
 
