@@ -46,7 +46,7 @@ def examined(content: bytes, folder: Path, environ: dict[str, str] | None = None
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
-    """By its code, in its record, as bad as it is."""
+    """By its code, in its record, as bad as it is; a uuid is that of the record in that line (or within it)."""
     report = examined(case.content, tmp_path)
     found = {group.kind.code: group for group in report.groups}
     assert case.code in found
@@ -55,17 +55,10 @@ def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
     assert group.findings[0].message
     assert group.kind.consequence
     assert case.severity == "note" or not report.clean
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_finding_names_its_record(case: Case, tmp_path: Path) -> None:
-    """Where a finding names a uuid, that is the record in that line (or within it)."""
     lines = case.content.split(b"\n")
-    for group in examined(case.content, tmp_path).groups:
-        for finding in group.findings:
-            assert not finding.uuid or finding.record is not None
-            if finding.uuid and finding.record is not None:
-                assert orjson.dumps(finding.uuid) in lines[finding.record]
+    for defect in (defect for group in report.groups for defect in group.findings if defect.uuid):
+        assert defect.record is not None
+        assert orjson.dumps(defect.uuid) in lines[defect.record]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.scrub.cleaner import Cleaner, RemovedSecret
-from resume_hooks.maintenance.scrub.inspect import CleanLocations, Contents, look
+from resume_hooks.maintenance.scrub.inspect import CleanLocations, LocationContents, look
 from resume_hooks.maintenance.scrub.literals import NAMED, Literals, is_telling, is_token, lines_of
 from resume_hooks.maintenance.scrub.locations import (
     CHILD,
@@ -174,11 +174,11 @@ def _searchable(found: Iterable[RemovedSecret]) -> dict[str, str]:
     return told
 
 
-def _look_if_readable(place: Location, cleaner: Cleaner, where: Where) -> Contents:
+def _look_if_readable(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
     """What a place holds; nothing if it can't be read."""
     with contextlib.suppress(OSError, ResumeHooksError):
         return look(place, cleaner, where)
-    return Contents(place, (), stuck=False)
+    return LocationContents(place, (), stuck=False)
 
 
 def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clients) -> Holding | None:

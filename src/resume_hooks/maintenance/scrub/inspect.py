@@ -23,7 +23,7 @@ _HEAD = 8 * 1024
 """Bytes in which a NUL says that a file is no text."""
 
 
-class Contents(NamedTuple):
+class LocationContents(NamedTuple):
     """What a place holds; ``stuck`` where some of it stands in what can't be changed: no text, an image, an id."""
 
     place: Location
@@ -31,7 +31,7 @@ class Contents(NamedTuple):
     stuck: bool
 
 
-def look(place: Location, cleaner: Cleaner, where: Where) -> Contents:
+def look(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
     """The secrets that a place holds. OSError or WriteFailed, which says why, where that can't be told."""
     if os.path.islink(place.path):
         raise WriteFailed("It is a symbolic link, which is not followed", "Look at what is behind it by hand.")
@@ -40,7 +40,7 @@ def look(place: Location, cleaner: Cleaner, where: Where) -> Contents:
     for cleaned in _contents(place, cleaner, where):
         found += cleaned.found
         stuck = stuck or cleaned.stuck
-    return Contents(place, tuple(found), stuck)
+    return LocationContents(place, tuple(found), stuck)
 
 
 def _contents(place: Location, cleaner: Cleaner, where: Where) -> Iterator[Cleaned]:
@@ -69,7 +69,7 @@ class CleanLocations:
         """Whether a place held nothing, and nobody changed it since."""
         return place in self._clean and self._clean[place] == _state(place)
 
-    def look(self, place: Location, cleaner: Cleaner, where: Where) -> Contents:
+    def look(self, place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
         """As ``look``, remembered."""
         state = _state(place)
         held = look(place, cleaner, where)

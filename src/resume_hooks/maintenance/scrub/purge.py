@@ -56,10 +56,9 @@ def purge(found: ScrubFindings, where: Where) -> list[Holding]:
     order: dict[Location, None] = {}
     for _ in range(ROUNDS):
         order |= dict.fromkeys(row.place for row in found.rows)
-        for stage in (_is_first, _is_index, _is_own):
-            for row in found.rows:
-                if _is_due(row, done) and stage(row.place):
-                    done[row.place] = _rewritten(row, found, where)
+        for row in sorted(found.rows, key=_stage):
+            if _is_due(row, done):
+                done[row.place] = _rewritten(row, found, where)
         busy = _wait_for_archiving(found, where)
         found = look_again(found, where)
         if found.live or not any(_is_due(row, done) for row in found.held):
@@ -110,16 +109,10 @@ def clear_left(where: Where) -> None:
             pass
 
 
-def _is_own(place: Location) -> bool:
-    return place.kind == TRANSCRIPT and place.relation == OWN
-
-
-def _is_index(place: Location) -> bool:
-    return place.kind == INDEXED
-
-
-def _is_first(place: Location) -> bool:
-    return not _is_own(place) and not _is_index(place)
+def _stage(row: Holding) -> int:
+    """When a place is rewritten: the index after the files that it was made of, the own transcript last."""
+    own = row.place.kind == TRANSCRIPT and row.place.relation == OWN
+    return 2 if own else int(row.place.kind == INDEXED)
 
 
 def _rewritten(row: Holding, found: ScrubFindings, where: Where) -> Holding:
