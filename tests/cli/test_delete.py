@@ -224,7 +224,7 @@ def test_several_deletes_of_one_session(path: Path, config_home: ConfigHome, cli
 
 
 def test_what_is_no_session_in_the_trash_is_told(path: Path, cli: Cli, document: Document) -> None:
-    """By restore, doctor and emptying; what can't be told goes only where that is said."""
+    """By restore, doctor and emptying, which removes unknown folders only with --damaged."""
     kept = Path(document("delete", SESSION, "--yes")["data"]["session"]["kept_in"])
     half = kept.parent / "2026-01-01T00-00-00.000Z.gone"
     half.mkdir()
@@ -240,5 +240,5 @@ def test_what_is_no_session_in_the_trash_is_told(path: Path, cli: Cli, document:
     assert done.stdout.startswith(b"Removed for good: 1 half-removed, 10 B")
     assert str(kept) in done.stderr.decode()
     assert (half.exists(), kept.exists()) == (False, True)
-    assert cli("delete", "--empty-trash", "--damaged", "--yes").stdout.startswith(b"Removed for good: 1 that can't be")
+    assert cli("delete", "--empty-trash", "--damaged", "--yes").stdout.startswith(b"Removed for good: 1 unknown folder")
     assert cli("restore").stdout == b"The trash is empty.\n"

@@ -1,4 +1,4 @@
-"""handoff --print, --out and the settings that leave files in a project."""
+"""handoff: what a child is told, what it leaves in the project, the digest that it keeps."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.entries import digest_at
 from resume_hooks.storage.stored_settings import store
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, tool_result, tool_use, write_session
 from tests.cli.conftest import Cli, Document
+from tests.reading.digest.talk import Talk
 
 COMMAND = "make everything"
 
@@ -158,3 +160,15 @@ def test_a_setting_is_switched_off_again(document: Document, cli: Cli, parent: P
     assert document("config", "handoff_dir", "")["data"]["settings"][0]["value"] == ""
     assert document("handoff", SESSION)["data"]["documents"] == []
     assert list(project.iterdir()) == []
+
+
+def test_a_kept_digest_is_read_and_not_found(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """``read`` prints it whole; the words in it are found where they were said, in the parent alone."""
+    Talk().prompt("always use zymurgy").says("We decided on zymurgy instead.").runs("make zymurgy").write(config_home)
+    child = Path(document("handoff", SESSION)["data"]["file"])
+    digest = digest_at(str(child))
+    assert digest is not None
+    done = cli("read", f"{child.stem}:3")
+    assert as_text.full(digest) in done.stdout.decode()
+    hits = document("search", "zymurgy", "--all")["data"]["hits"]
+    assert {hit["session_id"] for hit in hits} == {SESSION}

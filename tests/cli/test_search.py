@@ -120,7 +120,7 @@ def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
         ([], "No words to search for"),
         (["-h"], "Only what must not be there was given"),
         (["!?"], "'!?' holds no word"),
-        (["x", "--since", "soon"], "'soon' is no date"),
+        (["x", "--since", "soon"], "'soon' is not a date or a time"),
         (["x", "--all", "--lineage", "."], "--lineage and --all exclude each other"),
         (["x", "--limit", "0"], "0 is not in the range"),
         (["x", "--role", "nobody"], "'nobody' is not one of"),

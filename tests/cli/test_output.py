@@ -1,4 +1,4 @@
-"""Colour is the user's to choose: NO_COLOR, FORCE_COLOR, CLICOLOR and a dumb terminal, for every verb and card."""
+"""What reaches the terminal: widths, tables, colours."""
 
 from __future__ import annotations
 
@@ -11,16 +11,51 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from resume_hooks.cli.main import VERBS, run
-from resume_hooks.cli.output import colour_wanted
+from resume_hooks.cli.output import colour_wanted, fitted, width
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import recognise
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, tool_result, tool_use, write_session
 from tests.cli.test_main import on_a_terminal
 
-SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 
+@pytest.mark.parametrize(
+    ("text", "columns"), [("", 0), ("abc", 3), ("\u4fee\u6b63", 4), ("e\u0301", 1), ("\u200bx", 1), ("\U0001f680", 2)]
+)
+def test_width(text: str, columns: int) -> None:
+    """Wide letters take two columns, accents and what can't be seen none."""
+    assert width(text) == columns
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "expected"),
+    [
+        ("abc", 3, "abc"),
+        ("abcd", 3, "ab\u2026"),
+        ("ab cd", 4, "ab\u2026"),
+        ("\u4fee\u6b63\u89e3", 4, "\u4fee\u2026"),
+        ("\u4fee\u6b63", 1, "\u2026"),
+        ("abc", 0, ""),
+        ("", 0, ""),
+    ],
+)
+def test_fitted(text: str, most: int, expected: str) -> None:
+    """Cut at a letter, never within one; the ellipsis counts."""
+    assert fitted(text, most) == expected
+
+
+@given(st.text(max_size=30), st.integers(0, 40))
+def test_what_was_fitted_fits(text: str, most: int) -> None:
+    """Whatever the letters, and what fits already is left alone."""
+    found = fitted(text, most)
+    assert width(found) <= most
+    assert found == text or width(text) > most
+
+
+SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 WORDS: dict[str, list[list[str]]] = {
     "resume": [["resume", SESSION, "--print"]],
     "continue": [["continue", SESSION, "--print"]],
@@ -49,10 +84,8 @@ WORDS: dict[str, list[list[str]]] = {
     "completion": [["completion", "fish"]],
 }
 """What each verb is called with here; of any other the help."""
-
 STYLED = ("sessions", "search", "lineage", "info", "doctor", "stats", "config", "fsck")
 """Verbs that have some colour on a terminal."""
-
 CHOICES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "COLORTERM")
 Told = Callable[..., str]
 
