@@ -23,11 +23,8 @@ from benchmarks.recall.ripgrep import content_words
 from resume_hooks.search.index.tokenize import forms_of
 from tests.needs import corpus
 
-FLOOR = 0.8
-"""Plain questions of the half ``tune`` whose answer is among the first five hits; it is about 1.0."""
-
-MOST_FALSE = 0.75
-"""Questions without an answer that may get one; it is about 0.5."""
+FLOOR = 0.8  # plain questions of the half ``tune`` whose answer is among the first five hits; it is about 1.0
+MOST_FALSE = 0.75  # questions without an answer that may get one; it is about 0.5
 
 
 @pytest.fixture(scope="module")

@@ -18,11 +18,8 @@ from resume_hooks.search.scope import Scope, enter, needed_folders, unknown, uns
 from resume_hooks.search.terms import Lookup, Terms
 from resume_hooks.sessions.files import where_hidden
 
-FEW = 3
-"""Words up to which a query is a handful of them and no question."""
-
-NAMED = 4
-"""Words that an answer names of many."""
+FEW = 3  # words up to which a query is a handful of them and no question
+NAMED = 4  # words that an answer names of many
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,24 +23,12 @@ from resume_hooks.search.terms import Lookup
 from resume_hooks.sessions.references import SHORT
 from resume_hooks.transcripts.head_tail import HeadTail
 
-WIDTH = 260
-"""Characters of a snippet."""
-
-LOOKED_AT = 20
-"""Turns whose texts are read so that those with the words close together come first."""
-
-TRIED = 4
-"""Records of a turn that are read until one is still there."""
-
-MOST_READ = 2_000
-"""Records that are read in search of an exact phrase."""
-
-MOST_BYTES = 128 * 1024 * 1024
-"""Bytes of them."""
-
-NEARNESS = 0.5
-"""What standing close together adds to a turn's score, at most."""
-
+WIDTH = 260  # characters of a snippet
+LOOKED_AT = 20  # turns whose texts are read so that those with the words close together come first
+TRIED = 4  # records of a turn that are read until one is still there
+MOST_READ = 2_000  # records that are read in search of an exact phrase
+MOST_BYTES = 128 * 1024 * 1024  # bytes of them
+NEARNESS = 0.5  # what standing close together adds to a turn's score, at most
 _NEAREST = "SELECT path FROM files WHERE session=? AND agent='' ORDER BY id IN temp.scope DESC, mtime DESC LIMIT 1"
 _NEAREST_HOLDER = """SELECT p.line, f.path FROM files f JOIN
 (SELECT file, line FROM records WHERE id=?1 UNION ALL SELECT file, line FROM copies WHERE record=?1 AND NOT stub) p

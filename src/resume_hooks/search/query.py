@@ -16,15 +16,9 @@ from resume_hooks.system.text import one_line, plain_line
 MOST_TERMS = 32
 """Terms of a query that are looked at; a pasted page has thousands, and its first words tell what it is about."""
 
-MOST_TOKENS = 24
-"""Tokens of a term that are looked up; of a longer phrase the texts decide."""
-
-MOST_LETTERS = 1_000
-"""Characters of a term that are cut into tokens."""
-
-LONGEST_NAME = 60
-"""Characters of a term where it is named in an answer."""
-
+MOST_TOKENS = 24  # tokens of a term that are looked up; of a longer phrase the texts decide
+MOST_LETTERS = 1_000  # characters of a term that are cut into tokens
+LONGEST_NAME = 60  # characters of a term where it is named in an answer
 COMMON = frozenset(
     """a about again all also am an and any are as at be because been before but by can conversation could day did
     discussed do does doing earlier find for from get got had has have he how i if in into is it its just last me month

@@ -15,47 +15,26 @@ from resume_hooks.search.index.writing import ROLES
 from resume_hooks.search.scope import Scope, condition
 from resume_hooks.search.terms import Lookup
 
-WEIGHTS = (8.0, 4.0, 2.0, 1.0)
-"""What a word is worth in a prompt or title, a reply, an input of a tool, an output."""
-
-CANDIDATES = 200
-"""Records that are looked at closely."""
-
-AFFORDED = 20_000
-"""Records that the rarest words may be in before the commoner ones are left to the coverage."""
-
+WEIGHTS = (8.0, 4.0, 2.0, 1.0)  # what a word is worth in a prompt or title, a reply, an input of a tool, an output
+CANDIDATES = 200  # records that are looked at closely
+AFFORDED = 20_000  # records that the rarest words may be in before the commoner ones are left to the coverage
 PHRASED = 2_000
 """Records with the words of a phrase that are looked at; whether they have the phrase only their texts tell."""
 
 LISTING, ASKING = 0.4, 10.0
 """Microseconds that it takes to list a record with a word, and to ask whether a candidate has one."""
 
-MOST_MARKS = 30_000
-"""Values of a query; SQLite takes 32,766."""
-
-FURTHER = (1.0, 0.4, 0.2)
-"""What the best, the second and the third record of a turn count."""
-
+MOST_MARKS = 30_000  # values of a query; SQLite takes 32,766
+FURTHER = (1.0, 0.4, 0.2)  # what the best, the second and the third record of a turn count
 SURE, PERHAPS = 1.0, 0.9
 """What a term counts that was found as it was typed, and one that only a related word stands for."""
 
-GOOD = 1.0
-"""How well a turn fits, by what was typed, from which on related words are not asked for."""
-
-FAIR = 0.5
-"""How well a turn must fit to be a hit; less is noise."""
-
-NOISE = 0.35
-"""The part of the best turn's fit below which a turn is not worth reading."""
-
-NAMED = 0.5
-"""What a title counts: it says what was talked about, in few words and without the answer."""
-
-RECENT = 0.15
-"""What being said just now adds to a turn's score, at most."""
-
-HALF_LIFE = 30 * DAY
-"""Seconds after which half of that is left."""
+GOOD = 1.0  # how well a turn fits, by what was typed, from which on related words are not asked for
+FAIR = 0.5  # how well a turn must fit to be a hit; less is noise
+NOISE = 0.35  # the part of the best turn's fit below which a turn is not worth reading
+NAMED = 0.5  # what a title counts: it says what was talked about, in few words and without the answer
+RECENT = 0.15  # what being said just now adds to a turn's score, at most
+HALF_LIFE = 30 * DAY  # seconds after which half of that is left
 
 
 _TITLE = ROLES.index("title")

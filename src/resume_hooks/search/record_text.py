@@ -35,16 +35,11 @@ _PLACE = (
 LARGEST = 64 * 1024 * 1024
 """Bytes of a record that is read to be shown; the text of a larger one takes ten times as much memory."""
 
-REACH = 400_000
-"""Characters of a text that are looked through; what was found beyond is shown by the text's start."""
-
-LEAD = 1_000
-"""Characters before a phrase that are looked through as well."""
-
+REACH = 400_000  # characters of a text that are looked through; what was found beyond is shown by the text's start
+LEAD = 1_000  # characters before a phrase that are looked through as well
 MOST_MARKS = 2_000
 
-_PART = "(?:(?<![0-9A-Za-z])|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
-"""Where a part of an identifier may begin, as a word does."""
+_PART = "(?:(?<![0-9A-Za-z])|(?-i:(?<=[a-z0-9])(?=[A-Z])))"  # where a part of an identifier may begin, as a word does
 
 
 class Text(NamedTuple):

@@ -13,17 +13,10 @@ from typing import NamedTuple
 from resume_hooks.search.index.tokenize import TOKENIZER
 from resume_hooks.search.query import Term
 
-MOST_WORDS = 24
-"""Words that a beginning or a part of a word is taken for; the commonest of them."""
-
-SHORTEST_PART = 3
-"""Characters that a part of a word needs; shorter ones are in everything."""
-
-SHORTEST_STEM = 5
-"""Characters of a typed word that may stand for it where nothing begins with the whole."""
-
-ENDINGS = ("", "e", "s", "ed", "ing", "ion", "ment", "y")
-"""What a stem may have lost."""
+MOST_WORDS = 24  # words that a beginning or a part of a word is taken for; the commonest of them
+SHORTEST_PART = 3  # characters that a part of a word needs; shorter ones are in everything
+SHORTEST_STEM = 5  # characters of a typed word that may stand for it where nothing begins with the whole
+ENDINGS = ("", "e", "s", "ed", "ing", "ion", "ment", "y")  # what a stem may have lost
 
 
 class Lookup(NamedTuple):

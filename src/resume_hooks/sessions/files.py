@@ -26,8 +26,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import kind, parse
 from resume_hooks.transcripts.transcript import refuse_foreign
 
-MAX_SEARCHED = 8 * 1024 * 1024
-"""Bytes of a file of any name in which a session's records are looked for."""
+MAX_SEARCHED = 8 * 1024 * 1024  # bytes of a file of any name in which a session's records are looked for
 
 
 class SessionFile(NamedTuple):

@@ -24,11 +24,8 @@ from resume_hooks.system.text import one_line, plain
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.provenance import Parent, read_parent
 
-KEPT, MISSING = "kept", "missing"
-"""What a row's status is beside ``present``."""
-
-MAX_DEPTH = 1_000
-"""Generations followed; more can only be a forgery."""
+KEPT, MISSING = "kept", "missing"  # what a row's status is beside ``present``
+MAX_DEPTH = 1_000  # generations followed; more can only be a forgery
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,7 @@ from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 
 OPENING = "[SESSION LINEAGE]"
 CLOSING = "[/SESSION LINEAGE]"
-FIRST, LAST = 2, 10
-"""Ancestors that a long lineage names, from its two ends."""
-
+FIRST, LAST = 2, 10  # ancestors that a long lineage names, from its two ends
 _MARKER = re.compile(r"\[(/?SESSION LINEAGE)\]", re.IGNORECASE)
 _ROW = re.compile(r"\d+\. ")
 _FILE = "   "

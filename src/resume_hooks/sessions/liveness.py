@@ -19,15 +19,9 @@ from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system import processes
 from resume_hooks.transcripts.head_tail import HeadTail
 
-FRESH = 60
-"""Seconds after a write during which a session counts as live."""
-
-LISTED_SINCE = (2, 1, 112)
-"""The oldest client that is known to list itself."""
-
-CLIENT = "claude"
-"""The name that clients give their process."""
-
+FRESH = 60  # seconds after a write during which a session counts as live
+LISTED_SINCE = (2, 1, 112)  # the oldest client that is known to list itself
+CLIENT = "claude"  # the name that clients give their process
 PROC = "/proc"
 
 

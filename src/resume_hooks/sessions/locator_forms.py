@@ -17,17 +17,13 @@ from resume_hooks.sessions.files import SessionFile, latest, session_file, where
 from resume_hooks.sessions.lookup import Surroundings, as_written
 from resume_hooks.system.text import one_line, plain_line
 
-MIN_PREFIX = 4
-"""Characters of an id that a prefix needs; fewer would fit by chance."""
-
+MIN_PREFIX = 4  # characters of an id that a prefix needs; fewer would fit by chance
 MIN_PART = 3
 """Bytes of a title that a part of it needs: three letters, or one of a script that writes whole words with it."""
 
 SEEN = "resume-hooks sessions shows what there is."
 
-MOST_CANDIDATES = 20
-"""Sessions that are shown of those that words fit."""
-
+MOST_CANDIDATES = 20  # sessions that are shown of those that words fit
 _HEX = frozenset("0123456789abcdef-")
 _LATEST = re.compile(r"latest(?:~([0-9]{0,6}))?", re.IGNORECASE)
 _ADDRESS = re.compile(r"https?://", re.IGNORECASE)

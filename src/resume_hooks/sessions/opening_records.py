@@ -22,8 +22,7 @@ _USAGE = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input
 NEXT_STEP = "Next step, as the user put it:"
 REPORT = "The user's report of what was done after the checkpoint:"
 
-BLOCK_SHARE, STEP_SHARE = 2, 3
-"""A lineage has at most half of the room, a next step a third."""
+BLOCK_SHARE, STEP_SHARE = 2, 3  # a lineage has at most half of the room, a next step a third
 
 
 Shorter = Callable[[str, int], str]

@@ -24,14 +24,9 @@ from resume_hooks.transcripts.lines import Line, Numbers, line_start, line_with,
 from resume_hooks.transcripts.records import Record, string
 
 EXAMPLE = "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
-SHORT = 8
-"""Characters of an id that people see, where no other session's id begins alike."""
-
-MAX_DIGITS = 9
-"""Digits of a line number; no file has more lines."""
-
-MAX_PLACE_DIGITS = 15
-"""Digits of a byte's place; no file is longer."""
+SHORT = 8  # characters of an id that people see, where no other session's id begins alike
+MAX_DIGITS = 9  # digits of a line number; no file has more lines
+MAX_PLACE_DIGITS = 15  # digits of a byte's place; no file is longer
 
 
 class RecordOffset(NamedTuple):

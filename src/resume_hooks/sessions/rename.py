@@ -25,12 +25,8 @@ from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import Record
 
-MAX_LENGTH = 200
-"""Characters of a title or a tag: what is longer nobody types."""
-
-MAX_PASSES = 10
-"""How often the SDK cleans a tag: what it takes out may join what stood apart."""
-
+MAX_LENGTH = 200  # characters of a title or a tag: what is longer nobody types
+MAX_PASSES = 10  # how often the SDK cleans a tag: what it takes out may join what stood apart
 IS_LIVE = "A client may have it open ({why}), and may write what it knew again. In Claude Code, type /rename instead."
 
 _LOCATORS = re.compile(

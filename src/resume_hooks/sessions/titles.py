@@ -13,15 +13,9 @@ from resume_hooks.storage.locks import lock
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts.head_tail import REACH, TITLE_LENGTH
 
-MAX_DIGITS = 4
-"""Digits of a counter; a title with more is somebody's own."""
-
-LONGEST = 1_000
-"""Characters of a title that may be one of ours; longer ones are somebody's own."""
-
-PATIENCE = 10.0
-"""Seconds to wait for another process that holds a folder's titles; a large child is checked in a few."""
-
+MAX_DIGITS = 4  # digits of a counter; a title with more is somebody's own
+LONGEST = 1_000  # characters of a title that may be one of ours; longer ones are somebody's own
+PATIENCE = 10.0  # seconds to wait for another process that holds a folder's titles; a large child is checked in a few
 _SUFFIX = re.compile(r"(?: · [a-z-]+ \d+)+\Z")
 
 

@@ -17,13 +17,9 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.lines import Line
 
-PREFIX = "agent-"
-"""How the names of their files begin."""
-
+PREFIX = "agent-"  # how the names of their files begin
 FOLDER = "subagents"
-MAX_DEPTH = 4
-"""Folders below a session's own in which sub-agents are looked for: workflows nest them."""
-
+MAX_DEPTH = 4  # folders below a session's own in which sub-agents are looked for: workflows nest them
 MAX_FIRST_LINE = 1024 * 1024
 
 

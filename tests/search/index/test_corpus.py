@@ -14,8 +14,7 @@ from tests.builders import ConfigHome
 from tests.needs import corpus, corpus_sessions
 from tests.search.index.probe import finds
 
-LEAST = 0.5
-"""Of all lines at least this part says something."""
+LEAST = 0.5  # of all lines at least this part says something
 
 
 def copied(home: ConfigHome) -> None:

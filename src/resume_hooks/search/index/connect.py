@@ -29,14 +29,10 @@ from resume_hooks.sessions.transcript_files import all_files
 from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import MODE
 
-PATIENCE = 10.0
-"""Seconds that another command which is writing is waited for."""
+PATIENCE = 10.0  # seconds that another command which is writing is waited for
+MOST_ROUNDS = 3  # times that files are looked at in one go: what was copied from what changed is read again
 
-MOST_ROUNDS = 3
-"""Times that files are looked at in one go: what was copied from what changed is read again."""
-
-Identity = tuple[int, int]
-"""What tells a file from the one that took its place."""
+Identity = tuple[int, int]  # what tells a file from the one that took its place
 
 
 class OpenIndex(NamedTuple):

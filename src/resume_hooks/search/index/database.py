@@ -19,20 +19,12 @@ from resume_hooks.paths import Where, is_own, is_private, private_folder
 from resume_hooks.search.index.tokenize import TOKENIZER
 from resume_hooks.storage.state_file import MODE
 
-VERSION = 2
-"""The form of the tables and of the words in them; an index of another version is built anew."""
-
+VERSION = 2  # the form of the tables and of the words in them; an index of another version is built anew
 FILE_NAME = "index.db"
-BESIDE = ("-wal", "-shm", "-journal")
-"""How the names of SQLite's own files end, which lie beside it."""
-
+BESIDE = ("-wal", "-shm", "-journal")  # how the names of SQLite's own files end, which lie beside it
 COLUMNS = ("prompt", "reply", "input", "result")
-BUFFER = 32 * 1024 * 1024
-"""Bytes of words that are gathered before they are written out."""
-
-BUSY = 5.0
-"""Seconds that another writer is waited for within SQLite."""
-
+BUFFER = 32 * 1024 * 1024  # bytes of words that are gathered before they are written out
+BUSY = 5.0  # seconds that another writer is waited for within SQLite
 _TABLES = f"""
 CREATE TABLE about(version INTEGER NOT NULL, next INTEGER NOT NULL);
 CREATE TABLE files(

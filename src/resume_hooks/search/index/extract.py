@@ -19,9 +19,7 @@ from resume_hooks.transcripts.attachments import BULK, QUEUED, kind_of, sent_tex
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
-ENGINE = "resume-hooks"
-"""Stands for the tool of a call that asked our own engine."""
-
+ENGINE = "resume-hooks"  # stands for the tool of a call that asked our own engine
 TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary", "tag": "tag"}
 """Bookkeeping that names a session, and the field that holds the words."""
 
@@ -33,15 +31,11 @@ SILENT = frozenset(
 )  # fmt: skip
 """Bookkeeping in which nobody said anything; what was queued is said once it is sent."""
 
-MOST_PATH = 4_096
-"""Characters of a path; no system opens a longer one."""
-
+MOST_PATH = 4_096  # characters of a path; no system opens a longer one
 HELPERS = frozenset({"resume-hooks:session-searcher", "session-searcher"})
 """Agents that only search: what they are asked and say repeats what they found."""
 
-LONGEST_PLACEHOLDER = 400
-"""Characters of a placeholder; a text that goes on says something of its own."""
-
+LONGEST_PLACEHOLDER = 400  # characters of a placeholder; a text that goes on says something of its own
 _OWN_CALL = re.compile(
     r"""\s*(?:cd \S+ && )?"""
     r"""(?:"[^"]*/hooks/engine"|'[^']*/hooks/engine'|\S*/hooks/engine|(?:\S*python\S* -m )?resume[-_]hooks)"""
@@ -50,9 +44,7 @@ _OWN_CALL = re.compile(
 """A command that asks our engine and does nothing else."""
 
 _OWN_TEXT = re.compile(r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":')
-_LEGEND = r"(?:\nText such as \[[^\n]*)?"
-"""What explains the placeholders of a trimmed child, right after its lineage."""
-
+_LEGEND = r"(?:\nText such as \[[^\n]*)?"  # what explains the placeholders of a trimmed child, right after its lineage
 _DIGEST = rf"^{re.escape(as_text.HEAD)}[^\n]*(?:\n[^\n]+)*"
 """What the opening of a child of ours quotes: it is indexed where it was said."""
 

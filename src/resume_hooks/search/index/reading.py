@@ -20,18 +20,10 @@ from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import opens_turn
 
-CHECKED = 1_024
-"""Bytes before the end of what is indexed that tell whether a file was only appended to."""
-
-MOST_CALLS = 50
-"""Calls without an answer that are kept in mind until the next time."""
-
-MOST_LABEL = 255
-"""Characters of the name of a branch or of tools that are kept; more is no name."""
-
-SETTLED = 60.0
-"""Seconds after which nobody is expected to finish a torn line."""
-
+CHECKED = 1_024  # bytes before the end of what is indexed that tell whether a file was only appended to
+MOST_CALLS = 50  # calls without an answer that are kept in mind until the next time
+MOST_LABEL = 255  # characters of the name of a branch or of tools that are kept; more is no name
+SETTLED = 60.0  # seconds after which nobody is expected to finish a torn line
 MOST_BYTES = 64 * 1024 * 1024
 """Bytes of a file that are read in one go; a larger one comes in several batches, so that memory stays bounded."""
 

@@ -12,24 +12,16 @@ from itertools import islice
 
 from resume_hooks.system.text import without_sequences
 
-LONGEST = 64
-"""Bytes of a token that is kept whole; longer ones are data (hashes, base64, minified code), not words."""
-
-LONGEST_NAME = 256
-"""Bytes of an identifier that is still cut into its parts."""
-
+LONGEST = 64  # bytes of a token that is kept whole; longer ones are data (hashes, base64, minified code), not words
+LONGEST_NAME = 256  # bytes of an identifier that is still cut into its parts
 MOST_TOKENS = 100_000
 """Distinct tokens of a text that are looked at, from its start: what has more is data. 60 MB of them take a minute."""
 
-MOST_PARTS = 16
-"""Parts of an identifier; what has more is random."""
-
+MOST_PARTS = 16  # parts of an identifier; what has more is random
 REMEMBERED = 200_000
 """Distinct tokens whose form is kept in memory while many texts are read: some 30 MB. Long ones are not."""
 
-TOKENIZER = "porter ascii tokenchars '_'"
-"""What SQLite does with our words: every byte beyond ASCII belongs to one."""
-
+TOKENIZER = "porter ascii tokenchars '_'"  # what SQLite does with our words: every byte beyond ASCII belongs to one
 _KEPT = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
 _TO_WORDS = bytes(byte if byte in _KEPT or byte >= 0x80 else 0x20 for byte in range(256))
 _SYMBOLS = re.compile(rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd")

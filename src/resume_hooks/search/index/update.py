@@ -27,14 +27,10 @@ from resume_hooks.transcripts.provenance import read_parent
 COMMIT = 192 * 1024 * 1024
 """Bytes read after which what was found is made to last; each time makes one more list of words to be merged."""
 
-LARGE = 64 * 1024 * 1024
-"""Bytes read in one go after which SQLite's log is folded into the index at once."""
+LARGE = 64 * 1024 * 1024  # bytes read in one go after which SQLite's log is folded into the index at once
+MOSTLY_GONE = 20_000  # rows from which on an index that is mostly of what is gone is built anew
 
-MOSTLY_GONE = 20_000
-"""Rows from which on an index that is mostly of what is gone is built anew."""
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes that were read and those that there are to read."""
+Progress = Callable[[int, int], None]  # called with the bytes that were read and those that there are to read
 
 
 class UpdateOutcome(NamedTuple):
@@ -56,8 +52,7 @@ class FileWork(NamedTuple):
     same: bool = False
 
 
-Known = dict[str, tuple[int, int, int, int]]
-"""What the index knows of a file by its path: id, inode, size, time."""
+Known = dict[str, tuple[int, int, int, int]]  # what the index knows of a file by its path: id, inode, size, time
 
 
 def changes(

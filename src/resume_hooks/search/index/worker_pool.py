@@ -19,18 +19,12 @@ from resume_hooks.search.index.reading import Batch, ReadJob, read
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-PARALLEL = 24 * 1024 * 1024
-"""Bytes to be read from which on starting other processes pays."""
-
+PARALLEL = 24 * 1024 * 1024  # bytes to be read from which on starting other processes pays
 MOST_PROCESSES = 8
-PIPE = 1024 * 1024
-"""Bytes that a pipe may hold: what a user may ask for, so that a process reads on while we write."""
+PIPE = 1024 * 1024  # bytes that a pipe may hold: what a user may ask for, so that a process reads on while we write
+PATIENCE = 1.0  # seconds that a process which was told to end is waited for
 
-PATIENCE = 1.0
-"""Seconds that a process which was told to end is waited for."""
-
-Sized = tuple[ReadJob, int]
-"""A job, and the bytes of it that are to be read."""
+Sized = tuple[ReadJob, int]  # a job, and the bytes of it that are to be read
 
 Result = tuple[ReadJob, Batch | None]
 
