@@ -64,8 +64,7 @@ DIFFERENCES = {
 }
 """By the name of a case: why the SDK differs there, and what it takes for the conversation, by uuids."""
 
-IN_CORPUS = {KEPT: 2, ORDER: 1, BROKEN: 1}
-"""How many sessions of the corpus differ for each of the reasons."""
+IN_CORPUS = {KEPT: 2, ORDER: 1, BROKEN: 1}  # how many sessions of the corpus differ for each of the reasons
 
 NAMES = TranscriptNames(SESSION, SESSION)
 

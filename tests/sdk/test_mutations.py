@@ -21,11 +21,8 @@ from tests.builders import SESSION, ConfigHome, conversation, session_id, write_
 from tests.needs import corpus, corpus_sessions
 
 OLD = 1_700_000_000
-SAMPLE = 60
-"""Corpus sessions that are copied: every tenth or so, of every project."""
-
-LARGEST = 5_000_000
-"""Bytes of a file that is copied."""
+SAMPLE = 60  # corpus sessions that are copied: every tenth or so, of every project
+LARGEST = 5_000_000  # bytes of a file that is copied
 
 Home = tuple[ConfigHome, list[str]]
 

@@ -6,6 +6,7 @@ Values without behaviour of their own; the records stay on disk at ``offset``.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks import clock
@@ -28,60 +29,35 @@ class Segment(NamedTuple):
     uuids: tuple[str, ...] | None
 
 
+@dataclass(slots=True, eq=False)
 class Node:
     """One linked record; ``number`` is its 0-based line, ``offset`` and ``length`` its bytes in the file.
 
     ``given_uuid``: the uuid is not the record's own but the one that it was sent under. ``characters`` reach the API.
     """
 
-    __slots__ = (
-        "broken",
-        "calls",
-        "characters",
-        "context_tokens",
-        "given_uuid",
-        "input_tokens",
-        "kind",
-        "length",
-        "message_id",
-        "meta",
-        "number",
-        "offset",
-        "parent",
-        "prompt",
-        "results",
-        "segment",
-        "session_id",
-        "sidechain",
-        "subtype",
-        "summary",
-        "time_ms",
-        "uuid",
-    )
-
-    def __init__(self, uuid: str, parent: str | None, kind: str) -> None:
-        self.uuid = uuid
-        self.parent = parent
-        self.kind = kind
-        self.number = 0
-        self.offset = 0
-        self.length = 0
-        self.session_id: str | None = None
-        self.given_uuid = False
-        self.subtype = ""
-        self.sidechain = False
-        self.summary = False
-        self.prompt = False
-        self.meta = False
-        self.broken = False
-        self.message_id = ""
-        self.time_ms: int | None = None
-        self.characters = 0
-        self.context_tokens = 0
-        self.input_tokens = 0
-        self.calls: tuple[str, ...] = ()
-        self.results: tuple[str, ...] = ()
-        self.segment: Segment | None = None
+    uuid: str
+    parent: str | None
+    kind: str
+    number: int = 0
+    offset: int = 0
+    length: int = 0
+    session_id: str | None = None
+    given_uuid: bool = False
+    subtype: str = ""
+    sidechain: bool = False
+    summary: bool = False
+    prompt: bool = False
+    meta: bool = False
+    broken: bool = False
+    message_id: str = ""
+    time_ms: int | None = None
+    characters: int = 0
+    context_tokens: int = 0
+    input_tokens: int = 0
+    calls: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    segment: Segment | None = None
 
     @property
     def boundary(self) -> bool:
@@ -101,20 +77,18 @@ class Node:
         return self.kind == records.ATTACHMENT or (self.meta and not self.results)
 
 
+@dataclass(slots=True, eq=False)
 class Checkpoint:
     """The last ``last-prompt`` that counts: which record the client took for the end of the conversation.
 
     A compaction makes it forget; an ``explicit`` one (a rewind) is exact until something is said after it.
     """
 
-    __slots__ = ("emptied", "ever_explicit", "explicit", "hinted", "uuid")
-
-    def __init__(self) -> None:
-        self.uuid = ""
-        self.explicit = False
-        self.ever_explicit = False
-        self.emptied = False
-        self.hinted = False
+    uuid: str = ""
+    explicit: bool = False
+    ever_explicit: bool = False
+    emptied: bool = False
+    hinted: bool = False
 
     def point(self, leaf: str | None, *, explicit: bool) -> None:
         """Take in a last-prompt record; ``leaf`` None with ``explicit`` is a rewind to the very beginning."""
