@@ -98,10 +98,10 @@ def certain_chain(tail: Transcript) -> list[Node]:
     chain = live_chain(tail.nodes, tail.checkpoint, tail.size, bridging=False)
     rows = [node for node in tail.nodes if not node.sidechain and not node.broken and node.kind != PROGRESS]
     # A branch that is not the last one may stand back where a compaction farther up kept messages.
-    told = tail.checkpoint.explicit or _last_boundary(tail) >= 0 or (rows and rows[-1] in chain)
+    certain = tail.checkpoint.explicit or _last_boundary(tail) >= 0 or (rows and rows[-1] in chain)
     # What came back to a record without a parent, by the answer that both are of, hangs on what kept messages hang on.
     begun_anew = any(node.parent is None for node in chain[1:])
-    return chain if told and not begun_anew else []
+    return chain if certain and not begun_anew else []
 
 
 def is_complete(chain: list[Node], tail: Transcript) -> bool:

@@ -100,8 +100,8 @@ def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse
     A child that nobody went on in was never counted: what it came to stands in its first line.
     """
     context = context_of(chain, window)
-    told = None if context.measured else stated_size(path)
-    return ContextUse(told.tokens, window or window_for(told.tokens), measured=False) if told else context
+    size = None if context.measured else stated_size(path)
+    return ContextUse(size.tokens, window or window_for(size.tokens), measured=False) if size else context
 
 
 def recent_context(path: str, window: int = 0) -> ContextUse:

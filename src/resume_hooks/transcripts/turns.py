@@ -43,10 +43,10 @@ class Turns(NamedTuple):
 
 def parse(text: str) -> Turns:
     """The turns that ``text`` asks for: ``12``, ``12-15``, ``12-``, ``last``, ``-3``. UsageError for anything else."""
-    found = _FORM.fullmatch(text.strip())
-    if found is None:
+    match = _FORM.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"'{one_line(plain_line(text), 40)}' names no turns", FORMS)
-    first, dash, last, from_end = found.groups()
+    first, dash, last, from_end = match.groups()
     if first is None:
         count = int(from_end or 1)
         if not count:

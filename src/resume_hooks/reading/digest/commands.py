@@ -118,13 +118,13 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
     known = {command.core for command in commands if command.worked}
     for index in range(len(commands) - 1, -1, -1):
         failed = commands[index]
-        told = _what_failed(failed)
-        if not told or failed.core in known:
+        problem = _what_failed(failed)
+        if not problem or failed.core in known:
             continue
         known.add(failed.core)
         later = (other for other in commands[index + 1 : index + SOON] if other.worked)
         instead = next((other for other in later if failed.program and other.program == failed.program), None)
-        said = f"`{cut(failed.core, NAMED)}` {told}"
+        said = f"`{cut(failed.core, NAMED)}` {problem}"
         if instead:
             said = f"{said}; then `{cut(redact(instead.core)[0], LINE)}` worked"
         yield entry(said, failed.run.place, most=LONGEST)
@@ -135,9 +135,9 @@ def open_errors(commands: Sequence[ShellCommand], since: int) -> Iterator[Digest
     last = {command.core: command for command in commands if command.program}
     good = {command.program: command.run.place.order for command in commands if command.worked}
     for command in sorted(last.values(), key=lambda command: command.run.place.order, reverse=True):
-        order, told = command.run.place.order, _what_failed(command)
-        if told and order > since and good.get(command.program, -1) < order:
-            yield entry(f"`{cut(redact(command.core)[0], NAMED)}` {told}", command.run.place)
+        order, problem = command.run.place.order, _what_failed(command)
+        if problem and order > since and good.get(command.program, -1) < order:
+            yield entry(f"`{cut(redact(command.core)[0], NAMED)}` {problem}", command.run.place)
 
 
 def _what_failed(command: ShellCommand) -> str:
@@ -152,10 +152,10 @@ def _complaint(run: ShellRun) -> str:
     """The line in which the output of a command that ended well says that it did not: a pipe hides the exit status."""
     if run.failed:
         return ""
-    found = _COMPLAINT.search(run.output[:ENDS])
-    if found is None and len(run.output) > ENDS:
-        found = _COMPLAINT.search(run.output[max(ENDS, len(run.output) - ENDS) :])
-    return found.group().strip() if found else ""
+    match = _COMPLAINT.search(run.output[:ENDS])
+    if match is None and len(run.output) > ENDS:
+        match = _COMPLAINT.search(run.output[max(ENDS, len(run.output) - ENDS) :])
+    return match.group().strip() if match else ""
 
 
 def _error_line(output: str) -> str:

@@ -68,8 +68,8 @@ def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> Dige
 
     The secrets go before the rest is cut: half a token is still one, but looks like none.
     """
-    told = cut(plain_line(redact(text[: most * 8])[0]), most)
-    return DigestEntry(told, str(place), cut(plain_line(redact(note)[0] if note else ""), NOTE))
+    words = cut(plain_line(redact(text[: most * 8])[0]), most)
+    return DigestEntry(words, str(place), cut(plain_line(redact(note)[0] if note else ""), NOTE))
 
 
 def without_secrets(sections: Mapping[str, tuple[DigestEntry, ...]]) -> dict[str, tuple[DigestEntry, ...]]:

@@ -136,8 +136,8 @@ def run_of(call: PendingCall, record: Record, block: Record, text: str, place: R
     more = records.tool_details(record)
     failed = records.is_error(block) or more.get("interrupted") is True or text.startswith("[Request interrupted")
     background = _is_in_background(more, text)
-    told = _EXIT.match(text)
-    status = int(told[1]) if told else None if failed or background else 0
+    match = _EXIT.match(text)
+    status = int(match[1]) if match else None if failed or background else 0
     output = "" if is_placeholder(text) else text
     if len(output) > 2 * TELLING:
         output = f"{output[:TELLING]}\n{output[-TELLING:]}"
@@ -149,17 +149,17 @@ def task_of(record: Record, text: str) -> str:
     more = records.tool_details(record)
     if not _is_in_background(more, text):
         return ""
-    found = _TASK.search(text[:TELLING])
-    return string(more, "backgroundTaskId") or (found[1] if found else "")
+    match = _TASK.search(text[:TELLING])
+    return string(more, "backgroundTaskId") or (match[1] if match else "")
 
 
 def task_ending(text: str) -> TaskEnding | None:
     """The end of a command in the background that the client told of."""
-    told = _NOTIFIED.search(text[: 2 * TELLING]) if text.startswith(_NOTIFICATION) else None
-    if told is None:
+    match = _NOTIFIED.search(text[: 2 * TELLING]) if text.startswith(_NOTIFICATION) else None
+    if match is None:
         return None
-    worked = told[2] == "completed" and int(told[3] or 0) == 0
-    return TaskEnding(told[1], int(told[3]) if told[3] else 0 if worked else None, not worked)
+    worked = match[2] == "completed" and int(match[3] or 0) == 0
+    return TaskEnding(match[1], int(match[3]) if match[3] else 0 if worked else None, not worked)
 
 
 def _is_in_background(more: Record, text: str) -> bool:

@@ -47,7 +47,7 @@ class Paths:
         self.folder = folder
         self._git = git
 
-    def told(self, path: str, folder: str = "") -> str:
+    def relative(self, path: str, folder: str = "") -> str:
         """A path, relative to ``folder``, else to the home folder: without that where it lies in it."""
         home = self.folder
         kind = ntpath if _WINDOWS.match(home) or _WINDOWS.match(path) else posixpath
@@ -60,14 +60,14 @@ class Paths:
         known = self._git.root or self.folder
         return known if f"{folder}/".startswith(f"{known}/") else folder
 
-    def is_outside(self, told: str) -> bool:
-        """Whether a told path lies elsewhere than in the home folder."""
-        return told.startswith(("/", "~", "..")) or _WINDOWS.match(told) is not None
+    def is_outside(self, path: str) -> bool:
+        """Whether a relative path lies elsewhere than in the home folder."""
+        return path.startswith(("/", "~", "..")) or _WINDOWS.match(path) is not None
 
-    def is_dirty(self, told: str) -> bool:
-        """Whether a told path has changes that are not committed."""
+    def is_dirty(self, path: str) -> bool:
+        """Whether a relative path has changes that are not committed."""
         root, dirty = self._git.root, self._git.dirty
-        return bool(dirty) and posixpath.relpath(posixpath.join(self.folder, told), root) in dirty
+        return bool(dirty) and posixpath.relpath(posixpath.join(self.folder, path), root) in dirty
 
 
 def touched_files(
@@ -76,11 +76,11 @@ def touched_files(
     """Files that were changed: by tools, by commands that name them, as git printed them."""
     found: dict[str, list[Touch]] = {}
     for change in changes:
-        found.setdefault(paths.told(change.path, change.folder), []).append(Touch(change.place))
+        found.setdefault(paths.relative(change.path, change.folder), []).append(Touch(change.place))
     for command in commands:
         doubt = UNSURE if command.run.failed else ""
         for path in islice(shell_writes.changed_by(command.parts), WRITES):
-            found.setdefault(paths.told(path, command.run.folder), []).append(Touch(command.run.place, doubt))
+            found.setdefault(paths.relative(path, command.run.folder), []).append(Touch(command.run.place, doubt))
     # The first thing that may have changed a file; what git listed before that lay there already.
     works = (c.run.place.order for c in commands if c.program and not c.program.startswith(("git ", "gh ")))
     began = min((*(change.place.order for change in changes[:1]), *works), default=0)
@@ -101,8 +101,8 @@ def _listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
         return
     folder = posixpath.join(command.run.folder, moved)
     listed = shell_writes.listed_by_git(command.parts, command.run.output)
-    yield from (paths.told(path, folder) for path in listed.here)
-    yield from (paths.told(path, paths.root_of(folder)) for path in listed.rooted)
+    yield from (paths.relative(path, folder) for path in listed.here)
+    yield from (paths.relative(path, paths.root_of(folder)) for path in listed.rooted)
 
 
 def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[DigestEntry]:
@@ -126,9 +126,9 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
 def read_files(facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]]) -> Iterator[DigestEntry]:
     """Files that were read and not changed, the latest first."""
     for (path, folder), place in reversed(facts.looked_at.items()):
-        told = paths.told(path, folder)
-        if told not in found:
-            yield DigestEntry(_shown(told), str(place))
+        name = paths.relative(path, folder)
+        if name not in found:
+            yield DigestEntry(_shown(name), str(place))
 
 
 def artefacts(facts: LineageFacts) -> Iterator[DigestEntry]:

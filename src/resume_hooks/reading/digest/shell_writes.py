@@ -136,8 +136,8 @@ def _is_of_work(call: list[str]) -> bool:
 
 
 def _mode_path(row: str) -> str:
-    told = _MODE.fullmatch(row)
-    return _unquoted(told[1]) if told else ""
+    match = _MODE.fullmatch(row)
+    return _unquoted(match[1]) if match else ""
 
 
 def _counted_path(row: str) -> str:

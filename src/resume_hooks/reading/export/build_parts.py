@@ -202,8 +202,8 @@ class _Conversation:
         record = self._read(row)
         block = next((block for block in records.results(record) if records.call_id(block) == call), None)
         agent = self.agents.pop(string(records.tool_details(record), "agentId"), None)
-        told = self._builder.agent(agent, self._depth) if agent else None
-        return (self._answer(block) if block else None), told
+        part = self._builder.agent(agent, self._depth) if agent else None
+        return (self._answer(block) if block else None), part
 
     def _answer(self, block: Record) -> ResultPart:
         parts: list[str | MediaPart] = []

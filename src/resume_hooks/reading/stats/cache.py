@@ -30,7 +30,7 @@ VERSION = 1  # of the kept counts; those of another are counted anew
 MAX_KEPT = 256 * 1024 * 1024  # bytes of kept counts that are read
 MOST_GONE = 20_000  # transcripts that are gone whose counts stay
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 
 
 class TranscriptCounts(NamedTuple):
@@ -59,14 +59,14 @@ class _Kept(NamedTuple):
     counts: Counts
 
 
-def gather(where: Where, told: Told = lambda _done, _total: None) -> AllCounts:
-    """The counts of every transcript; ``told`` hears of the bytes read so far and of all that are to be read."""
+def gather(where: Where, progress: Progress = lambda _done, _total: None) -> AllCounts:
+    """The counts of every transcript; ``progress`` is given the bytes read so far and of all that are to be read."""
     kept, files = _read(where), _files(where)
     family = Family(where)
     due = {key: file for key, file in files.items() if key not in kept or kept[key].stamp != _stamp(file)}
     total, done, fresh = sum(file.size for file in due.values()), 0, dict(kept)
     for key, file in due.items():
-        told(done, total)
+        progress(done, total)
         done += file.size
         with contextlib.suppress(SessionNotFound):  # gone since it was listed
             fresh[key] = _Kept(_stamp(file), _with_before(count(file.path, agent=bool(file.agent)), file, family))

@@ -84,8 +84,8 @@ def figures(found: Iterable[TranscriptCounts], since: str, belongs: Callable[[Tr
 
 def hook_data(hook: Hook) -> dict[str, Any]:
     """The figures of hooks in their documented JSON form."""
-    told: dict[str, Any] = {"event": hook.event, "ours": hook.ours, "times": hook.times}
-    return told | {"median_ms": hook.median, "p95_ms": hook.high}
+    row: dict[str, Any] = {"event": hook.event, "ours": hook.ours, "times": hook.times}
+    return row | {"median_ms": hook.median, "p95_ms": hook.high}
 
 
 def percentile(durations: Mapping[int, int], percent: int) -> int:
