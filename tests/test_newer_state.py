@@ -37,7 +37,7 @@ def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> N
     assert settings.load(config_home.where)["threshold"].value == 700
     with pytest.raises(WriteFailed, match="newer"):
         stored_settings.store("threshold", "800", config_home.where)
-    assert contents.held(config_home.where) == []
+    assert contents.all_deleted(config_home.where) == []
     assert [stray.gone for stray in contents.strays(config_home.where)] == [False]
     assert checkpoint_state.find(SESSION) is None
     with opened_index(config_home.where) as index:

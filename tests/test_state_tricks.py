@@ -87,7 +87,7 @@ def _trash(home: ConfigHome) -> None:
 
 def _back_up(home: ConfigHome) -> None:
     with backups.only_one(SESSION, home.where), open(home.project() / f"{SESSION}.jsonl", "rb") as stream:
-        backups.keep(SESSION, stream.fileno(), home.where)
+        backups.back_up(SESSION, stream.fileno(), home.where)
 
 
 ACTS: dict[str, Callable[[ConfigHome], None]] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.sessions.archived.manifest import held
+from resume_hooks.sessions.archived.manifest import all_archived
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.cli.conftest import Cli, Document
 
@@ -63,14 +63,14 @@ def test_kept_verified_swept_and_back(path: Path, cli: Cli, document: Document) 
 def test_verify_finds(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """1 where something is wrong, and what; the list and doctor tell what can't be told."""
     cli("archive", "--all")
-    kept = next(each for each in held(config_home.where) if each.session_id == SESSION)
+    kept = next(each for each in all_archived(config_home.where) if each.session_id == SESSION)
     pack = Path(kept.folder, kept.transcript.where)
     pack.write_bytes(pack.read_bytes()[:50])
     found = findings(cli)
     assert [(each["session_id"], each["name"]) for each in found] == [(SESSION, "damaged")]
     assert document("archive", "--verify", OTHER)["data"]["findings"] == []
     assert document("restore", SESSION, code=1)["error"]["code"] == "write-failed"
-    Path(kept.folder, "note.json").write_bytes(b"{}")
+    Path(kept.folder, "manifest.json").write_bytes(b"{}")
     assert {each["name"] for each in findings(cli)} == {"unreadable"}
     assert "can't be read as a note" in document("archive", "--list")["warnings"][0]
     doctor = {each["name"]: each for each in json.loads(cli("doctor", "--json").stdout)["data"]["findings"]}
@@ -123,7 +123,7 @@ def test_one_that_can_not_be_kept_keeps_no_other(path: Path, config_home: Config
     """Told, with 1; all others are kept."""
     folder = config_home.config / "resume-hooks" / "vault" / SESSION
     folder.mkdir(parents=True)
-    (folder / "note.json").write_text(json.dumps({"version": 2}))
+    (folder / "manifest.json").write_text(json.dumps({"version": 2}))
     done = cli("archive", "--all")
     assert done.returncode == 1
     assert b"1 kept, 1 failed" in done.stdout
@@ -136,6 +136,6 @@ def test_the_vault_outlives_the_plugin(path: Path, config_home: ConfigHome, cli:
     cli("archive", "Mine")
     said = cli("uninstall", "--purge", "--yes").stdout
     assert b"the vault" in said
-    assert [each.session_id for each in held(config_home.where)] == [SESSION]
+    assert [each.session_id for each in all_archived(config_home.where)] == [SESSION]
     assert path.exists()
     assert os.listdir(config_home.config / "resume-hooks") == ["vault"]

@@ -40,7 +40,7 @@ def test_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:
 def test_a_place_that_can_not_be_looked_at(config_home: ConfigHome, cli: Cli) -> None:
     """A sentence on stderr, another in the answer, and 1: there may be secrets in it."""
     write_session(config_home.project(), SESSION, conversation(2))
-    note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "note.json"
+    note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "manifest.json"
     note.parent.mkdir(parents=True)
     note.write_text("{")
     done = cli("audit", "--all")

@@ -52,7 +52,7 @@ def test_in_place(path: Path, document: Document) -> None:
 
 def test_a_place_that_can_not_be_looked_at(path: Path, config_home: ConfigHome, cli: Cli) -> None:
     """It is listed as left, with 1; also where there is nothing else to do."""
-    note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "note.json"
+    note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "manifest.json"
     note.parent.mkdir(parents=True)
     note.write_text("{")
     for _ in range(2):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.manifest import find, kept_ids
+from resume_hooks.sessions.archived.manifest import archived_ids, find
 from tests.builders import (
     assistant,
     conversation,
@@ -108,7 +108,7 @@ def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome,
     with handoff.open("ab") as stream:
         stream.write(session_bytes([more[0] | {"parentUuid": last}, *more[1:]]))
     trimmed = Path(engine(home, "trim", handoff.stem, "--threshold", "200", "--keep-recent", "0")["file"])
-    assert kept_ids(Where(home.env())) == sorted([root.stem, handoff.stem])
+    assert archived_ids(Where(home.env())) == sorted([root.stem, handoff.stem])
 
     old = Path(write_session(folder, session_id(2), conversation(2, session_id=session_id(2))))
     soon = Path(write_session(folder, session_id(3), conversation(2, session_id=session_id(3))))
@@ -122,7 +122,7 @@ def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome,
     swept(home, api, client, plugin, {})
     assert not any(path.exists() for path in (root, handoff, old, other, output, backup, *files))
     assert all(path.exists() for path in (soon, young, trimmed))
-    assert set(kept_ids(Where(home.env()))) >= {path.stem for path in (root, handoff, old, soon, young, other)}
+    assert set(archived_ids(Where(home.env()))) >= {path.stem for path in (root, handoff, old, soon, young, other)}
     kept = find(young.stem, Where(home.env()))
     assert kept
     assert {Path(part.place).name for part in kept.parts} >= {output.name, backup.name}
@@ -158,7 +158,7 @@ def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:
     with Tui(tui.version, tui.home, tui.api) as other:
         other.start(plugin_dir=plugin, extra_env=ENGINE)
         assert "resume-hooks:" not in other.text()
-    assert kept_ids(Where(tui.home.env())) == [soon.stem]
+    assert archived_ids(Where(tui.home.env())) == [soon.stem]
 
 
 @pytest.mark.all_versions
@@ -175,4 +175,4 @@ def test_an_older_client_keeps_what_goes_soon(home: ClientHome, api: MockApi, pl
     for _ in range(2):
         done = run_print(find_client(version), home, api, "hello", plugin_dir=plugin, extra_env=ENGINE)
         assert done.returncode == 0, done.stderr
-    assert kept_ids(Where(home.env())) == [soon.stem, young.stem]
+    assert archived_ids(Where(home.env())) == [soon.stem, young.stem]

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from resume_hooks.archive.vault import restore
-from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import find
 from resume_hooks.paths import Where
 from tests.e2e.harness.client import ClientHome, ClientVersion
@@ -23,7 +23,7 @@ def test_a_restored_session_resumes(every_client: ClientVersion, home: ClientHom
     output.write_bytes(b"large")
     before = sent(every_client, home, api, ONE)
     raw = Path(session.path).read_bytes()
-    keep(session, Where(environ(home)))
+    archive_session(session, Where(environ(home)))
     os.unlink(session.path)
     shutil.rmtree(output.parent.parent)
     done = restore.write(restore.plan(find(ONE, Where(environ(home))), Where(environ(home))), Where(environ(home)))

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from resume_hooks.archive.retention import pending
-from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.hooks import background, expiring_sessions, hook_state
 from resume_hooks.hooks.pending_handoff import PendingHandoff, leave
 from resume_hooks.hooks.session import handle
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.manifest import find, kept_ids
+from resume_hooks.sessions.archived.manifest import archived_ids, find
 from resume_hooks.sessions.link_log import Link, record_link
 from tests.archive.retention.aged import DAY, aged
 from tests.builders import CWD, ConfigHome, session_id
@@ -56,7 +56,7 @@ def test_a_start_keeps_says_so_and_leaves_a_stamp(config_home: ConfigHome, sourc
     line = said(config_home, source)
     assert line.startswith("resume-hooks: kept 1 session that the client deletes soon · ")
     assert line.endswith(f"Off, in a shell: sh {REPO}/hooks/engine config vault off")
-    assert kept_ids(config_home.where) == [session_id(1)]
+    assert archived_ids(config_home.where) == [session_id(1)]
     stamp = stamped(f"due-{config_home.project().name}.json")
     assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)
     assert stamp["made"] == pytest.approx(time.time(), abs=60)
@@ -67,7 +67,7 @@ def test_a_start_keeps_says_so_and_leaves_a_stamp(config_home: ConfigHome, sourc
 
 def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> None:
     """A verb kept an ancestor; a handoff that waits is told before that."""
-    keep(aged(config_home, 1, 0), config_home.where)
+    archive_session(aged(config_home, 1, 0), config_home.where)
     child = aged(config_home, 2, 0)
     leave(PendingHandoff(1, "", session_id(1), session_id(2), child.path, child.size, time.time(), "the opening"))
     waits, _, kept = said(config_home).partition(" · ")
@@ -80,7 +80,7 @@ def test_without_the_shells_word_nothing_is_looked_for(config_home: ConfigHome) 
     """A start that reaches Python for another reason."""
     aged(config_home, 1, 25)
     assert handle(start(config_home)) == b""
-    assert kept_ids(config_home.where) == []
+    assert archived_ids(config_home.where) == []
 
 
 def test_what_is_left_is_told_and_done_later(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_what_is_left_is_told_and_done_later(config_home: ConfigHome, monkeypatc
     assert said(config_home).startswith("resume-hooks: kept 1 session that the client deletes soon, 2 more to come · ")
     assert stamped(f"due-{config_home.project().name}.json")["look"] <= time.time()
     background.catch_up(start(config_home))
-    assert kept_ids(config_home.where) == [session_id(number) for number in (1, 2, 3)]
+    assert archived_ids(config_home.where) == [session_id(number) for number in (1, 2, 3)]
     assert stamped(f"due-{config_home.project().name}.json")["look"] > time.time()
 
 
@@ -100,7 +100,7 @@ def test_a_headless_run_keeps_and_says_nothing(config_home: ConfigHome, monkeypa
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     aged(config_home, 1, 25)
     assert said(config_home) == ""
-    assert kept_ids(config_home.where) == [session_id(1)]
+    assert archived_ids(config_home.where) == [session_id(1)]
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT")
     assert "vault off" in said(config_home)
 
@@ -112,7 +112,7 @@ def test_of_two_starts_one_keeps(config_home: ConfigHome) -> None:
     aged(config_home, 2, 25)
     assert hook_state.begin(f"due-{config_home.project().name}.json")
     assert said(config_home) == ""
-    assert kept_ids(config_home.where) == [session_id(1)]
+    assert archived_ids(config_home.where) == [session_id(1)]
 
 
 @pytest.mark.parametrize("path", ["", "/", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/\ud800/x.jsonl"])
@@ -136,7 +136,7 @@ def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) 
     assert handle(end) == b""
     assert pending.pending_ids(Where()) == [session_id(1)]
     background.catch_up(start(config_home, "clear"))
-    assert (pending.pending_ids(Where()), kept_ids(config_home.where)) == ([], [session_id(1)])
+    assert (pending.pending_ids(Where()), archived_ids(config_home.where)) == ([], [session_id(1)])
 
 
 def test_once_a_day_ancestors_are_looked_for(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_once_a_day_ancestors_are_looked_for(config_home: ConfigHome, monkeypatc
     aged(config_home, 2, 0)
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     background.catch_up(start(config_home))
-    assert (stamped("vault.json"), kept_ids(config_home.where)) == ({}, [])
+    assert (stamped("vault.json"), archived_ids(config_home.where)) == ({}, [])
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT")
     background.catch_up(start(config_home))
     kept = find(session_id(1), config_home.where)
@@ -167,10 +167,10 @@ def test_a_client_that_left_ends_it(config_home: ConfigHome, monkeypatch: pytest
     for number in (1, 2, 3):
         aged(config_home, number, 25)
     background.catch_up(start(config_home))
-    assert len(kept_ids(config_home.where)) == 1
+    assert len(archived_ids(config_home.where)) == 1
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     background.catch_up(start(config_home))
-    assert len(kept_ids(config_home.where)) == 3
+    assert len(archived_ids(config_home.where)) == 3
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'{"session_id": 7}', b'{"session_id": "../x"}'])
@@ -181,4 +181,4 @@ def test_the_second_hook_never_raises(config_home: ConfigHome, monkeypatch: pyte
     with (folder / "event").open(encoding="utf-8") as stream:
         monkeypatch.setattr("sys.stdin", stream)
         background.main()
-    assert kept_ids(config_home.where) == []
+    assert archived_ids(config_home.where) == []

@@ -100,7 +100,7 @@ def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> Non
     for path in paths[::2]:
         delete.write(delete.plan(locate.session_file(path), home.where), home.where)
     after_ours = listed(())
-    for entry in trash.held(home.where):
+    for entry in trash.all_deleted(home.where):
         restore.write(restore.plan(entry, home.where), home.where)
     assert {path: Path(path).read_bytes() for path in paths} == contents
     assert listed() == [

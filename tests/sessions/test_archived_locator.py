@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate as store
-from resume_hooks.sessions.archived.layout import NOTE, folder_of, unpacked
+from resume_hooks.sessions.archived.layout import MANIFEST, folder_of, unpacked
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.references import names_of
 from tests.archive.vault.laid_out import laid_out
@@ -76,7 +76,7 @@ def test_a_models_shell_opens_transcripts_alone(config_home: ConfigHome) -> None
     kept = away(laid_out(config_home).path, config_home.environ)
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     with pytest.raises(UsageError, match="is no transcript"):
-        store.resolve(os.path.join(kept.folder, NOTE), "/", Where(inside))
+        store.resolve(os.path.join(kept.folder, MANIFEST), "/", Where(inside))
     link = os.path.join(kept.folder, f"{session_id(9)}.jsonl")
     os.symlink("/etc/passwd", link)
     with pytest.raises(UsageError, match="is no transcript"):
@@ -143,15 +143,15 @@ def test_no_note_is_read_where_the_words_fit(config_home: ConfigHome) -> None:
     with watched() as opened:
         assert named(config_home, "Here").path == path
         assert named(config_home, SESSION[:5]).path == path
-    assert not [each for each in opened if each.endswith(NOTE)]
+    assert not [each for each in opened if each.endswith(MANIFEST)]
     with watched() as opened:
         named(config_home, session_id(3))
-    assert {each for each in opened if each.endswith(NOTE)} == {notes_of(config_home, 3)}
+    assert {each for each in opened if each.endswith(MANIFEST)} == {notes_of(config_home, 3)}
 
 
 def notes_of(home: ConfigHome, number: int) -> str:
     """The path of a note."""
-    return os.path.join(folder_of(session_id(number), home.where), NOTE)
+    return os.path.join(folder_of(session_id(number), home.where), MANIFEST)
 
 
 def test_a_copy_that_cant_be_opened_is_told(config_home: ConfigHome) -> None:
@@ -167,7 +167,7 @@ def test_a_copy_that_cant_be_opened_is_told(config_home: ConfigHome) -> None:
 def test_a_hostile_note_names_nothing(config_home: ConfigHome) -> None:
     """What has another form is no note; what it says leads to no other file."""
     kept = away(a_session(config_home), config_home.environ)
-    path = os.path.join(kept.folder, NOTE)
+    path = os.path.join(kept.folder, MANIFEST)
     row = json.loads(Path(path).read_bytes())
     for change in (
         {"place": "projects/../../x.jsonl"},

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive.vault.keep import keep
-from resume_hooks.sessions.expiry import SOON, DatedSession, Ending, Endings, Ends, is_kept
+from resume_hooks.archive.vault.archive_session import archive_session
+from resume_hooks.sessions.expiry import SOON, DatedSession, Ending, Endings, Ends, is_archived
 from resume_hooks.sessions.files import SessionFile, session_file
 from tests.archive.retention.aged import DAY, aged, with_backups, with_output
 from tests.builders import ConfigHome
@@ -81,8 +81,8 @@ def test_what_is_no_session_is_passed_over(config_home: ConfigHome) -> None:
 def test_kept_as_it_is(config_home: ConfigHome) -> None:
     """By the time of the note: what was written since is not kept."""
     session = aged(config_home, 1, 25)
-    assert not is_kept(session.session_id, session.mtime, config_home.where)
-    keep(session, config_home.where)
-    assert is_kept(session.session_id, session.mtime, config_home.where)
+    assert not is_archived(session.session_id, session.mtime, config_home.where)
+    archive_session(session, config_home.where)
+    assert is_archived(session.session_id, session.mtime, config_home.where)
     os.utime(session.path, (time.time() + 60,) * 2)
-    assert not is_kept(session.session_id, session_file(session.path).mtime, config_home.where)
+    assert not is_archived(session.session_id, session_file(session.path).mtime, config_home.where)

@@ -31,8 +31,8 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import real
-from resume_hooks.sessions.archived.manifest import ArchivedSession, held
-from resume_hooks.sessions.archived.sessions import is_kept
+from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
+from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.files import SessionFile, belongs
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import counted
@@ -109,7 +109,7 @@ def _sessions(options: VerbOptions) -> list[SessionFile]:
 
 def _kept(options: VerbOptions) -> list[ArchivedSession]:
     where = options.where
-    return [find(locator, where) for locator in options.locators] if options.locators else held(where)
+    return [find(locator, where) for locator in options.locators] if options.locators else all_archived(where)
 
 
 def _archive(sessions: Sequence[SessionFile], options: VerbOptions) -> int:
@@ -119,7 +119,7 @@ def _archive(sessions: Sequence[SessionFile], options: VerbOptions) -> int:
         options.emit(data, lambda: f"{_counted(would)}\n\nNothing was written.")
         return 0
     with at_work("Archiving", quiet=options.as_json) as advance:
-        done = archive_now.archive(sessions, Where(), advance)
+        done = archive_now.archive_sessions(sessions, Where(), advance)
     data = NOTHING | {
         "archived": [_outcome(each) for each in done.outcomes],
         "dropped": [each._asdict() for each in done.dropped],
@@ -139,7 +139,7 @@ def _outcome(outcome: ArchiveOutcome) -> dict[str, Any]:
         "result": outcome.result,
         "why": outcome.why,
         "packed": outcome.result in {"kept", "renewed"},
-        "kept": kept_row(outcome.kept, Where()) if outcome.kept else None,
+        "kept": kept_row(outcome.archived, Where()) if outcome.archived else None,
     }
 
 
@@ -149,9 +149,9 @@ def _failure(outcome: ArchiveOutcome) -> str:
 
 
 def _told(done: ArchiveReport) -> str:
-    if len(done.outcomes) == 1 and (kept := done.outcomes[0].kept):
+    if len(done.outcomes) == 1 and (kept := done.outcomes[0].archived):
         path = done.outcomes[0].session.path
-        other = not is_kept(path, Where()) and path != real(kept.place, Where(), kept.home)
+        other = not is_archived_copy(path, Where()) and path != real(kept.place, Where(), kept.home)
         state = f"{path} as an earlier state of\n" if other else ""
         return f"{done.outcomes[0].result}: {state}{kept_text(kept, Where())}\n   in {kept.folder}"
     return _counted(done.outcomes)

@@ -40,7 +40,7 @@ def kept_row(kept: ArchivedSession, where: Where) -> dict[str, Any]:
         "size": kept.size,
         "stored": kept.stored,
         "ended": kept.ended,
-        "kept_at": kept.kept_at,
+        "kept_at": kept.archived_at,
         "complete": kept.complete,
         "earlier": [f"{kept.session_id}@{instant(state)}" for state in states(kept)],
     }
@@ -86,7 +86,7 @@ def _list_text(shown: Sequence[ArchivedSession]) -> str:
             clock.minute(kept.ended),
             size_text(kept.size),
             size_text(kept.stored),
-            clock.minute(kept.kept_at)[:10],
+            clock.minute(kept.archived_at)[:10],
             plain_line(kept.title),
         )
         for kept in shown

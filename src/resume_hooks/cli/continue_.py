@@ -23,7 +23,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.compare import HANDOFF, ROLLOVER, SMART_TRIM, TRIM, Comparison
 from resume_hooks.paths import Where
 from resume_hooks.sessions import liveness
-from resume_hooks.sessions.archived.sessions import is_kept
+from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.locate import SessionFile
@@ -55,7 +55,7 @@ def command(options: VerbOptions) -> None:
       eval "$(resume-hooks continue --print)"
     """
     session = options.located()
-    whole = options.forks and is_kept(session.path, options.where)  # a fork is made of a kept copy, too
+    whole = options.forks and is_archived_copy(session.path, options.where)  # a fork is made of a kept copy, too
     if options.watched and not whole:
         session = settled(session)
     elif not whole and (lost := relocate.lost(session, options.where)) is not None:

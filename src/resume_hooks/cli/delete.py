@@ -97,7 +97,8 @@ def _still_kept(entries: Sequence[TrashEntry]) -> list[str]:
 
 def _empty(options: VerbOptions, *, asks: bool) -> None:
     limit = (clock.milliseconds(clock.now()) or 0) - (options.older_than or 0) * 1000 * clock.DAY
-    found = [entry for entry in contents.held(options.where) if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
+    deleted = contents.all_deleted(options.where)
+    found = [entry for entry in deleted if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
     wanted = [entry for entry in found if entry.complete]
     strays = contents.strays(options.where)
     also = [stray for stray in strays if stray.gone or options.damaged]

@@ -11,7 +11,7 @@ from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, loc
 from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import watched
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.sessions import kept_facts
+from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -54,7 +54,7 @@ def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str
         "created": glance.created,
         "ended": glance.ended,
         "size": glance.size,
-        **kept_facts(glance.path, Where()),
+        **archive_facts(glance.path, Where()),
         "lines": transcript.line_count,
         "bad_lines": transcript.bad_lines,
         "torn": transcript.torn,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from resume_hooks.archive.retention.ancestors import keep_ancestors
+from resume_hooks.archive.retention.ancestors import archive_ancestors
 from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
 from resume_hooks.clock import minute
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family, without_trims
@@ -28,7 +28,7 @@ def command(options: VerbOptions) -> None:
       resume-hooks lineage "Fix the parser" --json
     """
     rows = Family(options.where).lineage(options.located().path)
-    keep_ancestors(rows[:-1], options.where)  # nothing else notices a fork that the client made
+    archive_ancestors(rows[:-1], options.where)  # nothing else notices a fork that the client made
     shown = without_trims(rows) if options.continued else rows
     options.emit({"rows": shown}, lambda: render(shown))
 

@@ -19,7 +19,7 @@ from resume_hooks.maintenance import find_moved_repo
 from resume_hooks.maintenance.find_moved_repo import MovedFolder
 from resume_hooks.paths import Where, canonical, project_names
 from resume_hooks.sessions.archived.manifest import find
-from resume_hooks.sessions.archived.sessions import is_kept, only_kept
+from resume_hooks.sessions.archived.sessions import is_archived_copy, only_archived_left
 from resume_hooks.sessions.locate import SessionFile, all_sessions, is_known, session_file
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.invocation import quoted
@@ -42,7 +42,7 @@ class Lost(NamedTuple):
     def refusal(self, session: SessionFile) -> ResumeHooksError:
         """The failure of going on where nobody can be asked."""
         if self.kept:
-            return only_kept(session.session_id)
+            return only_archived_left(session.session_id)
         return ResumeHooksError(self.why, f"To continue in a copy in another folder: {self.command(session)}")
 
     def command(self, session: SessionFile) -> str:
@@ -55,7 +55,7 @@ class Lost(NamedTuple):
 
 def lost(session: SessionFile, where: Where) -> Lost | None:
     """Why a session can't be continued where it is; None if it can. Only reads."""
-    if is_kept(session.path, where):
+    if is_archived_copy(session.path, where):
         return Lost("Its file is gone from the client's folders; the vault has the only copy.", (), kept=True)
     folder = home_folder(HeadTail(session.path))
     if not is_known(session, where) and not start_of(session.session_id, session.path, folder, where).config:

@@ -6,7 +6,7 @@ import click
 
 from resume_hooks import clock
 from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
-from resume_hooks.sessions.archived.sessions import kept_facts
+from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.transcripts.head_tail import HeadTail
 
 
@@ -30,6 +30,6 @@ def command(options: VerbOptions) -> None:
         "title": HeadTail(session.path).title,
         "size": session.size,
         "ended": clock.from_epoch(session.mtime),
-        **kept_facts(session.path, options.where),
+        **archive_facts(session.path, options.where),
     }
     options.emit(data, lambda: f"{session.session_id}\n{session.path}")

@@ -20,7 +20,7 @@ from resume_hooks.cli.output import table
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import real
-from resume_hooks.sessions.archived.manifest import ArchivedSession, held
+from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import resume_command
 from resume_hooks.system.text import counted
@@ -96,11 +96,16 @@ def _from_vault(kept: ArchivedSession, options: VerbOptions) -> None:
         "session_id": decided.session_id,
         "file": decided.path,
         "files": count,
-        "kept": kept_row(decided.kept, options.where),
+        "kept": kept_row(decided.archived, options.where),
     }
     data = NOTHING | {"kept": row, "written": count > 0 and not options.dry_run}
     done = _done(options) if count or options.dry_run else "is there"
-    facts = [(done, decided.kept.title), ("id", decided.session_id), ("file", decided.path), ("files", f"{count:,}")]
+    facts = [
+        (done, decided.archived.title),
+        ("id", decided.session_id),
+        ("file", decided.path),
+        ("files", f"{count:,}"),
+    ]
     options.emit(data, lambda: _text(facts, decided.session_id, kept.cwd, options), decided.warnings)
 
 
@@ -157,8 +162,9 @@ def held_text(entry: TrashEntry) -> str:
 
 def _list(options: VerbOptions) -> None:
     where = options.where
-    found, strays = contents.held(where), contents.strays(where)
-    kept = [each for each in held(where) if states(each) or not os.path.lexists(real(each.place, where, each.home))]
+    found, strays = contents.all_deleted(where), contents.strays(where)
+    archived = all_archived(where)
+    kept = [each for each in archived if states(each) or not os.path.lexists(real(each.place, where, each.home))]
     data = NOTHING | {"trash": [deleted_row(entry, where) for entry in found], "strays": strays}
     data["vault"] = [kept_row(each, where) for each in kept]
 

@@ -18,7 +18,7 @@ from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFo
 from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.sessions import is_kept
+from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form, is_pull_request
 from resume_hooks.system.urls import is_address, parsed
@@ -68,7 +68,8 @@ def command(options: VerbOptions) -> None:
         return
     # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
     session = _brought_in(options) or _named(options.locator) or _chosen(options)
-    if way in {None, AS_IS} or not is_kept(session.path, options.where):  # children are made of a kept copy, too
+    # Children are made of an archived copy, too.
+    if way in {None, AS_IS} or not is_archived_copy(session.path, options.where):
         session = settled(session)
     finish = Finish(options.show, options.copy)
     if way is not None:

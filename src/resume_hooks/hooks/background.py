@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from resume_hooks.archive.retention.ancestors import keep_parents, keep_wanted
+from resume_hooks.archive.retention.ancestors import archive_parents, archive_pending
 from resume_hooks.archive.vault import policy
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
@@ -50,13 +50,13 @@ def catch_up(event: dict[str, Any]) -> None:
     headless = reply.is_headless()
     is_over = _watch(HEADLESS_LIMIT, None) if headless else _watch(LIMIT, client_pid())
     expiring_sessions.archived(event, is_over, waiting=False)
-    keep_wanted(Where(), is_over)
+    archive_pending(Where(), is_over)
     last, now = hook_state.find(_STAMP), time.time()
     look, made, seen = (last[key] if hook_state.is_instant(last.get(key)) else 0 for key in ("look", "made", "seen"))
     if headless or made <= now < look or not hook_state.begin(_STAMP):
         return
     try:
-        all_seen = keep_parents(Where(), seen if seen <= now else 0, is_over)
+        all_seen = archive_parents(Where(), seen if seen <= now else 0, is_over)
         policy.apply(Where())
         look = now + (DAY if all_seen else AGAIN)
         hook_state.keep(_STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)})

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from resume_hooks.archive.retention.keep_expiring import Slice, archive
+from resume_hooks.archive.retention.expiring import Slice, archive_expiring
 from resume_hooks.archive.vault import first_use_notice
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, private_folder
@@ -57,7 +57,7 @@ def archived(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: boo
     try:
         made = time.time()
         cwd = os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd()
-        done = archive(project, cwd, Where(), is_over, waiting=waiting)
+        done = archive_expiring(project, cwd, Where(), is_over, waiting=waiting)
         for kind in (OWN,) if waiting else (OWN, ALL):
             hook_state.keep(f"{kind}-{project}.json", {"look": int(done.look), "made": int(made)})
         return done

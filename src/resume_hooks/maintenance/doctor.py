@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from resume_hooks import clock, settings
 from resume_hooks.archive.retention.forecast import outlook
-from resume_hooks.archive.trash.contents import held, strays
+from resume_hooks.archive.trash.contents import all_deleted, strays
 from resume_hooks.archive.vault import policy
 from resume_hooks.archive.vault.verify import unreadable
 from resume_hooks.maintenance.state_permissions import oddities
 from resume_hooks.paths import Where, read_object
 from resume_hooks.search.index.status import status_of
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.manifest import held as kept_sessions
+from resume_hooks.sessions.archived.manifest import all_archived as kept_sessions
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system import bug_log, claude_cli, clipboard
 from resume_hooks.system.plugin_files import NAME
@@ -242,7 +242,7 @@ def _index(_: str) -> Finding:
 
 
 def _trash(_: str) -> Finding:
-    entries, others = held(Where()), strays(Where())
+    entries, others = all_deleted(Where()), strays(Where())
     half = sum(stray.gone for stray in others)
     odd = ["a delete was interrupted"] if not all(entry.complete for entry in entries) else []
     odd += [f"{half:,} half-removed"] if half else []

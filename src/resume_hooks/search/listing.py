@@ -19,7 +19,7 @@ from resume_hooks import clock, settings
 from resume_hooks.clock import DAY
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.sessions.expiry import SOON, is_kept
+from resume_hooks.sessions.expiry import SOON, is_archived
 from resume_hooks.sessions.files import SessionFile, known_ids
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.liveness import Clients
@@ -188,7 +188,7 @@ class SessionLister:
             parent_id=(parent.session_id or None) if parent else None,
             expires_days=self._days_left(glance.mtime),
             expires_at=None if self._kept_days is None else clock.from_epoch(glance.mtime + self._kept_days * DAY),
-            kept=is_kept(session.session_id, 0.0, self.where),
+            kept=is_archived(session.session_id, 0.0, self.where),
             live=bool(self._clients.why_live(session)),
         )
 

@@ -1,4 +1,4 @@
-"""What names a vaulted session: the forms of a locator, asked of the notes alone.
+"""What names an archived session: the forms of a locator, asked of the manifests alone.
 
 Only where no session in the projects fits. A session that lies in both is the one in the projects.
 """
@@ -13,7 +13,7 @@ from functools import cached_property
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, canonical, is_session_id, project_key, project_names
 from resume_hooks.sessions.archived.layout import session_in
-from resume_hooks.sessions.archived.manifest import ArchivedSession, kept_ids
+from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_ids
 from resume_hooks.sessions.archived.sessions import all_vaulted, below, opened, place_of, vaulted
 from resume_hooks.sessions.files import SessionFile, session_file
 from resume_hooks.sessions.locator_forms import (
@@ -31,17 +31,17 @@ from resume_hooks.sessions.locator_forms import (
 from resume_hooks.sessions.lookup import Facts, Surroundings
 
 FORMS = (by_id, by_pull_request, by_prefix, by_title, by_tag, by_part_of_title, by_bare_number)
-"""The forms that a vaulted session is named by, beside its path; never as the latest one."""
+"""The forms that an archived session is named by, beside its path; never as the latest one."""
 
 
-def kept_copy(words: str, around: Surroundings, resolvers: Sequence[Resolver]) -> SessionFile | None:
-    """The vaulted session that words name in one of the forms of these ``resolvers``, opened; None for none.
+def archived_copy(words: str, around: Surroundings, resolvers: Sequence[Resolver]) -> SessionFile | None:
+    """The archived session that words name in one of the forms of these ``resolvers``, opened; None for none.
 
     AmbiguousLocator where they name several; SessionNotFound, WriteFailed where it can't be opened.
     """
-    if not kept_ids(around.where):
+    if not archived_ids(around.where):
         return None
-    kept_around = KeptSurroundings(around)
+    kept_around = ArchivedSurroundings(around)
     for resolver in resolvers:
         if resolver is by_path and (found := _by_old_path(words, around)):
             return found
@@ -50,7 +50,7 @@ def kept_copy(words: str, around: Surroundings, resolvers: Sequence[Resolver]) -
     return None
 
 
-def _named(resolver: Resolver, words: str, around: KeptSurroundings) -> ArchivedSession | None:
+def _named(resolver: Resolver, words: str, around: ArchivedSurroundings) -> ArchivedSession | None:
     try:
         found = resolver(words, around)
     except SessionNotFound:
@@ -67,40 +67,40 @@ def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
     full, home = os.path.abspath(path), os.path.join(around.where.projects, "")
     project, _, name = full.removeprefix(home).partition(os.sep) if full.startswith(home) else ("", "", "")
     session_id = session_id or name.split(os.sep)[0].removesuffix(".jsonl")
-    kept = vaulted(session_id, around.where) if is_session_id(session_id) else None
-    if kept is None or (project and project != kept.project):
+    archived = vaulted(session_id, around.where) if is_session_id(session_id) else None
+    if archived is None or (project and project != archived.project):
         return None
-    session = opened(kept, around.where)
+    session = opened(archived, around.where)
     there = os.path.join(os.path.dirname(session.path), name or below(full, around.where))
     return session_file(there) if os.path.isfile(there) else None
 
 
 class VaultStore:
-    """The vaulted sessions, as the client had them: their files are no longer at these paths."""
+    """The archived sessions, as the client had them: their files are no longer at these paths."""
 
     def __init__(self, where: Where, present: Callable[[], set[str]]) -> None:
         self._where = where
         self._present = present
 
     @cached_property
-    def kept(self) -> list[ArchivedSession]:
+    def archived(self) -> list[ArchivedSession]:
         """All of them, the last written first."""
         return all_vaulted(self._where, self._present())
 
     def projects(self) -> list[str]:
         """The names of the project folders that they came from."""
-        return sorted({kept.project for kept in self.kept})
+        return sorted({archived.project for archived in self.archived})
 
     def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
         """Those of these projects (None: of all) whose ids start with ``prefix``, the last written first."""
         wanted = None if projects is None else set(projects)
-        starting = self.kept if not prefix else self._starting(prefix)
-        return [self._file(kept) for kept in starting if wanted is None or kept.project in wanted]
+        starting = self.archived if not prefix else self._starting(prefix)
+        return [self._file(archived) for archived in starting if wanted is None or archived.project in wanted]
 
     def find(self, session_id: str) -> SessionFile | None:
         """The one of an id."""
-        kept = vaulted(session_id, self._where)
-        return self._file(kept) if kept else None
+        archived = vaulted(session_id, self._where)
+        return self._file(archived) if archived else None
 
     def hidden(self) -> list[str]:
         """Nothing: all places of the vault are our own."""
@@ -111,16 +111,16 @@ class VaultStore:
         return []
 
     def _starting(self, prefix: str) -> list[ArchivedSession]:
-        ids = (session_id for session_id in kept_ids(self._where) if session_id.startswith(prefix))
-        return [kept for session_id in ids if (kept := vaulted(session_id, self._where))]
+        ids = (session_id for session_id in archived_ids(self._where) if session_id.startswith(prefix))
+        return [archived for session_id in ids if (archived := vaulted(session_id, self._where))]
 
-    def _file(self, kept: ArchivedSession) -> SessionFile:
-        part = kept.transcript
-        return SessionFile(kept.session_id, place_of(kept, self._where), part.mtime_ns / 1e9, part.size)
+    def _file(self, archived: ArchivedSession) -> SessionFile:
+        part = archived.transcript
+        return SessionFile(archived.session_id, place_of(archived, self._where), part.mtime_ns / 1e9, part.size)
 
 
-class KeptSurroundings(Surroundings):
-    """Where words were typed, with the vault for what is there: nothing is known of it but what the notes say."""
+class ArchivedSurroundings(Surroundings):
+    """Where words were typed, with the vault for what is there: nothing is known of it but what the manifests say."""
 
     def __init__(self, around: Surroundings) -> None:
         self._vault = VaultStore(around.where, lambda: {each.session_id for each in (*around.near, *around.far)})
@@ -137,9 +137,9 @@ class KeptSurroundings(Surroundings):
 
     def nearest(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool]) -> list[SessionFile]:  # noqa: ARG002
         """The sessions that fit by what is noted of them: those of this project, else those of all others."""
-        found = [kept for kept in self._vault.kept if fits(_facts(kept))]
-        here = {kept.session_id for kept in found if self._is_here(kept)}
-        wanted = here or {kept.session_id for kept in found}
+        found = [archived for archived in self._vault.archived if fits(_facts(archived))]
+        here = {archived.session_id for archived in found if self._is_here(archived)}
+        wanted = here or {archived.session_id for archived in found}
         return [session for session in self._vault.sessions() if session.session_id in wanted]
 
     def candidates(self, sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
@@ -147,22 +147,22 @@ class KeptSurroundings(Surroundings):
         rows = ((session, vaulted(session.session_id, self.where)) for session in sessions)
         return [
             {
-                "session_id": kept.session_id,
-                "title": kept.title,
-                "ended": kept.ended,
+                "session_id": archived.session_id,
+                "title": archived.title,
+                "ended": archived.ended,
                 "session_file": session.path,
             }
-            for session, kept in rows
-            if kept
+            for session, archived in rows
+            if archived
         ]
 
-    def _is_here(self, kept: ArchivedSession) -> bool:
+    def _is_here(self, archived: ArchivedSession) -> bool:
         """Whether a session is of the working directory, and not of one with the same key."""
-        if kept.project not in self.projects:
+        if archived.project not in self.projects:
             return False
-        return project_key(kept.cwd) != kept.project or canonical(kept.cwd) == canonical(self.cwd)
+        return project_key(archived.cwd) != archived.project or canonical(archived.cwd) == canonical(self.cwd)
 
 
-def _facts(kept: ArchivedSession) -> Facts:
-    about = kept.about
+def _facts(archived: ArchivedSession) -> Facts:
+    about = archived.about
     return Facts(frozenset(about.titles), about.tag, frozenset(about.pulls), about.listed)

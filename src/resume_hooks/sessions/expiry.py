@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from resume_hooks.clock import DAY
 from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_of
-from resume_hooks.sessions.archived.layout import HISTORY, NOTE, folder_of
+from resume_hooks.sessions.archived.layout import HISTORY, MANIFEST, folder_of
 
 """Seconds."""
 
@@ -108,13 +108,13 @@ class Endings:
                 yield os.lstat(os.path.join(self._history, session.session_id)).st_mtime
 
 
-def is_kept(session_id: str, written: float, where: Where) -> bool:
+def is_archived(session_id: str, written: float, where: Where) -> bool:
     """Whether the vault has a session as it was last ``written``; told by its note's time, which is not read.
 
     A note that is dated in the future is: the clock was ahead then, or somebody gave it that time.
     """
     try:
-        noted = os.lstat(os.path.join(folder_of(session_id, where), NOTE)).st_mtime
+        noted = os.lstat(os.path.join(folder_of(session_id, where), MANIFEST)).st_mtime
     except OSError:
         return False
     if noted <= time.time() + AHEAD:

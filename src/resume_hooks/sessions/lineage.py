@@ -18,7 +18,7 @@ from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, is_session_file, session_id_of
 from resume_hooks.sessions import locate as store
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
-from resume_hooks.sessions.archived.sessions import all_vaulted, is_kept, opened, own_path, place_of
+from resume_hooks.sessions.archived.sessions import all_vaulted, is_archived_copy, opened, own_path, place_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
 from resume_hooks.system.text import one_line, plain
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
@@ -234,7 +234,7 @@ def _row(session: str | ArchivedSession, parent: Parent | None, where: Where) ->
         ends = HeadTail(session)
         session_id, place = session_id_of(session) or store.session_file(session).session_id, own_path(session, where)
         title, created, ended, size = ends.title, ends.created, ends.ended, ends.size
-        status = KEPT if is_kept(session, where) else "present"
+        status = KEPT if is_archived_copy(session, where) else "present"
     else:
         session_id, place, about = session.session_id, place_of(session, where), session.about
         title, created, ended, size = session.title, about.created, about.ended, session.transcript.size

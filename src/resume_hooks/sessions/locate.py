@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived_locator import kept_copy
+from resume_hooks.sessions.archived_locator import archived_copy
 from resume_hooks.sessions.files import (
     SessionFile,
     all_sessions,
@@ -73,7 +73,7 @@ def resolve(
     try:
         return _by_forms(words, around, resolvers)
     except SessionNotFound:
-        session = kept_copy(words, around, resolvers) if store is None else None
+        session = archived_copy(words, around, resolvers) if store is None else None
         if session is None:
             raise
         return session

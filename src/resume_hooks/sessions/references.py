@@ -15,7 +15,7 @@ from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where, find_session, is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import session_in
-from resume_hooks.sessions.archived.manifest import kept_ids
+from resume_hooks.sessions.archived.manifest import archived_ids
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.system.text import one_line, plain_line
@@ -92,7 +92,7 @@ def names_of(session: SessionFile, where: Where) -> TranscriptNames:
         return TranscriptNames(session.path, session.path)
     alike = {other.session_id for other in locate.all_sessions(where, session_id[:SHORT])}
     if vaulted:
-        alike |= {other for other in kept_ids(where) if other.startswith(session_id[:SHORT])}
+        alike |= {other for other in archived_ids(where) if other.startswith(session_id[:SHORT])}
     short = session_id[:SHORT] if len(alike) == 1 else session_id
     return TranscriptNames(session.session_id, f"{short}{slash}{agent}")
 

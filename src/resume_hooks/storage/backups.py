@@ -34,7 +34,7 @@ def only_one(session_id: str, where: Where) -> Iterator[None]:
         yield
 
 
-def keep(session_id: str, descriptor: int, where: Where) -> str:
+def back_up(session_id: str, descriptor: int, where: Where) -> str:
     """Copy the open file as it is now, on disk and compared as read back; returns the path.
 
     WriteFailed where that can't be done; then no copy is left.
@@ -73,7 +73,7 @@ def held(session_id: str, path: str, where: Where) -> Iterator[Held]:
         except OSError as error:
             raise WriteFailed(f"{path} can't be read: {error.strerror}", "Nothing was changed.") from error
         try:
-            backup = keep(session_id, original, where)
+            backup = back_up(session_id, original, where)
             try:
                 yield Held(original, backup)
             finally:

@@ -272,14 +272,14 @@ def test_a_folder_swapped_for_a_link_in_between_leads_nowhere(
     """Between the copies and the first write, the worst moment: nothing outside is touched."""
     decided = planned(project)
     outside = project.folder.parent / "outside"
-    keep = backup.keep
+    keep = backup.back_up
 
     def keep_and_swap(*arguments: Any) -> str:
         kept = keep(*arguments)
         swapped(project)
         return kept
 
-    monkeypatch.setattr(writing, "keep", keep_and_swap)
+    monkeypatch.setattr(writing, "back_up", keep_and_swap)
     with pytest.raises(WriteFailed, match="symbolic link"):
         writing.write(decided, project.home.where)
     assert (outside / "c").read_text() == NEW["sub/c"]

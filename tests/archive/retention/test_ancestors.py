@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.archive.retention import ancestors, background, pending
-from resume_hooks.archive.retention.ancestors import keep_ancestors, keep_parents, keep_wanted
+from resume_hooks.archive.retention.ancestors import archive_ancestors, archive_parents, archive_pending
 from resume_hooks.derive import fork, rollover
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import WriteFailed
-from resume_hooks.sessions.archived.manifest import find, kept_ids
+from resume_hooks.sessions.archived.manifest import archived_ids, find
 from resume_hooks.sessions.files import SessionFile, session_file
 from resume_hooks.sessions.lineage import Family
 from tests.archive.retention.aged import aged, at_once, never, with_backups, with_output
@@ -39,11 +39,11 @@ def test_a_child_keeps_its_parent_and_all_before(config_home: ConfigHome) -> Non
     output = with_output(root, 25)
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     first = rolled(config_home, root)
-    assert kept_ids(config_home.where) == []
+    assert archived_ids(config_home.where) == []
     del config_home.environ["RESUME_HOOKS_VAULT"]
     second = rolled(config_home, went_on(first.file))
     assert second.warnings == ()
-    assert kept_ids(config_home.where) == sorted([root.session_id, first.session_id])
+    assert archived_ids(config_home.where) == sorted([root.session_id, first.session_id])
     kept = find(root.session_id, config_home.where)
     assert kept
     assert {os.path.basename(part.place) for part in kept.parts} == {os.path.basename(root.path), output.name}
@@ -54,7 +54,7 @@ def test_a_parent_that_is_kept_costs_no_more(config_home: ConfigHome, monkeypatc
     root = aged(config_home, 1, 0)
     rolled(config_home, root)
     with monkeypatch.context() as patch:
-        patch.setattr(background, "keep", None)
+        patch.setattr(background, "archive_session", None)
         assert rolled(config_home, root).warnings == ()
     rolled(config_home, went_on(root.path))
     kept = find(root.session_id, config_home.where)
@@ -73,10 +73,10 @@ def test_a_vault_that_refuses_is_a_warning(config_home: ConfigHome) -> None:
     (warning,) = receipt.warnings
     assert warning.startswith(f"The ancestor {root.session_id} is not in the vault yet: ")
     assert pending.pending_ids(config_home.where) == [root.session_id]
-    assert keep_wanted(config_home.where, never) == 1
+    assert archive_pending(config_home.where, never) == 1
     (state / "vault").unlink()
-    assert keep_wanted(config_home.where, never) == 0
-    assert (kept_ids(config_home.where), pending.pending_ids(config_home.where)) == ([root.session_id], [])
+    assert archive_pending(config_home.where, never) == 0
+    assert (archived_ids(config_home.where), pending.pending_ids(config_home.where)) == ([root.session_id], [])
 
 
 def test_what_takes_long_is_left_for_later(config_home: ConfigHome) -> None:
@@ -84,10 +84,10 @@ def test_what_takes_long_is_left_for_later(config_home: ConfigHome) -> None:
     root = aged(config_home, 1, 0)
     with_backups(config_home, root, 0, count=background.MOST_FILES + 1)
     assert rolled(config_home, root).warnings == ()
-    assert kept_ids(config_home.where) == []
-    assert keep_wanted(config_home.where, at_once) == 1
-    assert keep_wanted(config_home.where, never) == 0
-    assert kept_ids(config_home.where) == [root.session_id]
+    assert archived_ids(config_home.where) == []
+    assert archive_pending(config_home.where, at_once) == 1
+    assert archive_pending(config_home.where, never) == 0
+    assert archived_ids(config_home.where) == [root.session_id]
 
 
 def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,14 +95,14 @@ def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(ancestors, "LIMIT", -1.0)
     root = aged(config_home, 1, 0)
     assert rolled(config_home, root).warnings == ()
-    assert (kept_ids(config_home.where), pending.pending_ids(config_home.where)) == ([], [root.session_id])
+    assert (archived_ids(config_home.where), pending.pending_ids(config_home.where)) == ([], [root.session_id])
 
 
 def test_an_ancestor_that_is_gone_is_wanted_no_more(config_home: ConfigHome) -> None:
     """A session that never had a turn, or was deleted; what is no id is passed over."""
     pending.add(session_id(1), config_home.where)
     (config_home.config / "resume-hooks" / "pending" / "keep-..").touch()
-    assert keep_wanted(config_home.where, never) == 0
+    assert archive_pending(config_home.where, never) == 0
     assert pending.pending_ids(config_home.where) == []
 
 
@@ -110,8 +110,8 @@ def test_what_lies_elsewhere_is_left_alone(config_home: ConfigHome, tmp_path: Pa
     """The client deletes nothing outside of its project folders."""
     path = write_session(tmp_path / "elsewhere", session_id(1), conversation(1, session_id=session_id(1)))
     rows = Family(config_home.where).lineage(path)
-    assert keep_ancestors(rows, config_home.where) == []
-    assert kept_ids(config_home.where) == []
+    assert archive_ancestors(rows, config_home.where) == []
+    assert archived_ids(config_home.where) == []
 
 
 def test_a_fork_that_the_client_made(config_home: ConfigHome) -> None:
@@ -120,11 +120,11 @@ def test_a_fork_that_the_client_made(config_home: ConfigHome) -> None:
     origin = {"forkedFrom": {"sessionId": parent.session_id, "messageUuid": "r0"}}
     records = [record | origin for record in conversation(1, session_id=session_id(2))]
     child = session_file(write_session(config_home.project(), session_id(2), records))
-    assert not keep_parents(config_home.where, 0, at_once)
-    assert keep_parents(config_home.where, child.mtime + 60, never)
-    assert kept_ids(config_home.where) == []
-    assert keep_parents(config_home.where, child.mtime - 60, never)
-    assert kept_ids(config_home.where) == [parent.session_id]
+    assert not archive_parents(config_home.where, 0, at_once)
+    assert archive_parents(config_home.where, child.mtime + 60, never)
+    assert archived_ids(config_home.where) == []
+    assert archive_parents(config_home.where, child.mtime - 60, never)
+    assert archived_ids(config_home.where) == [parent.session_id]
 
 
 def test_who_forks_keeps(config_home: ConfigHome) -> None:
@@ -132,7 +132,7 @@ def test_who_forks_keeps(config_home: ConfigHome) -> None:
     parent = aged(config_home, 1, 0)
     decided = fork.plan(parent, config_home.where)
     write(decided, config_home.where)
-    assert kept_ids(config_home.where) == [parent.session_id]
+    assert archived_ids(config_home.where) == [parent.session_id]
 
 
 def test_another_error_of_the_vault_is_told(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,6 +141,6 @@ def test_another_error_of_the_vault_is_told(config_home: ConfigHome, monkeypatch
     def refuse(*_: object, **__: object) -> None:
         raise WriteFailed("No room", "Make some.")
 
-    monkeypatch.setattr(background, "keep", refuse)
+    monkeypatch.setattr(background, "archive_session", refuse)
     root = aged(config_home, 1, 0)
     assert rolled(config_home, root).warnings == (f"The ancestor {root.session_id} is not in the vault yet: No room.",)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.archive.retention.forecast import outlook
-from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.maintenance.doctor import _expiry
 from resume_hooks.search.listing import SessionLister, page
 from tests.archive.retention.aged import aged, with_output
@@ -21,7 +21,7 @@ def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
     aged(config_home, 2, 25, cwd="/other")
     with_output(aged(config_home, 3, 1), 26)
     aged(config_home, 4, 1)
-    keep(first, config_home.where)
+    archive_session(first, config_home.where)
     found = outlook(CWD, config_home.where)
     assert (found.sessions, found.projects, found.younger, found.unkept) == (2, 2, 1, 2)
     assert found.first == first.mtime + 30 * 86_400
@@ -50,7 +50,7 @@ def test_nothing_to_tell(config_home: ConfigHome, settings: Any, days: float, le
 
 def test_all_is_kept_or_nothing_may_be(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The vault has all of them; or it is off, and says so."""
-    keep(aged(config_home, 1, 25), config_home.where)
+    archive_session(aged(config_home, 1, 25), config_home.where)
     assert _expiry(CWD).code == "kept"
     monkeypatch.setenv("RESUME_HOOKS_VAULT", "off")
     assert _expiry(CWD).code == "unkept"
@@ -60,7 +60,7 @@ def test_rows_tell_when_and_whether_kept(config_home: ConfigHome) -> None:
     """The instant, the days, the vault; the expiring ones alone, the first to go first."""
     late, soon = aged(config_home, 1, 25), aged(config_home, 2, 28)
     aged(config_home, 3, 1)
-    keep(soon, config_home.where)
+    archive_session(soon, config_home.where)
     found = page(SessionLister(CWD, config_home.where), None, limit=0, expiring=True)
     assert [(row.session_id, row.kept) for row in found.rows] == [(soon.session_id, True), (late.session_id, False)]
     assert [row.expires_days for row in found.rows] == [1, 4]

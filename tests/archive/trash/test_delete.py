@@ -93,7 +93,7 @@ def test_a_session_goes_whole_and_comes_back(config_home: ConfigHome, file_syste
     assert set(everything(config_home)) == {bystander}
     assert (entry.files, entry.size) == (6, sum(len(b) for p, (b, _) in before.items() if p != bystander))
     assert entry.complete
-    assert contents.held(config_home.where) == [entry]
+    assert contents.all_deleted(config_home.where) == [entry]
     assert contents.holds(SESSION, config_home.where)
     assert os.stat(entry.folder).st_mode & 0o777 == 0o700
     assert restore(config_home).warnings == ()
@@ -173,7 +173,7 @@ def test_what_can_not_be_moved_leaves_all_in_its_place(
     with pytest.raises(WriteFailed, match="Permission denied"):
         delete(session, config_home)
     assert everything(config_home) == before
-    assert contents.held(config_home.where) == []
+    assert contents.all_deleted(config_home.where) == []
 
 
 def test_an_interrupt_puts_all_back(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +210,7 @@ def test_what_can_not_be_put_back_is_told(config_home: ConfigHome, monkeypatch: 
         with pytest.raises(WriteFailed, match="could not be put back") as told:
             delete(session, config_home)
     assert f"restore {SESSION}" in told.value.remedy
-    (entry,) = contents.held(config_home.where)
+    (entry,) = contents.all_deleted(config_home.where)
     assert not entry.complete
     assert deletion.empty([entry], config_home.where) == []
     restore(config_home)
@@ -224,7 +224,7 @@ def test_of_two_deletes_at_once_one_has_it(config_home: ConfigHome) -> None:
     entry = deletion.write(first, config_home.where)
     with pytest.raises((SessionNotFound, SessionLive)):
         deletion.write(second, config_home.where, force=True)
-    assert contents.held(config_home.where) == [entry]
+    assert contents.all_deleted(config_home.where) == [entry]
 
 
 def test_a_live_session_stays(config_home: ConfigHome) -> None:
@@ -275,7 +275,7 @@ def test_links_beside_a_session_are_not_followed(config_home: ConfigHome, tmp_pa
     restore(config_home)
     assert (folder / SESSION / "out").is_symlink()
     delete(locate.session_file(path), config_home)
-    deletion.empty(contents.held(config_home.where), config_home.where)
+    deletion.empty(contents.all_deleted(config_home.where), config_home.where)
     assert (mine / "precious").read_bytes() == b"precious"
     assert not os.path.lexists(entry.folder)
 
@@ -297,7 +297,7 @@ def test_a_taken_place_is_never_written_over(config_home: ConfigHome) -> None:
     with pytest.raises(PlaceTaken):
         restoring.plan(entry, config_home.where)
     assert everything(config_home) == before
-    assert contents.held(config_home.where) == [entry]
+    assert contents.all_deleted(config_home.where) == [entry]
 
 
 def test_what_is_there_the_same_already_is_said(config_home: ConfigHome) -> None:
@@ -421,9 +421,9 @@ def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
     entry = delete(session, config_home)
     laid_out(config_home)
     before = everything(config_home)
-    assert deletion.empty(contents.held(config_home.where), config_home.where) == [entry]
+    assert deletion.empty(contents.all_deleted(config_home.where), config_home.where) == [entry]
     assert everything(config_home) == before
-    assert contents.held(config_home.where) == []
+    assert contents.all_deleted(config_home.where) == []
     assert not contents.holds(SESSION, config_home.where)
 
 
@@ -447,7 +447,7 @@ def test_a_note_that_was_tampered_with_moves_nothing(config_home: ConfigHome, ch
     entry = delete(laid_out(config_home), config_home)
     note = Path(entry.folder) / contents.MANIFEST
     note.write_text(json.dumps(json.loads(note.read_text()) | change))
-    assert contents.held(config_home.where) == []
+    assert contents.all_deleted(config_home.where) == []
     assert os.path.isdir(entry.folder)
 
 
@@ -514,7 +514,7 @@ def test_of_a_crash_and_a_session_begun_anew_both_come_out(
         delete(locate.session_file(str(config_home.project() / f"{SESSION}.jsonl")), config_home)
     os.waitpid(child, 0)
     assert move._copy is copy
-    (first,) = contents.held(config_home.where)
+    (first,) = contents.all_deleted(config_home.where)
     anew = begun_anew(config_home)
     with pytest.raises(PlaceTaken) as told:
         restore(config_home)
@@ -537,7 +537,7 @@ def test_a_writer_that_goes_on_leaves_the_session_where_it_was(
             deletion.write(plan, config_home.where)
     assert Path(session.path).read_bytes().endswith(b"{}\n")
     assert len(everything(config_home)) == 6
-    assert (contents.held(config_home.where), contents.strays(config_home.where)) == ([], [])
+    assert (contents.all_deleted(config_home.where), contents.strays(config_home.where)) == ([], [])
 
 
 def test_what_was_half_removed_is_finished_by_the_next(
@@ -557,10 +557,10 @@ def test_what_was_half_removed_is_finished_by_the_next(
         with monkeypatch.context() as patch:
             patch.setattr(contents, "remove", refused)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
-                deletion.empty(contents.held(Where(environ)), Where(environ), contents.strays(Where(environ)))
+                deletion.empty(contents.all_deleted(Where(environ)), Where(environ), contents.strays(Where(environ)))
         (stray,) = contents.strays(Where(environ))
         assert (stray.folder, stray.gone, stray.files) == (entries[0].folder + contents.GONE, True, 7), strays
-    assert contents.held(Where(environ)) == []
+    assert contents.all_deleted(Where(environ)) == []
     assert deletion.empty([], Where(environ), contents.strays(Where(environ))) == []
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
@@ -595,7 +595,7 @@ def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> N
     delete(first, config_home)
     last = delete(second, config_home)
     Path(first.path).write_bytes(b"{}\n")  # back by hand
-    deletion.empty(contents.held(Where(environ)), Where(environ))
+    deletion.empty(contents.all_deleted(Where(environ)), Where(environ))
     assert not os.path.exists(last.folder)
     assert backup.read_bytes() == b"the user's file"
 
@@ -615,7 +615,7 @@ def test_one_command_at_a_time_is_at_work_in_the_trash(config_home: ConfigHome) 
         for act in tries:
             with pytest.raises(SessionLive, match="at work in the trash"):
                 act()
-    assert contents.held(Where(environ)) == [entry]
+    assert contents.all_deleted(Where(environ)) == [entry]
     restoring.write(decided, Where(environ))
 
 

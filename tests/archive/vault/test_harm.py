@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.archive.vault import commit, restore
-from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import find as named
 from resume_hooks.archive.vault.lookup import instant, states
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import folder_of, vault
-from resume_hooks.sessions.archived.manifest import find, held, unreadable, why_unreadable
+from resume_hooks.sessions.archived.manifest import all_archived, find, unreadable, why_unreadable
 from resume_hooks.sessions.archived.unpack import opened
-from resume_hooks.sessions.expiry import is_kept
+from resume_hooks.sessions.expiry import is_archived
 from tests.archive.vault.laid_out import OLD, client_files, laid_out
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 
@@ -33,7 +33,7 @@ def gone(home: ConfigHome) -> dict[str, bytes]:
 @pytest.mark.parametrize("quietly", [False, True])
 def test_an_unpacked_copy_of_nothing_is_not_believed(config_home: ConfigHome, quietly: bool) -> None:
     """As a power cut leaves it, with the right size: readers see its time, ``restore`` every byte."""
-    kept = keep(laid_out(config_home), config_home.where)
+    kept = archive_session(laid_out(config_home), config_home.where)
     before = gone(config_home)
     path = Path(opened(kept, config_home.where))
     status = path.stat()
@@ -49,7 +49,7 @@ def test_an_unpacked_copy_of_nothing_is_not_believed(config_home: ConfigHome, qu
 
 def test_what_is_unpacked_is_synced(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each file, before the folder has its name."""
-    kept = keep(laid_out(config_home), config_home.where)
+    kept = archive_session(laid_out(config_home), config_home.where)
     synced, real = [], os.fsync
 
     def fsync(descriptor: int) -> None:
@@ -66,8 +66,8 @@ def test_what_is_unpacked_is_synced(config_home: ConfigHome, monkeypatch: pytest
 )
 def test_numbers_that_no_file_has(config_home: ConfigHome, field: int, number: int) -> None:
     """Such a note is none, so that nothing computes with it."""
-    kept = keep(laid_out(config_home), config_home.where)
-    note = Path(kept.folder, "note.json")
+    kept = archive_session(laid_out(config_home), config_home.where)
+    note = Path(kept.folder, "manifest.json")
     row = json.loads(note.read_bytes())
     row["parts"][0][field] = number
     note.write_text(json.dumps(row))
@@ -80,32 +80,32 @@ def test_a_time_before_all_clocks(config_home: ConfigHome) -> None:
     """A file of 1960 is kept like any other."""
     session = laid_out(config_home)
     os.utime(session.path, (-300_000_000, -300_000_000))
-    kept = keep(locate.session_file(session.path), config_home.where)
-    assert held(config_home.where) == [kept]
+    kept = archive_session(locate.session_file(session.path), config_home.where)
+    assert all_archived(config_home.where) == [kept]
     assert Path(opened(kept, config_home.where)).read_bytes() == Path(session.path).read_bytes()
 
 
 def test_a_note_of_the_future_proves_nothing(config_home: ConfigHome) -> None:
     """It is read; and it gets today's time as soon as somebody has looked at all of its files."""
     session = laid_out(config_home)
-    kept = keep(session, config_home.where)
-    note = os.path.join(kept.folder, "note.json")
+    kept = archive_session(session, config_home.where)
+    note = os.path.join(kept.folder, "manifest.json")
     os.utime(note, (time.time() + 9e6,) * 2)
-    assert is_kept(SESSION, os.stat(session.path).st_mtime, config_home.where)
-    assert not is_kept(SESSION, os.stat(session.path).st_mtime + 60, config_home.where)
-    assert keep(session, config_home.where) == kept
+    assert is_archived(SESSION, os.stat(session.path).st_mtime, config_home.where)
+    assert not is_archived(SESSION, os.stat(session.path).st_mtime + 60, config_home.where)
+    assert archive_session(session, config_home.where) == kept
     assert abs(os.stat(note).st_mtime - time.time()) < 60
 
 
 def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
     """It is told, and swept where there is no note at all; not where somebody is at it, nor where a note is damaged."""
     assert unreadable(config_home.where) == []
-    kept = keep(laid_out(config_home), config_home.where)
+    kept = archive_session(laid_out(config_home), config_home.where)
     left, damaged, busy = (folder_of(session_id(number), config_home.where) for number in (2, 3, 4))
     for folder in (left, damaged, busy):
         Path(folder).mkdir(parents=True)
         Path(folder, "pack-1.xz").write_text("secret")
-    Path(damaged, "note.json").write_text("{")
+    Path(damaged, "manifest.json").write_text("{")
     assert unreadable(config_home.where) == [left, damaged, busy]
     with commit.only_one(session_id(4), config_home.where):
         commit.sweep_leftovers(config_home.where)
@@ -121,12 +121,12 @@ def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
 def test_an_earlier_state_has_its_own_title(config_home: ConfigHome) -> None:
     """Not that of what took its place."""
     session = laid_out(config_home, title="Fix the parser")
-    keep(session, config_home.where)
+    archive_session(session, config_home.where)
     os.unlink(session.path)
     rows = [*conversation(1, session_id=SESSION), custom_title("Something else", SESSION)]
     write_session(config_home.project(), SESSION, rows, mtime=OLD)
-    now = keep(locate.session_file(session.path), config_home.where)
+    now = archive_session(locate.session_file(session.path), config_home.where)
     (state,) = states(now)
     earlier = named(f"{SESSION}@{instant(state)}", config_home.where)
-    assert restore.plan(earlier, config_home.where).kept.title == "Fix the parser"
-    assert restore.plan(now, config_home.where).kept.title == "Something else"
+    assert restore.plan(earlier, config_home.where).archived.title == "Fix the parser"
+    assert restore.plan(now, config_home.where).archived.title == "Something else"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import as_it_was, states
 from resume_hooks.archive.vault.verify import verify
 from resume_hooks.sessions import locate
@@ -59,7 +59,7 @@ def test_nothing_that_was_kept_is_lost(config_home: ConfigHome, seed: int) -> No
     for _ in range(STEPS):
         change(path, chance)
         if path.exists() and path.stat().st_size:
-            keep(locate.session_file(str(path)), config_home.where)
+            archive_session(locate.session_file(str(path)), config_home.where)
             known.add(path.read_bytes())
         kept = find(SESSION, config_home.where)
         if kept:
@@ -70,4 +70,4 @@ def test_nothing_that_was_kept_is_lost(config_home: ConfigHome, seed: int) -> No
     assert kept is not None
     named = {part.where for part in kept.all_parts}
     assert len(named) == 1
-    assert {name.split("/")[1] for name in vault_files(config_home)} == {"note.json", *named}
+    assert {name.split("/")[1] for name in vault_files(config_home)} == {"manifest.json", *named}

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.archive.vault import archive_session as keeping
 from resume_hooks.archive.vault import commit, pack_writer, restore
-from resume_hooks.archive.vault import keep as keeping
 from resume_hooks.archive.vault import rewrite as rewriting
+from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.commit import forget
-from resume_hooks.archive.vault.keep import keep
 from resume_hooks.archive.vault.lookup import as_it_was
 from resume_hooks.archive.vault.pack_writer import lines_of
 from resume_hooks.archive.vault.rewrite import rewrite
@@ -27,7 +27,7 @@ from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import packs, unpack
 from resume_hooks.sessions.archived.layout import unpacked, vault
-from resume_hooks.sessions.archived.manifest import find, held
+from resume_hooks.sessions.archived.manifest import all_archived, find
 from resume_hooks.sessions.archived.unpack import opened
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.storage import locks, state_file
@@ -47,7 +47,7 @@ MODULES = {
 @pytest.mark.parametrize("what", ["gone", "cut", "flipped", "longer", "no pack"])
 def test_damage_is_found_and_never_handed_out(config_home: ConfigHome, what: str) -> None:
     """Verifying says so; opening says so; nothing else of the vault is touched."""
-    kept = keep(laid_out(config_home), config_home.where)
+    kept = archive_session(laid_out(config_home), config_home.where)
     path = Path(kept.folder, kept.transcript.where)
     raw = path.read_bytes()
     if what == "gone":
@@ -68,13 +68,13 @@ def test_damage_is_found_and_never_handed_out(config_home: ConfigHome, what: str
 
 def test_the_bound_of_what_is_unpacked(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """What nobody opened for long goes; what was opened within the hour stays."""
-    first = keep(laid_out(config_home), config_home.where)
-    other = keep(laid_out(config_home, session_id(2)), config_home.where)
+    first = archive_session(laid_out(config_home), config_home.where)
+    other = archive_session(laid_out(config_home, session_id(2)), config_home.where)
     old, new = (os.path.dirname(opened(kept, config_home.where)) for kept in (first, other))
     Path(unpacked(config_home.where), SESSION, "tmp-999999999-ab").mkdir()
     monkeypatch.setattr(unpack, "MAX_UNPACKED", 1)
     os.utime(old, (OLD, OLD))
-    third = keep(laid_out(config_home, session_id(3)), config_home.where)
+    third = archive_session(laid_out(config_home, session_id(3)), config_home.where)
     opened(third, config_home.where)
     assert (os.path.exists(old), os.path.exists(new)) == (False, True)
     assert not Path(unpacked(config_home.where), SESSION).exists()
@@ -86,7 +86,7 @@ def test_rewriting(config_home: ConfigHome) -> None:
     session = laid_out(config_home, title="Fix the parser")
     own = Path(session.path.removesuffix(".jsonl"))
     (own / "tool-results" / "image").write_bytes(b"\0parser\0")
-    kept = keep(session, config_home.where)
+    kept = archive_session(session, config_home.where)
     before = client_files(config_home)
     opened(kept, config_home.where)
     changed = rewrite(
@@ -102,15 +102,17 @@ def test_rewriting(config_home: ConfigHome) -> None:
     }
     assert kept_files(now, config_home) == wanted
     assert (now.title, now.about.titles) == ("Fix the [gone]", ("Fix the [gone]",))
-    assert b"parser" not in Path(now.folder, "note.json").read_bytes()
+    assert b"parser" not in Path(now.folder, "manifest.json").read_bytes()
     assert verify(now) == []
     assert rewrite(now, lambda line: line, config_home.where) == 0
-    assert keep(session, config_home.where) == now  # the client's file did not change, so it does not come back
+    assert (
+        archive_session(session, config_home.where) == now
+    )  # the client's file did not change, so it does not come back
 
 
 def test_texts_may_come_whole(config_home: ConfigHome) -> None:
     """What runs over several lines of a tool's output is seen, and what stands in lines of transcripts still is."""
-    kept = keep(laid_out(config_home), config_home.where)
+    kept = archive_session(laid_out(config_home), config_home.where)
     none = rewrite(kept, lambda line: line, config_home.where, text=lambda raw: raw)
     assert (none, find(SESSION, config_home.where)) == (0, kept)
     assert rewrite(kept, lambda line: line, config_home.where, text=lambda raw: raw.replace(b"e\nl", b"")) == 1
@@ -129,11 +131,11 @@ def test_lines_come_whole(config_home: ConfigHome) -> None:
 
 def test_forgetting(config_home: ConfigHome) -> None:
     """Nothing is left of it in the state folder; the client's files are not touched."""
-    kept = keep(laid_out(config_home), config_home.where)
+    kept = archive_session(laid_out(config_home), config_home.where)
     before = client_files(config_home)
     opened(kept, config_home.where)
     forget(kept, config_home.where)
-    assert (held(config_home.where), vault_files(config_home)) == ([], [])
+    assert (all_archived(config_home.where), vault_files(config_home)) == ([], [])
     assert not Path(unpacked(config_home.where), SESSION).exists()
     assert client_files(config_home) == before
     with pytest.raises(SessionNotFound):
@@ -149,7 +151,7 @@ def test_memory_is_bounded(config_home: ConfigHome) -> None:
             stream.write((b'{"type":"x","text":"%s"}\n' % (b"0123456789" * 100)) * (megabytes * 1000))
         os.utime(session.path, (OLD, OLD))
         tracemalloc.start()
-        kept = keep(locate.session_file(session.path), config_home.where)
+        kept = archive_session(locate.session_file(session.path), config_home.where)
         opened(kept, config_home.where)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
@@ -157,11 +159,13 @@ def test_memory_is_bounded(config_home: ConfigHome) -> None:
 
 
 WORK: dict[str, Callable[[ConfigHome], Any]] = {
-    "keep": lambda home: keep(locate.session_file(str(home.project() / f"{SESSION}.jsonl")), home.where),
-    "renew": lambda home: keep(_grown(home), home.where),
-    "rewrite": lambda home: rewrite(held(home.where)[0], lambda line: line.replace(b"large", b"LARGE"), home.where),
-    "open": lambda home: opened(held(home.where)[0], home.where),
-    "restore": lambda home: restore.write(restore.plan(held(home.where)[0], home.where), home.where),
+    "keep": lambda home: archive_session(locate.session_file(str(home.project() / f"{SESSION}.jsonl")), home.where),
+    "renew": lambda home: archive_session(_grown(home), home.where),
+    "rewrite": lambda home: rewrite(
+        all_archived(home.where)[0], lambda line: line.replace(b"large", b"LARGE"), home.where
+    ),
+    "open": lambda home: opened(all_archived(home.where)[0], home.where),
+    "restore": lambda home: restore.write(restore.plan(all_archived(home.where)[0], home.where), home.where),
 }
 """What may be killed; each begins where the one before it left the session."""
 
@@ -183,7 +187,7 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
     session = laid_out(config_home)
     before = client_files(config_home)
     if verb != "keep":
-        keep(session, config_home.where)
+        archive_session(session, config_home.where)
     backup = f"file-history/{SESSION}/abc@v1"
     large = f"projects/-home-user-proj/{SESSION}/tool-results/toolu_1.txt"
     after = {
@@ -199,7 +203,7 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
         ended = crash_at(line, MODULES, lambda: WORK[verb](config_home))
         kept = find(SESSION, config_home.where)
         if verb == "keep" and kept is None:
-            assert all("note.json" not in name for name in vault_files(config_home))
+            assert all("manifest.json" not in name for name in vault_files(config_home))
             continue
         assert kept is not None
         assert verify(kept) == []
@@ -217,7 +221,7 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
     assert verify(kept) == []
     assert kept_files(kept, config_home) == before | after
     assert unreadable(config_home.where) == []
-    assert vault_files(config_home) == [f"{SESSION}/note.json", f"{SESSION}/{kept.transcript.where}"]
+    assert vault_files(config_home) == [f"{SESSION}/manifest.json", f"{SESSION}/{kept.transcript.where}"]
     if verb == "restore":
         assert client_files(config_home) == before
 
@@ -231,9 +235,9 @@ def test_two_at_once(config_home: ConfigHome) -> None:
         "import os, sys\n"
         "from resume_hooks.paths import Where\n"
         "from resume_hooks.sessions import locate\n"
-        "from resume_hooks.archive.vault.keep import keep\n"
+        "from resume_hooks.archive.vault.archive_session import archive_session\n"
         "for session in locate.all_sessions(Where()):\n"
-        "    keep(session, Where())\n"
+        "    archive_session(session, Where())\n"
     )
     env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src"), **config_home.environ}
     running = [subprocess.Popen([sys.executable, "-c", program], env=env, stderr=subprocess.PIPE) for _ in range(6)]
@@ -244,12 +248,12 @@ def test_two_at_once(config_home: ConfigHome) -> None:
     for process in running:
         _, said = process.communicate(timeout=60)
         assert (process.returncode, said) == (0, b"")
-    keep(locate.session_file(str(path)), config_home.where)
+    archive_session(locate.session_file(str(path)), config_home.where)
     found: dict[str, bytes] = {}
-    for kept in held(config_home.where):
+    for kept in all_archived(config_home.where):
         assert verify(kept) == []
         found |= kept_files(kept, config_home)
         named = {part.where for part in kept.all_parts}
-        assert {name for name in os.listdir(kept.folder) if name not in {"note.json", "lock"}} == named
+        assert {name for name in os.listdir(kept.folder) if name not in {"manifest.json", "lock"}} == named
     assert found == client_files(config_home)
     assert sorted(os.listdir(vault(config_home.where))) == ids

@@ -12,13 +12,13 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.archive.trash import delete
 from resume_hooks.archive.vault import first_use_notice, policy, policy_state
-from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.cli.archived import kept_row, kept_text
 from resume_hooks.errors import UsageError, VaultOff
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import vault
-from resume_hooks.sessions.archived.manifest import find, held
+from resume_hooks.sessions.archived.manifest import all_archived, find
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_settings
 from tests.archive.vault.laid_out import laid_out
@@ -36,7 +36,7 @@ def kept(home: ConfigHome, number: int, days: int, *, parent: int = 0, present: 
         said = {"parent_session_file": file, "parent_session_id": session_id(parent), "continuation_type": "handoff"}
         rows.insert(0, {"continue_metadata": said})
     path = write_session(home.project(), own, rows, mtime=time.time() - days * DAY)
-    keep(locate.session_file(path), home.where)
+    archive_session(locate.session_file(path), home.where)
     if not present:
         os.unlink(path)
     return own
@@ -44,7 +44,7 @@ def kept(home: ConfigHome, number: int, days: int, *, parent: int = 0, present: 
 
 def left(home: ConfigHome) -> set[str]:
     """The ids of what is kept."""
-    return {each.session_id for each in held(home.where)}
+    return {each.session_id for each in all_archived(home.where)}
 
 
 def test_nothing_goes_by_itself(config_home: ConfigHome) -> None:
@@ -58,7 +58,7 @@ def test_nothing_goes_by_itself(config_home: ConfigHome) -> None:
 def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     """As many as the limit asks for, each told; 0 is no limit."""
     one, two, three = (kept(config_home, number, 100 - number) for number in (1, 2, 3))
-    takes = [each.stored for each in held(config_home.where)]
+    takes = [each.stored for each in all_archived(config_home.where)]
     stored_settings.store("vault_max", "0", config_home.where)
     assert policy.due(config_home.where) == []
     stored_settings.store("vault_max", str(sum(takes) - 1), config_home.where)
@@ -123,16 +123,16 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     other = {**shared, "CLAUDE_CONFIG_DIR": str(tmp_path / "other")}
     own = session_id(1)
     path = write_session(config_home.project(), own, conversation(2, session_id=own), mtime=time.time() - 100 * DAY)
-    found = keep(locate.session_file(path), Where(shared))
+    found = archive_session(locate.session_file(path), Where(shared))
     assert found.home == str(config_home.config)
-    assert held(Where(other)) == [found]
+    assert all_archived(Where(other)) == [found]
     stored_settings.store("vault_max", "1", Where(shared))
     assert (policy.due(Where(other)), [each.session_id for each in policy.due(Where(shared))]) == ([], [own])
     row = kept_row(found, Where(other))
     assert (row["present"], row["file"]) == (True, str(path))
     assert kept_text(found, Where(other)).endswith(f", of {config_home.config}")
     assert ", of " not in kept_text(found, Where(shared))
-    assert keep(laid_out(config_home), config_home.where).home == ""
+    assert archive_session(laid_out(config_home), config_home.where).home == ""
 
 
 def test_an_employers_retention(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

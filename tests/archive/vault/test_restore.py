@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.archive.vault import restore as retrieval
-from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import find, instant, states
 from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import is_session_id
@@ -31,7 +31,7 @@ def restore(home: ConfigHome, locator: str = SESSION) -> retrieval.Retrieval:
 
 def kept(home: ConfigHome) -> ArchivedSession:
     """The session, kept."""
-    return keep(laid_out(home), home.where)
+    return archive_session(laid_out(home), home.where)
 
 
 def swept(home: ConfigHome) -> dict[str, bytes]:
@@ -49,7 +49,7 @@ def test_byte_for_byte(config_home: ConfigHome, age: int) -> None:
     written = time.time() - age * DAY
     for place in client_files(config_home):
         os.utime(config_home.config / place, (written, written))
-    keep(locate.session_file(session.path), config_home.where)
+    archive_session(locate.session_file(session.path), config_home.where)
     before = swept(config_home)
     done = restore(config_home)
     assert (done.session_id, done.path, client_files(config_home)) == (SESSION, session.path, before)
@@ -112,7 +112,7 @@ def test_only_its_own_id_changes_and_only_at_the_top(config_home: ConfigHome) ->
     with open(session.path, "ab") as stream:
         stream.write(said + b"no record at all " + SESSION.encode())
     os.utime(session.path, (OLD, OLD))
-    keep(locate.session_file(session.path), config_home.where)
+    archive_session(locate.session_file(session.path), config_home.where)
     Path(session.path).write_bytes(b'{"type":"user"}\n')
     done = restore(config_home)
     wanted = said.replace(SESSION.encode(), done.session_id.encode(), 1) + b"no record at all " + SESSION.encode()
@@ -126,7 +126,7 @@ def test_an_earlier_state(config_home: ConfigHome) -> None:
     long = path.read_bytes()
     path.write_bytes(long[:300])
     os.utime(path, (OLD, OLD))
-    now = keep(locate.session_file(str(path)), config_home.where)
+    now = archive_session(locate.session_file(str(path)), config_home.where)
     (state,) = states(now)
     assert restore(config_home).pieces == ()
     done = restore(config_home, f"{SESSION}@{instant(state)}")
@@ -192,7 +192,7 @@ def test_a_disk_that_refuses(config_home: ConfigHome, monkeypatch: pytest.Monkey
 def test_naming_one(config_home: ConfigHome) -> None:
     """By the beginning of its id, its title, its path; two that fit are told."""
     found = kept(config_home)
-    other = keep(laid_out(config_home, session_id(0x11111112), "Other"), config_home.where)
+    other = archive_session(laid_out(config_home, session_id(0x11111112), "Other"), config_home.where)
     path = str(config_home.project() / f"{SESSION}.jsonl")
     for words in (SESSION, "11111111", "Fix the parser", path):
         assert find(words, config_home.where) == found

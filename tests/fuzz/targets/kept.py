@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.verify import verify
 from resume_hooks.derive.imports.bundle.reading import unpacked
 from resume_hooks.errors import ResumeHooksError
@@ -16,7 +16,7 @@ from resume_hooks.reading.export.bundle import export
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.texts import find as secrets_in
 from resume_hooks.redaction.texts import redact
-from resume_hooks.sessions.archived.manifest import find, held
+from resume_hooks.sessions.archived.manifest import all_archived, find
 from resume_hooks.sessions.archived.unpack import opened
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.records import parse
@@ -39,8 +39,8 @@ def vault_notes(home: ConfigHome) -> Try:
     """A note leads to no file but those of its session in the vault, or is none; the session beside it stays."""
     path = write_session(home.project(), SESSION, conversation(3), mtime=LONG_AGO)
     whole = Path(path).read_bytes()
-    kept = keep(session_file(path), home.where)
-    file = Path(kept.folder) / "note.json"
+    kept = archive_session(session_file(path), home.where)
+    file = Path(kept.folder) / "manifest.json"
     honest = orjson.loads(file.read_bytes())
     outside = home.root / "outside.jsonl"
     outside.write_text("outside")
@@ -60,7 +60,7 @@ def vault_notes(home: ConfigHome) -> Try:
             part[draws.below(len(part))] = draws.pick((draws.pick(places), draws.json(1)))
             made["parts"] = [part]
         file.write_bytes(note(draws, made))
-        for found in (find(SESSION, home.where), *held(home.where)):
+        for found in (find(SESSION, home.where), *all_archived(home.where)):
             if found is None:
                 continue
             assert found.session_id == SESSION
@@ -82,7 +82,7 @@ def vault_packs(home: ConfigHome) -> Try:
     """What is opened out of a pack is what went in, byte for byte, or nothing is."""
     path = write_session(home.project(), SESSION, conversation(8), mtime=LONG_AGO)
     whole = Path(path).read_bytes()
-    packed = keep(session_file(path), home.where)
+    packed = archive_session(session_file(path), home.where)
     (file,) = Path(packed.folder).glob("pack-*")
     sound = file.read_bytes()
 

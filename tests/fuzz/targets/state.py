@@ -159,7 +159,7 @@ def trash_notes(home: ConfigHome) -> Try:
         texts = {name: draws.text() for name in ("title", "cwd", "ended", "deleted_at")}
         row = note(draws, {"version": 1, "complete": draws.coin(), **texts, "parts": parts})
         (folder / contents.MANIFEST).write_bytes(row)
-        held = contents.held(home.where)
+        held = contents.all_deleted(home.where)
         assert len(held) + len(contents.strays(home.where)) == 1
         for entry in held:
             assert all(each.path(home.where).startswith(homes) for each in entry.parts)

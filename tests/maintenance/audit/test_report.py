@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from resume_hooks.archive.trash import delete
-from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.maintenance.audit import cache
 from resume_hooks.maintenance.audit.report import Audit, audit
 from resume_hooks.paths import Where
@@ -195,7 +195,7 @@ def test_a_file_that_is_gone_is_forgotten(config_home: ConfigHome, session: Path
 
 def test_what_the_vault_holds(config_home: ConfigHome, session: Path) -> None:
     """A kept session is looked at, too, and once only while it is kept as it is."""
-    keep(session_file(str(session)), config_home.where)
+    archive_session(session_file(str(session)), config_home.where)
     found = look(config_home)
     places = {leak.place: leak for leak in found.leaks}
     assert set(places) == {"transcript", "vault"}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from resume_hooks.archive.trash import delete
-from resume_hooks.archive.vault import keep
+from resume_hooks.archive.vault import archive_session as keep
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import in_place, plan
@@ -146,8 +146,8 @@ def plant(home: ConfigHome) -> Planted:
     laid(home.config / "file-history" / SESSION / "0a@v1", f"KEY={one}\n".encode())
     children = tuple(_children(home, path))
     laid(project / f"{OTHER}.jsonl", session_bytes([user(f"also {one}", uuid="o0"), assistant("ok", uuid="o1")]))
-    keep.keep(session_file(str(children[0])), where)
-    keep.keep(session_file(str(path)), where)
+    keep.archive_session(session_file(str(children[0])), where)
+    keep.archive_session(session_file(str(path)), where)
     laid(home.config / "history.jsonl", line({"display": f"my token is {one}", "sessionId": SESSION}) + b"\n")
     laid(home.config / "paste-cache" / "ab.txt", three.encode())
     laid(home.config / "settings.json", json.dumps({"env": {"TOKEN": two}}).encode())
@@ -182,7 +182,7 @@ def places_with(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str,
     for path in sorted(home.root.rglob("*")):
         if path.is_file() and (held := [text for text in secrets if _stands(text, path.read_bytes())]):
             found[str(path.relative_to(home.root))] = held
-    for kept in manifest.held(home.where):
+    for kept in manifest.all_archived(home.where):
         for place, content in _unpacked(kept):
             if held := [text for text in secrets if _stands(text, content)]:
                 found[f"vault: {kept.session_id}/{place}"] = held

@@ -66,7 +66,7 @@ def test_it_names_its_own_large_outputs(config_home: ConfigHome, path: Path) -> 
 def test_no_copy_more_is_kept_of_what_is_to_go(config_home: ConfigHome, path: Path) -> None:
     """Other children have their ancestors kept in the vault."""
     scrubbed(config_home, path)
-    assert manifest.held(config_home.where) == []
+    assert manifest.all_archived(config_home.where) == []
 
 
 def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:

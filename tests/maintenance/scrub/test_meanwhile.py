@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.archive.vault import archive_session as keep
 from resume_hooks.archive.vault import commit as noting
-from resume_hooks.archive.vault import keep
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite
 from resume_hooks.derive.child.write import write
@@ -101,7 +101,7 @@ def test_a_child_that_is_not_born_yet_is_refused(
 def test_a_session_that_is_kept_meanwhile(config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever began to keep it as it was is waited for, and what they kept is scrubbed."""
     environ, commit, linked = config_home.where, noting.commit, threading.Event()
-    keeper = threading.Thread(target=lambda: keep.keep(session_file(str(path)), environ))
+    keeper = threading.Thread(target=lambda: keep.archive_session(session_file(str(path)), environ))
 
     def slow(kept: Any) -> Any:
         if threading.current_thread() is keeper:

@@ -11,7 +11,8 @@ import pytest
 
 from resume_hooks import clock
 from resume_hooks.archive.trash import contents, restore
-from resume_hooks.archive.vault import keep, verify
+from resume_hooks.archive.vault import archive_session as keep
+from resume_hooks.archive.vault import verify
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import SessionLive
@@ -95,8 +96,8 @@ def test_what_was_copied_still_works(planted: Planted) -> None:
     """The vault verifies, the trash gives its session back without a warning, an untrim finds what is left."""
     home = planted.home
     scrub(home, planted.path)
-    assert not [finding for kept in manifest.held(home.where) for finding in verify.verify(kept)]
-    (entry,) = contents.held(home.where)
+    assert not [finding for kept in manifest.all_archived(home.where) for finding in verify.verify(kept)]
+    (entry,) = contents.all_deleted(home.where)
     assert SECRETS[0] not in entry.title
     back = restore.write(restore.plan(entry, home.where), home.where)
     assert not [warning for warning in back.warnings if "changed" in warning]
@@ -208,7 +209,7 @@ def test_bytes_that_are_no_text_are_left_and_told(config_home: ConfigHome) -> No
 def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) -> None:
     """Its archived copy is rewritten, and a child of it holds no secret."""
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
-    keep.keep(session_file(str(path)), config_home.where)
+    keep.archive_session(session_file(str(path)), config_home.where)
     path.unlink()
     kept = locate.resolve(SESSION, "/", config_home.where)
     found = findings.look_everywhere(kept, config_home.where)
@@ -217,7 +218,7 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
     assert [row.place.kind for row in found.held] == ["unpacked", "vault"]
     purge(found, config_home.where)
     assert places_with(config_home) == {}
-    assert not verify.verify(next(iter(manifest.held(config_home.where))))
+    assert not verify.verify(next(iter(manifest.all_archived(config_home.where))))
 
 
 def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:
@@ -229,10 +230,10 @@ def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:
 
 def test_a_note_in_two_states_is_finished(planted: Planted) -> None:
     """A purge of the trash that was killed leaves a note without digests; the next one weighs it anew."""
-    (entry,) = contents.held(planted.home.where)
+    (entry,) = contents.all_deleted(planted.home.where)
     contents.write_manifest(contents.unweighed(entry))
     scrub(planted.home, planted.path)
-    (entry,) = contents.held(planted.home.where)
+    (entry,) = contents.all_deleted(planted.home.where)
     assert all(part.sha256 for part in entry.parts)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.archive.trash import delete
-from resume_hooks.archive.vault import keep
+from resume_hooks.archive.vault import archive_session as keep
 from resume_hooks.maintenance.audit.report import audit
 from resume_hooks.maintenance.scrub import findings
 from resume_hooks.maintenance.scrub.findings import LEFT, OUTSIDE, Holding
@@ -29,7 +29,7 @@ def path(config_home: ConfigHome) -> Path:
     """A session with a secret, and a kept one, gone from its project, of which nothing else is known."""
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
     other = laid(path.with_name(f"{KEPT}.jsonl"), session_bytes([user(SECRETS[0], uuid="o")]))
-    keep.keep(session_file(str(other)), config_home.where)
+    keep.archive_session(session_file(str(other)), config_home.where)
     other.unlink()
     return path
 
@@ -44,7 +44,7 @@ def scrub(home: ConfigHome, path: Path) -> list[Holding]:
 
 def test_what_has_no_note_is_swept(config_home: ConfigHome, path: Path) -> None:
     """Somebody was killed between the link and the note: nobody can ever read it."""
-    os.unlink(os.path.join(folder_of(KEPT, config_home.where), "note.json"))
+    os.unlink(os.path.join(folder_of(KEPT, config_home.where), "manifest.json"))
     assert scrub(config_home, path) == []
     assert places_with(config_home) == {}
 
@@ -53,7 +53,7 @@ def test_what_has_no_note_is_swept(config_home: ConfigHome, path: Path) -> None:
 def test_a_note_that_can_not_be_read(config_home: ConfigHome, path: Path, note: bytes) -> None:
     """Damaged, or of a newer version: what is kept with it is left, and an audit tells it."""
     folder = folder_of(KEPT, config_home.where)
-    Path(folder, "note.json").write_bytes(note)
+    Path(folder, "manifest.json").write_bytes(note)
     (left,) = scrub(config_home, path)
     assert (left.place.kind, left.place.path, "could not be looked at" in left.why) == ("vault", folder, True)
     assert any(folder in said for said in audit(config_home.where, sessions=None).unread)

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.files import session_file
@@ -17,7 +17,7 @@ from resume_hooks.sessions.transcript_files import owning_session, subagent_name
 def away(path: str | Path, environ: Mapping[str, str]) -> ArchivedSession:
     """Archive a session, and take it from the client with all that belongs to it."""
     session = session_file(os.fspath(path))
-    archived = keep(session, Where(environ))
+    archived = archive_session(session, Where(environ))
     folder = os.path.dirname(session.path)
     beside = [os.path.join(folder, name) for name in os.listdir(folder) if subagent_name(name)]
     gone = [each for each in beside if owning_session(each) == session.session_id]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import api
-from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.derive import checkpoint, fork, rewind, rollover
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.rollover import Contents
@@ -166,7 +166,7 @@ def test_what_the_client_swept_of_a_session_that_is_there(config_home: ConfigHom
     session = laid_out(config_home)
     outputs = config_home.project() / SESSION / "tool-results"
     (outputs / "toolu_2.txt").write_bytes(b"younger")
-    keep(session, config_home.where)
+    archive_session(session, config_home.where)
     (outputs / "toolu_1.txt").unlink()
     made = write(fork.plan(session, config_home.where), config_home.where)
     assert made.warnings == ()

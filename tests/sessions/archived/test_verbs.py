@@ -53,11 +53,11 @@ def test_what_a_copy_is_told_as(config_home: ConfigHome, document: Document) -> 
     kept = away(path, config_home.environ)
     for verb in ("resolve", "info"):
         data = document(verb, SESSION)["data"]
-        assert (data["kept"], data["form"], data["kept_at"]) == (True, "packed", kept.kept_at)
+        assert (data["kept"], data["form"], data["kept_at"]) == (True, "packed", kept.archived_at)
         assert os.path.isfile(data["session_file"])
     (row,) = document("sessions", "--archived", "--all")["data"]["archived"]
     assert (row["session_id"], row["title"], row["form"], row["kept_at"]) == (
-        SESSION, "Fix the parser", "packed", kept.kept_at,
+        SESSION, "Fix the parser", "packed", kept.archived_at,
     )  # fmt: skip
     assert (row["size"], row["stored"], row["present"]) == (kept.size, kept.stored, False)
     (row,) = document("lineage", SESSION)["data"]["rows"]

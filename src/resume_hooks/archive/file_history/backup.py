@@ -18,7 +18,7 @@ from typing import Any
 from resume_hooks import clock
 from resume_hooks.archive.file_history import plan
 from resume_hooks.archive.file_history.plan import Change, Expected, FilesPlan, StoredContent, Version, WantedFile
-from resume_hooks.archive.file_history.safe_paths import Root
+from resume_hooks.archive.file_history.safe_paths import ProjectRoot
 from resume_hooks.errors import NoFileHistory, WriteFailed
 from resume_hooks.paths import Where, private_folder, read_regular
 from resume_hooks.storage import backups, project_files, safe_tree, state_file
@@ -43,7 +43,7 @@ def folder_of(session_id: str, where: Where) -> str:
     return os.path.join(where.state, backups.FOLDER, FOLDER, session_id)
 
 
-def keep(decided: FilesPlan, top: int, where: Where) -> str:
+def back_up(decided: FilesPlan, top: int, where: Where) -> str:
     """Copy what the plan overwrites or removes; the folder of the copies.
 
     WriteFailed where a file is not as it was looked at, can't be copied, or lies where nothing can be written; nothing
@@ -90,7 +90,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
             f"The last run can't be undone: its manifest in {os.path.join(folder, name)} can't be read",
             "The copies beside it are what it overwrote.",
         )
-    root = Root.of(string(manifest, "root"), where)
+    root = ProjectRoot.of(string(manifest, "root"), where)
     rows = [_wanted(root, row, StoredContent(folder, (name,))) for row in _list(manifest.get("files"))]
     folders = tuple(path for path in _list(manifest.get("folders")) if isinstance(path, str))
     decided = plan.decide(session_id, root, [row for row in rows if row])
@@ -128,7 +128,7 @@ def _made(parent: str, instant: str) -> str:
     raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), parent)
 
 
-def _kept(root: Root, top: int, change: Change, folder: str, number: int) -> Record:
+def _kept(root: ProjectRoot, top: int, change: Change, folder: str, number: int) -> Record:
     """Copy one file and return its row of the manifest; a file that is to be created has nothing to copy."""
     plan.require_folder(top, change.place)
     content, state = plan.look(root, top, change.place)
@@ -161,7 +161,7 @@ def _row(version: Version | None, name: str | None) -> Record | None:
     return {"sha256": version.digest, "size": version.size, "mode": version.mode, "copy": name}
 
 
-def _wanted(root: Root, row: Any, run: StoredContent) -> WantedFile | None:
+def _wanted(root: ProjectRoot, row: Any, run: StoredContent) -> WantedFile | None:
     """A row of a manifest as a wanted file: as it was before, expected as it was after."""
     path = string(row, "path") if isinstance(row, dict) else ""
     if not path:

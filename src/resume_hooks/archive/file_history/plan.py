@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from resume_hooks.archive.file_history.diff import Difference, difference
 from resume_hooks.archive.file_history.history import text_digest
-from resume_hooks.archive.file_history.safe_paths import ProjectPath, Root
+from resume_hooks.archive.file_history.safe_paths import ProjectPath, ProjectRoot
 from resume_hooks.errors import CantRestore, WriteFailed
 from resume_hooks.storage import project_files, safe_tree
 from resume_hooks.storage.state_file import sweep
@@ -96,7 +96,7 @@ class FilesPlan:
     """
 
     session_id: str
-    root: Root
+    root: ProjectRoot
     changes: tuple[Change, ...]
     folders: tuple[str, ...] = ()
     takes_back: str = ""
@@ -112,7 +112,7 @@ class FilesPlan:
         return tuple(change for change in self.changes if change.left)
 
 
-def decide(session_id: str, root: Root, wanted: Iterable[WantedFile]) -> FilesPlan:
+def decide(session_id: str, root: ProjectRoot, wanted: Iterable[WantedFile]) -> FilesPlan:
     """Compare each wanted file with the disk. CantRestore where the project's folder can't be opened."""
     if not safe_tree.SUPPORTED:
         raise CantRestore("This system can't open a file without following links", "Use the client's own /rewind.")
@@ -126,7 +126,7 @@ def decide(session_id: str, root: Root, wanted: Iterable[WantedFile]) -> FilesPl
     return FilesPlan(session_id, root, changes)
 
 
-def look(root: Root, top: int, place: ProjectPath) -> tuple[bytes | None, os.stat_result | None]:
+def look(root: ProjectRoot, top: int, place: ProjectPath) -> tuple[bytes | None, os.stat_result | None]:
     """What is there, no link followed: content and state, or neither. WriteFailed where it is not to be touched.
 
     A read-only file is put back like any other: that is its folder's matter, as for git.
@@ -167,7 +167,7 @@ def version_of(content: bytes, mode: int) -> Version:
     return Version(hashlib.sha256(content).hexdigest(), len(content), stat.S_IMODE(mode) & PERMISSIONS)
 
 
-def _decide(root: Root, top: int, wanted: WantedFile) -> Change:
+def _decide(root: ProjectRoot, top: int, wanted: WantedFile) -> Change:
     place = wanted.place
     if place.why or root.moved(place, wanted.folder):
         return Change(place, "none", why=place.why or "it lay behind a link")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from resume_hooks.archive.file_history.history import Backup, Edit, FileHistory
 from resume_hooks.archive.file_history.plan import Expected, FilesPlan, StoredContent, WantedFile, decide
-from resume_hooks.archive.file_history.safe_paths import ProjectPath, Root
+from resume_hooks.archive.file_history.safe_paths import ProjectPath, ProjectRoot
 from resume_hooks.archive.file_history.target import Aim
 from resume_hooks.errors import CantRestore
 from resume_hooks.paths import FILE_HISTORY, Where, is_session_id
@@ -32,7 +32,7 @@ def plan(history: FileHistory, aimed: Aim, where: Where) -> FilesPlan:
     session = history.session
     if not is_session_id(session.session_id):  # it becomes the name of a folder
         raise CantRestore(f"{session.path} has no session id, so no backup belongs to it", "Name another session.")
-    root = Root.of(_home(session), where)
+    root = ProjectRoot.of(_home(session), where)
     store = _Store(root, StoredContent(os.path.join(where.config, FILE_HISTORY), (session.session_id,)))
     return decide(session.session_id, root, store.wanted(history, aimed))
 
@@ -69,7 +69,7 @@ def _is_here(folder: str) -> bool:
 class _Store:
     """Where the backups of a session lie."""
 
-    root: Root
+    root: ProjectRoot
     folder: StoredContent
 
     def wanted(self, history: FileHistory, aimed: Aim) -> Iterator[WantedFile]:
@@ -109,7 +109,7 @@ class _Store:
 class _Tracked:
     """The tracked files by what they are called below the project's root, however a record calls them."""
 
-    def __init__(self, root: Root, history: FileHistory) -> None:
+    def __init__(self, root: ProjectRoot, history: FileHistory) -> None:
         self._root = root
         self._names: dict[str, str] = {}
         self.places: dict[str, ProjectPath] = {}

@@ -27,7 +27,7 @@ class ProjectPath(NamedTuple):
     why: str = ""
 
 
-class Root(NamedTuple):
+class ProjectRoot(NamedTuple):
     """A project: ``folder`` as sessions name it, and ``real``, where it is.
 
     ``closed`` are the client's and our own folders, which stay as they are: a project as wide as a home holds them.
@@ -38,7 +38,7 @@ class Root(NamedTuple):
     closed: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, folder: str, where: Where) -> Root:
+    def of(cls, folder: str, where: Where) -> ProjectRoot:
         """The project whose folder that is; it may not exist."""
         closed = (os.path.realpath(where.config), os.path.realpath(where.state))
         return cls(os.path.normpath(folder), os.path.realpath(folder), closed)

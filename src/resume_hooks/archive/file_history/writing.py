@@ -11,7 +11,7 @@ import os
 import shutil
 
 from resume_hooks.archive.file_history import plan
-from resume_hooks.archive.file_history.backup import keep
+from resume_hooks.archive.file_history.backup import back_up
 from resume_hooks.archive.file_history.plan import Change, FilesPlan
 from resume_hooks.errors import Interrupted, WriteFailed
 from resume_hooks.paths import Where
@@ -35,7 +35,7 @@ def write(decided: FilesPlan, where: Where) -> str:
 
 def _write(decided: FilesPlan, top: int, where: Where) -> str:
     root = decided.root.real
-    kept = keep(decided, top, where)
+    kept = back_up(decided, top, where)
     done = 0
     with signals.noted() as ended:
         for folder in {os.path.dirname(os.path.join(root, change.place.path)) for change in decided.wanted}:

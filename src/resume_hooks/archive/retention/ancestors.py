@@ -1,6 +1,6 @@
 """Keeping ancestors: whatever a child was made of is in the vault from then on, and so are those before it.
 
-Invariant: the child never depends on it. What can't be kept is told; what takes longer than a moment is left to the
+Invariant: the child never depends on it. What can't be archived is told; what takes longer than a moment is left to the
 next session's start.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from resume_hooks.archive.retention import pending
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, find_session
-from resume_hooks.sessions.expiry import DatedSession, is_kept
+from resume_hooks.sessions.expiry import DatedSession, is_archived
 from resume_hooks.sessions.files import all_sessions, is_known, session_file
 from resume_hooks.sessions.lineage import Ancestor, Family
 
@@ -28,13 +28,13 @@ LIMIT = 0.05
 PRESENT = "present"
 
 
-def keep_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
+def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
     """Keep those of a lineage that the client may delete, the nearest first; what could not be done, as sentences.
 
-    Costs a look at a note where they are kept already. Where nothing may be kept nothing is done.
+    Costs a look at a manifest where they are archived already. Where nothing may be archived nothing is done.
     """
     files = [row.session_file for row in ancestors if row.status == PRESENT]
-    due = [session for path in files[::-1] if (session := unkept(path, where))]
+    due = [session for path in files[::-1] if (session := unarchived(path, where))]
     if not due:
         return []
     from resume_hooks.archive.retention.background import is_quick  # noqa: PLC0415 - see _archiver
@@ -45,7 +45,7 @@ def keep_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
             if time.monotonic() > until or not is_quick(session, where):
                 pending.add(session.session_id, where)
             else:
-                archiver.keep(session.path)
+                archiver.archive(session.path)
         except (ResumeHooksError, OSError) as error:
             said.append(f"The ancestor {session.session_id} is not in the vault yet: {_why(error)}.")
             with contextlib.suppress(OSError):
@@ -53,23 +53,23 @@ def keep_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
     return said
 
 
-def keep_wanted(where: Where, is_over: Callable[[], bool]) -> int:
+def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
     """Keep the ancestors that were left for later, until time is over; how many are left still."""
     archiver, left = _archiver(where), 0
     for session_id in pending.pending_ids(where):
-        session = unkept(find_session(session_id, where) or "", where) if archiver.may else None
+        session = unarchived(find_session(session_id, where) or "", where) if archiver.may else None
         if session and is_over():
             left += 1
             continue
         try:
-            if session is None or archiver.keep(session.path):
+            if session is None or archiver.archive(session.path):
                 pending.remove(session_id, where)
         except ResumeHooksError:
             left += 1
     return left
 
 
-def keep_parents(where: Where, since: float, is_over: Callable[[], bool]) -> bool:
+def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> bool:
     """Keep what sessions were made of that were written after ``since``: clients fork without telling anybody.
 
     ``since`` is in seconds since the epoch. Whether there was time to look at all of them.
@@ -83,13 +83,13 @@ def keep_parents(where: Where, since: float, is_over: Callable[[], bool]) -> boo
         with contextlib.suppress(ResumeHooksError):
             parent = family.parent_of(child.path)
             path = family.locate(parent, child.path) if parent else None
-            if path and path not in seen and (session := unkept(path, where)):
-                archiver.keep(session.path)
+            if path and path not in seen and (session := unarchived(path, where)):
+                archiver.archive(session.path)
             seen.add(path or "")
     return True
 
 
-def unkept(path: str, where: Where) -> DatedSession | None:
+def unarchived(path: str, where: Where) -> DatedSession | None:
     """The session at a path, where it is one that the client deletes, and the vault has not got it as it is."""
     try:
         session = session_file(path)
@@ -97,7 +97,7 @@ def unkept(path: str, where: Where) -> DatedSession | None:
         return None
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         return None
-    return None if is_kept(session.session_id, session.mtime, where) else DatedSession(*session)
+    return None if is_archived(session.session_id, session.mtime, where) else DatedSession(*session)
 
 
 def _why(error: Exception) -> str:

@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from resume_hooks.archive.vault import policy
-from resume_hooks.archive.vault.keep import is_current, keep
+from resume_hooks.archive.vault.archive_session import archive_session, is_current
 from resume_hooks.archive.vault.policy import Dropped
 from resume_hooks.archive.vault.sources import Sources
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
-from resume_hooks.sessions.archived.sessions import is_kept
+from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.files import SessionFile
 
 
 class ArchiveOutcome(NamedTuple):
-    """What became of one session: kept (it was not yet), renewed, unchanged, or failed, and then why."""
+    """What became of one session: archived (it was not yet), renewed, unchanged, or failed, and then why."""
 
     session: SessionFile
-    kept: ArchivedSession | None
+    archived: ArchivedSession | None
     result: str
     why: str = ""
 
@@ -32,15 +32,15 @@ class ArchiveReport(NamedTuple):
     dropped: tuple[Dropped, ...]
 
 
-def archive(
+def archive_sessions(
     sessions: Sequence[SessionFile],
     where: Where,
     advance: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ArchiveReport:
     """Archive these sessions, then remove what the settings let go.
 
-    One that can't be kept keeps no other from it. ``advance`` is told the bytes done and all there are. VaultOff where
-    nothing may be kept.
+    One that can't be archived keeps no other from it. ``advance`` gets the bytes done and all there are. VaultOff
+    where nothing may be archived.
     """
     policy.require_allowed(where)
     finder, outcomes, done = Sources(where), [], 0
@@ -51,29 +51,33 @@ def archive(
         advance(done, total)
     wanted = {session.session_id for session in sessions}
     dropped = policy.apply(where, keeping=wanted)
-    renewed = (each._replace(kept=find(each.session.session_id, where) if each.kept else None) for each in outcomes)
+    renewed = (
+        each._replace(archived=find(each.session.session_id, where) if each.archived else None) for each in outcomes
+    )
     return ArchiveReport(tuple(renewed), tuple(dropped))
 
 
 def preview(sessions: Iterable[SessionFile], where: Where) -> list[ArchiveOutcome]:
-    """What an archive would find of each session: kept already, or not. Nothing is written."""
+    """What an archive would find of each session: archived already, or not. Nothing is written."""
     policy.require_allowed(where)
     finder, outcomes = Sources(where), []
     for session in sessions:
-        kept = find(session.session_id, where)
-        current = kept is not None and (is_kept(session.path, where) or is_current(kept, session, finder))
-        result = "kept" if kept is None else "unchanged" if current else "renewed"
-        outcomes.append(ArchiveOutcome(session, kept, result))
+        archived = find(session.session_id, where)
+        current = archived is not None and (
+            is_archived_copy(session.path, where) or is_current(archived, session, finder)
+        )
+        result = "kept" if archived is None else "unchanged" if current else "renewed"
+        outcomes.append(ArchiveOutcome(session, archived, result))
     return outcomes
 
 
 def _kept(session: SessionFile, where: Where, finder: Sources) -> ArchiveOutcome:
     before = find(session.session_id, where)
-    if before and is_kept(session.path, where):  # the client has it no more
+    if before and is_archived_copy(session.path, where):  # the client has it no more
         return ArchiveOutcome(session, before, "unchanged")
     try:
-        kept = keep(session, where, sources=finder)
+        archived = archive_session(session, where, sources=finder)
     except ResumeHooksError as error:
         return ArchiveOutcome(session, before, "failed", str(error))
-    result = "kept" if before is None else "unchanged" if kept == before else "renewed"
-    return ArchiveOutcome(session, kept, result)
+    result = "kept" if before is None else "unchanged" if archived == before else "renewed"
+    return ArchiveOutcome(session, archived, result)

@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.policy import allowed
 from resume_hooks.archive.vault.sources import Sources
 from resume_hooks.errors import SessionLive, SessionNotFound
@@ -38,10 +38,10 @@ class BackgroundArchiver:
         self._where = where
         self._finder = Sources(where)
 
-    def keep(self, path: str) -> bool:
+    def archive(self, path: str) -> bool:
         """Archive the session at a path; whether it is now. ResumeHooksError where it can't be."""
         try:
-            keep(session_file(path), self._where, sources=self._finder, patience=PATIENCE)
+            archive_session(session_file(path), self._where, sources=self._finder, patience=PATIENCE)
         except (SessionLive, SessionNotFound):
             return False
         return True

@@ -7,7 +7,7 @@ import time
 from typing import NamedTuple
 
 from resume_hooks.paths import Where, all_folders
-from resume_hooks.sessions.expiry import SOON, Ending, Endings, is_kept
+from resume_hooks.sessions.expiry import SOON, Ending, Endings, is_archived
 from resume_hooks.system.claude_settings import Retention, retention
 
 
@@ -36,7 +36,7 @@ def outlook(cwd: str, where: Where) -> Outlook:
         sessions=len(whole),
         projects=len({os.path.dirname(ending.session.path) for ending in whole}),
         younger=len(ends) - len(whole),
-        unkept=sum(not is_kept(ending.session.session_id, ending.written, where) for ending in ends),
+        unkept=sum(not is_archived(ending.session.session_id, ending.written, where) for ending in ends),
         first=min((ending.at for ending in ends), default=None),
     )
 

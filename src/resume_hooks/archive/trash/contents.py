@@ -183,7 +183,7 @@ def drop(folder: str) -> None:
         os.rmdir(os.path.dirname(folder))
 
 
-def held(where: Where) -> list[TrashEntry]:
+def all_deleted(where: Where) -> list[TrashEntry]:
     """Every deleted session that can be told, the last deleted first."""
     owned = ((path, os.path.basename(path)) for path in _folders_in(_home(where)))
     own = ((folder, name) for path, name in owned if is_session_id(name) for folder in _folders_in(path))
@@ -219,7 +219,7 @@ def find(locator: str, where: Where) -> TrashEntry:
     wanted = locator.strip()
     if not wanted:
         raise UsageError("An empty locator names no session", "Give an id or a title.")
-    entries = held(where)
+    entries = all_deleted(where)
     found = _named(wanted, entries, where)
     if not found and (last := _LAST.fullmatch(wanted)):
         instant = last[2].replace(":", "-")

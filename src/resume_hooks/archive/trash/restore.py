@@ -170,7 +170,7 @@ def _swept(entry: TrashEntry, where: Where) -> list[str]:
 
 def _lent(entry: TrashEntry, place: str, where: Where) -> list[Step]:
     """A part that went with another delete of the session, as far as its place is free."""
-    others = (other for other in contents.held(where) if other.session_id == entry.session_id)
+    others = (other for other in contents.all_deleted(where) if other.session_id == entry.session_id)
     parts = ((other, part) for other in others if other.folder != entry.folder for part in other.parts)
     return next(
         (steps for other, part in parts if part.place == place and (steps := list(_free(other, part, where)))), []

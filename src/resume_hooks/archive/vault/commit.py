@@ -1,6 +1,6 @@
-"""The one way in which the vault changes: under a session's lock, files first, then the note, then what it left.
+"""The one way in which the vault changes: under a session's lock, files first, then the manifest, then what it left.
 
-Killed at any point, the note names files that are whole, and what it does not name is removed the next time.
+Killed at any point, the manifest names files that are whole, and what it does not name is removed the next time.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import LOCK, NOTE, folder_of, is_link, unpacked, vault
-from resume_hooks.sessions.archived.manifest import ArchivedSession, find, unreadable, why_unreadable, written
+from resume_hooks.sessions.archived.layout import LOCK, MANIFEST, folder_of, is_link, unpacked, vault
+from resume_hooks.sessions.archived.manifest import ArchivedSession, find, to_bytes, unreadable, why_unreadable
 from resume_hooks.sessions.archived.packs import ENDING
 from resume_hooks.sessions.expiry import AHEAD
 from resume_hooks.storage import state_file
@@ -33,10 +33,10 @@ _OURS = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
 
 @contextlib.contextmanager
 def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Iterator[None]:
-    """While the block runs no other command changes what is kept of a session.
+    """While the block runs no other command changes what is archived of a session.
 
     SessionLive where another one does for longer than ``patience`` seconds. WriteFailed where the vault can't be
-    written, is a symbolic link, or holds a note of this session that is not ours to replace.
+    written, is a symbolic link, or holds a manifest of this session that is not ours to replace.
     """
     if link := is_link(session_id, where):
         raise WriteFailed(f"{link} is a symbolic link, so it was left alone", "Put a folder in its place.")
@@ -47,25 +47,25 @@ def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Itera
 
 
 @contextlib.contextmanager
-def changing(kept: ArchivedSession, where: Where, done: str) -> Iterator[ArchivedSession]:
-    """While the block runs nobody else changes what is kept of a session, which is yielded as it is by now.
+def changing(archived: ArchivedSession, where: Where, done: str) -> Iterator[ArchivedSession]:
+    """While the block runs nobody else changes what is archived of a session, which is yielded as it is by now.
 
-    What the block leaves that no note names is removed. Errors as of ``only_one``; SessionNotFound where it is gone;
+    What the block leaves that no manifest names is removed. Errors as of ``only_one``; SessionNotFound if it is gone;
     an OSError of the block becomes a WriteFailed that says that it could not be ``done``.
     """
-    with only_one(kept.session_id, where):
-        now = find(kept.session_id, where)
+    with only_one(archived.session_id, where):
+        now = find(archived.session_id, where)
         if now is None:
-            raise SessionNotFound(f"{kept.session_id} is no longer in the vault", "Another command was faster.")
+            raise SessionNotFound(f"{archived.session_id} is no longer in the vault", "Another command was faster.")
         try:
             yield now
         except OSError as error:
             raise WriteFailed(
-                f"{kept.session_id} could not be {done}: {cause(error)}",
+                f"{archived.session_id} could not be {done}: {cause(error)}",
                 "What was kept before still is. Check free space; see what is wrong: resume-hooks archive --verify",
             ) from error
         finally:
-            sweep(kept.session_id, where)
+            sweep(archived.session_id, where)
 
 
 def cause(error: OSError, told: str = "") -> str:
@@ -74,47 +74,47 @@ def cause(error: OSError, told: str = "") -> str:
     return f"{about}{error.strerror or error}"
 
 
-def stamp(kept: ArchivedSession) -> None:
-    """Make a note of what was looked at just now that is dated in the future one of now: by its time others tell."""
-    path = os.path.join(kept.folder, NOTE)
+def stamp(archived: ArchivedSession) -> None:
+    """Reset a manifest's time if it lies in the future; other commands compare it with file times."""
+    path = os.path.join(archived.folder, MANIFEST)
     with contextlib.suppress(OSError):
         if os.lstat(path).st_mtime > time.time() + AHEAD:
             os.utime(path, follow_symlinks=False)
 
 
-def commit(kept: ArchivedSession) -> ArchivedSession:
-    """Make a note the one that counts; as it was written. What it no longer names is removed after. WriteFailed."""
-    whole = kept._replace(stored=_stored(kept))
-    path = os.path.join(kept.folder, NOTE)
-    state_file.replace(path, written(whole))
+def commit(archived: ArchivedSession) -> ArchivedSession:
+    """Make a manifest the one that counts; as it was written. What it no longer names is removed after. WriteFailed."""
+    whole = archived._replace(stored=_stored(archived))
+    path = os.path.join(archived.folder, MANIFEST)
+    state_file.replace(path, to_bytes(whole))
     return whole
 
 
-def forget(kept: ArchivedSession, where: Where) -> None:
-    """Remove what is kept of a session, and what was unpacked from it. The client's own files stay.
+def forget(archived: ArchivedSession, where: Where) -> None:
+    """Remove what is archived of a session, and what was unpacked from it. The client's own files stay.
 
     WriteFailed where something can't be removed, SessionLive where another command is at it.
     """
-    with only_one(kept.session_id, where):
+    with only_one(archived.session_id, where):
         try:
-            if os.path.lexists(note := os.path.join(kept.folder, NOTE)):
+            if os.path.lexists(note := os.path.join(archived.folder, MANIFEST)):
                 os.unlink(note)
-                sync_folder(kept.folder)
-            for name in os.listdir(kept.folder):
+                sync_folder(archived.folder)
+            for name in os.listdir(archived.folder):
                 if name != LOCK:  # it goes with the folder, when it is let go
-                    remove(os.path.join(kept.folder, name))
+                    remove(os.path.join(archived.folder, name))
         except OSError as error:
             raise WriteFailed(
-                f"{error.filename or kept.folder} could not be removed: {error.strerror or error}",
+                f"{error.filename or archived.folder} could not be removed: {error.strerror or error}",
                 "Check its permissions, then run it again.",
             ) from error
-        shutil.rmtree(os.path.join(unpacked(where), kept.session_id), ignore_errors=True)
+        shutil.rmtree(os.path.join(unpacked(where), archived.session_id), ignore_errors=True)
 
 
 def sweep(session_id: str, where: Where) -> None:
-    """Remove what no note names of a session that somebody began to keep, or to change; under its lock."""
-    if kept := find(session_id, where):
-        _clear(kept)
+    """Remove what no manifest names of a session that somebody began to keep, or to change; under its lock."""
+    if archived := find(session_id, where):
+        _clear(archived)
     elif not why_unreadable(session_id, where):
         folder = folder_of(session_id, where)
         for name in _names(folder):
@@ -123,13 +123,13 @@ def sweep(session_id: str, where: Where) -> None:
 
 
 def sweep_leftovers(where: Where) -> None:
-    """Remove what is left, in folders of the vault without any note, of keeping or forgetting that was interrupted.
+    """Remove what is left, in folders of the vault without any manifest, of keeping or forgetting that was interrupted.
 
-    Folders that another command is at, or that have a note which can't be read, are left alone.
+    Folders that another command is at, or that have a manifest which can't be read, are left alone.
     """
     for path in unreadable(where):
         session_id = os.path.basename(path)
-        if path != vault(where) and not os.path.lexists(os.path.join(path, NOTE)):
+        if path != vault(where) and not os.path.lexists(os.path.join(path, MANIFEST)):
             with contextlib.suppress(ResumeHooksError), only_one(session_id, where, 0):
                 sweep(session_id, where)
 
@@ -151,7 +151,7 @@ def next_name(folder: str, archived: ArchivedSession | None) -> str:
 
 
 def _names(folder: str) -> list[str]:
-    """What in a session's folder is of our making, beside the note and the lock."""
+    """What in a session's folder is of our making, beside the manifest and the lock."""
     try:
         return [name for name in os.listdir(folder) if _OURS.fullmatch(name)]
     except OSError:

@@ -1,4 +1,4 @@
-"""Said once: that sessions are kept beyond the client's period, and how to switch that off."""
+"""Said once: that sessions are archived beyond the client's period, and how to switch that off."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STAMP = "vault-told"
 
 
 def line(where: Where, cwd: str = "/") -> str:
-    """What to tell when something is kept for the first time; ``""`` ever after, and where nothing can be written."""
+    """What to tell when something is archived for the first time; ``""`` ever after, or if nothing can be written."""
     try:
         private_folder(where.state, where)
         path = os.path.join(where.state, STAMP)

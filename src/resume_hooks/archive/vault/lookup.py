@@ -1,4 +1,4 @@
-"""Which kept session a user's words name, and which of its states: ``@`` and an instant tell an earlier one."""
+"""Which archived session a user's words name, and which of its states: ``@`` and an instant tell an earlier one."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import re
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import beside, real
-from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, held
+from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, all_archived
 from resume_hooks.sessions.locate import MIN_PREFIX
 
 _STATE = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
 
 def find(locator: str, where: Where) -> ArchivedSession:
-    """The kept session that a locator names: by id or its beginning, by an exact title, by the path it had.
+    """The archived session that a locator names: by id or its beginning, by an exact title, by the path it had.
 
     With ``@`` and an instant it is as an earlier state had it. UsageError, SessionNotFound, AmbiguousLocator.
     """
     wanted = locator.strip()
     if not wanted:
         raise UsageError("An empty locator names no session", "Give an id or a title.")
-    everything = held(where)
+    everything = all_archived(where)
     found = _named(wanted, everything, where)
     if not found and (state := _STATE.fullmatch(wanted)):
         found = [
-            as_it_was(kept, earlier)
-            for kept in _named(state[1], everything, where)
-            for earlier in states(kept)
+            as_it_was(archived, earlier)
+            for archived in _named(state[1], everything, where)
+            for earlier in states(archived)
             if instant(earlier) == state[2].replace(":", "-")
         ]
     if not found:
@@ -35,40 +35,42 @@ def find(locator: str, where: Where) -> ArchivedSession:
             f"The vault holds no session '{wanted}'", "See what it holds: resume-hooks archive --list"
         )
     if len(found) > 1:
-        raise AmbiguousLocator(wanted, [_candidate(kept, where) for kept in found])
+        raise AmbiguousLocator(wanted, [_candidate(archived, where) for archived in found])
     return found[0]
 
 
-def states(kept: ArchivedSession) -> list[EarlierState]:
+def states(archived: ArchivedSession) -> list[EarlierState]:
     """The earlier states of a session that hold another transcript, the oldest first."""
-    own = beside(kept.place)
-    return [earlier for earlier in kept.earlier if any(beside(part.place) == own for part in earlier.parts)]
+    own = beside(archived.place)
+    return [earlier for earlier in archived.earlier if any(beside(part.place) == own for part in earlier.parts)]
 
 
 def instant(earlier: EarlierState) -> str:
     """What names an earlier state of a session behind its id and an ``@``."""
-    return earlier.kept_at.replace(":", "-")
+    return earlier.archived_at.replace(":", "-")
 
 
-def as_it_was(kept: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
+def as_it_was(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
     """A session with the files that an earlier state had, as far as that had others."""
-    places = {beside(part.place): part.place for part in kept.parts}  # it may have been in another project
+    places = {beside(part.place): part.place for part in archived.parts}  # it may have been in another project
     before = {place: part._replace(place=place) for part in earlier.parts if (place := places.get(beside(part.place)))}
-    parts = {part.place: part for part in kept.parts} | before
-    return kept._replace(parts=(parts.pop(kept.place), *parts.values()), kept_at=earlier.kept_at, earlier=())
+    parts = {part.place: part for part in archived.parts} | before
+    return archived._replace(
+        parts=(parts.pop(archived.place), *parts.values()), archived_at=earlier.archived_at, earlier=()
+    )
 
 
-def _named(wanted: str, kept: list[ArchivedSession], where: Where) -> list[ArchivedSession]:
-    by_id = [each for each in kept if each.session_id.startswith(wanted.lower())]
+def _named(wanted: str, archived: list[ArchivedSession], where: Where) -> list[ArchivedSession]:
+    by_id = [each for each in archived if each.session_id.startswith(wanted.lower())]
     found = by_id if len(wanted) >= MIN_PREFIX else []
-    return found or [each for each in kept if wanted in {each.title, *each.about.titles, real(each.place, where)}]
+    return found or [each for each in archived if wanted in {each.title, *each.about.titles, real(each.place, where)}]
 
 
-def _candidate(kept: ArchivedSession, where: Where) -> dict[str, object]:
+def _candidate(archived: ArchivedSession, where: Where) -> dict[str, object]:
     return {
-        "session_id": kept.session_id,
-        "title": kept.title,
-        "ended": kept.ended,
-        "size": kept.size,
-        "session_file": real(kept.place, where),
+        "session_id": archived.session_id,
+        "title": archived.title,
+        "ended": archived.ended,
+        "size": archived.size,
+        "session_file": real(archived.place, where),
     }

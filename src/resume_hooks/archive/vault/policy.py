@@ -1,4 +1,4 @@
-"""What may be kept, and what has to go: the settings ``vault``, ``vault_max`` and ``vault_days``, and an employer's.
+"""What may be archived, and what has to go: the settings ``vault``, ``vault_max``, ``vault_days``, and an employer's.
 
 The oldest go first, and never an ancestor of a session that the client or our trash still has, nor what is from another
 config home, of which nobody knows here what came from it; unless an employer's retention says so. For its age nothing
@@ -20,7 +20,7 @@ from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, VaultOff
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import is_foreign
-from resume_hooks.sessions.archived.manifest import ArchivedSession, held
+from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.link_log import read_links
@@ -34,7 +34,7 @@ MANAGED = "{path} has sessions deleted after {days} days, and nothing is kept be
 
 
 class Dropped(NamedTuple):
-    """A kept session that went, or has to; ``why`` is the end of a sentence."""
+    """A archived session that went, or has to; ``why`` is the end of a sentence."""
 
     session_id: str
     title: str
@@ -48,7 +48,7 @@ class Dropped(NamedTuple):
 
 
 def allowed(where: Where) -> tuple[bool, str]:
-    """Whether sessions may be kept beyond the client's period, and if not why, as the end of a sentence."""
+    """Whether sessions may be archived beyond the client's period, and if not why, as the end of a sentence."""
     path, days = managed_days()
     if days:
         return False, MANAGED.format(path=path, days=days)
@@ -58,7 +58,7 @@ def allowed(where: Where) -> tuple[bool, str]:
 
 
 def require_allowed(where: Where) -> None:
-    """Raise VaultOff where sessions may not be kept."""
+    """Raise VaultOff where sessions may not be archived."""
     may, why = allowed(where)
     if not may:
         remedy = "Switch it on: resume-hooks config vault on" if why == OFF else "Ask who manages this machine."
@@ -66,22 +66,24 @@ def require_allowed(where: Where) -> None:
 
 
 def due(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
-    """What has to go from the vault, the oldest first; the sessions in ``keeping`` stay. All notes are read."""
+    """What has to go from the vault, the oldest first; the sessions in ``keeping`` stay. All manifests are read."""
     return [each for each, _ in _due(where, keeping)]
 
 
 def _due(where: Where, keeping: Collection[str]) -> list[tuple[Dropped, bool]]:
     """What has to go, and whether for its age."""
-    kept = held(where)[::-1]
+    archived = all_archived(where)[::-1]
     path, days = managed_days()
     if days:
         why = f"{path} has sessions deleted after {days} days"
-        return [(_dropped(each, why), True) for each in kept if _age(each) >= days * DAY]
-    going = [row for row in _going(kept, where) if not is_foreign(row[0].home, where)]
+        return [(_dropped(each, why), True) for each in archived if _age(each) >= days * DAY]
+    going = [row for row in _going(archived, where) if not is_foreign(row[0].home, where)]
     if not going:
         return []
-    staying = {*keeping, *_ancestors_of_living(kept, where)}
-    return _chosen([(each, why, takes) for each, why, takes in going if each.session_id not in staying], kept, where)
+    staying = {*keeping, *_ancestors_of_living(archived, where)}
+    return _chosen(
+        [(each, why, takes) for each, why, takes in going if each.session_id not in staying], archived, where
+    )
 
 
 def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
@@ -92,7 +94,7 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
     gone: list[Dropped] = []
     going = _due(where, keeping)
     ripe = policy_state.ripe([each.session_id for each, by_age in going if by_age], where, time.time())
-    by_id = {each.session_id: each for each in held(where)} if going else {}
+    by_id = {each.session_id: each for each in all_archived(where)} if going else {}
     for each, by_age in going:
         if by_age and each.session_id not in ripe:
             continue
@@ -104,11 +106,11 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
     return gone
 
 
-def _going(kept: list[ArchivedSession], where: Where) -> Iterator[tuple[ArchivedSession, str, int]]:
+def _going(archived: list[ArchivedSession], where: Where) -> Iterator[tuple[ArchivedSession, str, int]]:
     """What the settings let go, as far as sizes and ages tell: candidates, the oldest first."""
     days, most = settings.number("vault_days", where), settings.size("vault_max", where)
-    over = bool(most) and sum(each.stored for each in kept) > most
-    for each in kept:
+    over = bool(most) and sum(each.stored for each in archived) > most
+    for each in archived:
         if days and _age(each) >= days * DAY:
             yield each, f"it is older than the {days:,} days of vault_days", 0
         elif over:
@@ -116,12 +118,12 @@ def _going(kept: list[ArchivedSession], where: Where) -> Iterator[tuple[Archived
 
 
 def _chosen(
-    going: list[tuple[ArchivedSession, str, int]], kept: list[ArchivedSession], where: Where
+    going: list[tuple[ArchivedSession, str, int]], archived: list[ArchivedSession], where: Where
 ) -> list[tuple[Dropped, bool]]:
     """Of the candidates those that must go: all that are too old, of the others as many as the limit asks for."""
     most = settings.size("vault_max", where)
     old = {each.session_id for each, _, takes in going if not takes}
-    left = sum(each.stored for each in kept if each.session_id not in old)
+    left = sum(each.stored for each in archived if each.session_id not in old)
     chosen = []
     for each, why, takes in going:
         if not takes or left > most:
@@ -130,13 +132,13 @@ def _chosen(
     return chosen
 
 
-def _ancestors_of_living(kept: list[ArchivedSession], where: Where) -> set[str]:
+def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[str]:
     """The sessions from which one came, directly or not, that the client still has, or that can come from our trash."""
     linked = {link.child_id: link.parent_id for link in read_links(where)}
-    parents = linked | {each.session_id: each.about.parent[0] for each in kept if each.about.parent}
+    parents = linked | {each.session_id: each.about.parent[0] for each in archived if each.about.parent}
     family, found = Family(where), set[str]()
     living = [(session.session_id, session.path) for session in all_sessions(where)]
-    living += [(entry.session_id, entry.lies(entry.parts[0], where)) for entry in contents.held(where)]
+    living += [(entry.session_id, entry.lies(entry.parts[0], where)) for entry in contents.all_deleted(where)]
     for session_id, path in living:
         with contextlib.suppress(SessionNotFound):  # deleted since it was listed
             parent = family.parent_of(path) if path else None
@@ -149,11 +151,11 @@ def _ancestors_of_living(kept: list[ArchivedSession], where: Where) -> set[str]:
     return found
 
 
-def _age(kept: ArchivedSession) -> float:
+def _age(archived: ArchivedSession) -> float:
     """Seconds since a session was last written; 0 where no time can be told."""
-    ended = clock.milliseconds(kept.ended)
+    ended = clock.milliseconds(archived.ended)
     return 0.0 if ended is None else time.time() - ended / 1000
 
 
-def _dropped(kept: ArchivedSession, why: str) -> Dropped:
-    return Dropped(kept.session_id, kept.title, kept.stored, why)
+def _dropped(archived: ArchivedSession, why: str) -> Dropped:
+    return Dropped(archived.session_id, archived.title, archived.stored, why)

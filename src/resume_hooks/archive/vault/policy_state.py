@@ -44,7 +44,7 @@ class Gone(NamedTuple):
 def ripe(due: Sequence[str], where: Where, now: float) -> set[str]:
     """Those of the sessions ``due`` at ``now``, seconds since the epoch, that were so long enough ago.
 
-    The others are noted, as far as a note may hold them.
+    The others are noted, as far as a manifest may hold them.
     """
     row = _row(where)
     since = row.get("since")

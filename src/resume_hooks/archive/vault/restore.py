@@ -1,4 +1,4 @@
-"""Bringing a kept session back to the client: byte for byte where its place is free, else under a new id.
+"""Bringing an archived session back to the client: byte for byte where its place is free, else under a new id.
 
 What is there is never written over. The transcript comes last, so that no client sees half a session; interrupted, it
 can be run again: the new id is always the same for the same content. The vault keeps what it has.
@@ -44,29 +44,33 @@ class RestoredFile(NamedTuple):
 
 
 class Retrieval(NamedTuple):
-    """A kept session on its way back; ``session_id`` is what it has there. No pieces: there is nothing to do."""
+    """A archived session on its way back; ``session_id`` is what it has there. No pieces: there is nothing to do."""
 
-    kept: ArchivedSession
+    archived: ArchivedSession
     session_id: str
     path: str
     pieces: tuple[RestoredFile, ...]
     warnings: tuple[str, ...]
 
 
-def plan(kept: ArchivedSession, where: Where) -> Retrieval:
-    """Decide how a kept session comes back; nothing is written but what has to be unpacked.
+def plan(archived: ArchivedSession, where: Where) -> Retrieval:
+    """Decide how an archived session comes back; nothing is written but what has to be unpacked.
 
     SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is none.
     """
-    source = compared(kept, where)
-    kept = kept._replace(title=encodable(plain_line(HeadTail(source).title)))  # an earlier state may have had another
-    place = real(kept.place, where)
+    source = compared(archived, where)
+    archived = archived._replace(
+        title=encodable(plain_line(HeadTail(source).title))
+    )  # an earlier state may have had another
+    place = real(archived.place, where)
     try:
-        there = find_session(kept.session_id, where) or (place if os.path.lexists(place) and not is_stub(place) else "")
+        there = find_session(archived.session_id, where) or (
+            place if os.path.lexists(place) and not is_stub(place) else ""
+        )
         warnings = []
-        session_id, path = kept.session_id, there or place
+        session_id, path = archived.session_id, there or place
         if there and not _begins_with(there, source):
-            session_id = _new_id(kept, source)
+            session_id = _new_id(archived, source)
             path = os.path.join(os.path.dirname(place), f"{session_id}.jsonl")
             warnings.append(RENAMED.format(path=there))
             there = path if os.path.lexists(path) else ""
@@ -75,30 +79,30 @@ def plan(kept: ArchivedSession, where: Where) -> Retrieval:
         folder = os.path.dirname(path)
         if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
             raise PlaceTaken(f"{folder} is a symbolic link or no folder", "Move it away, then try again.")
-        pieces, left = _pieces(kept, session_id, folder, os.path.dirname(source), where)
+        pieces, left = _pieces(archived, session_id, folder, os.path.dirname(source), where)
     except OSError as error:
         raise WriteFailed(
             f"{error.filename or place} can't be read: {error.strerror}", "Check its permissions."
         ) from error
-    days = kept_days(kept.cwd, where)
-    if pieces and days is not None and kept.transcript.mtime_ns / 1e9 < floor(kept.cwd, where):
+    days = kept_days(archived.cwd, where)
+    if pieces and days is not None and archived.transcript.mtime_ns / 1e9 < floor(archived.cwd, where):
         warnings.append(AGED.format(kept=days, left=spare(days)))
-    return Retrieval(kept, session_id, path, tuple(pieces), (*warnings, *left))
+    return Retrieval(archived, session_id, path, tuple(pieces), (*warnings, *left))
 
 
 def write(decided: Retrieval, where: Where) -> Retrieval:
-    """Bring a kept session back; what was done.
+    """Bring an archived session back; what was done.
 
     WriteFailed where the disk refuses, PlaceTaken where somebody put something there meanwhile: what came back stays,
     and it can be run again.
     """
-    kept, oldest = decided.kept, floor(decided.kept.cwd, where)
+    archived, oldest = decided.archived, floor(decided.archived.cwd, where)
     folder = os.path.dirname(decided.path)
-    targets = (_target(part, kept.session_id, decided.session_id, folder, where) for part in kept.parts)
+    targets = (_target(part, archived.session_id, decided.session_id, folder, where) for part in archived.parts)
     for each in {os.path.dirname(target) for target in targets} if decided.pieces else ():
         sweep(each)
     for piece in decided.pieces:
-        renamed = decided.session_id if decided.session_id != decided.kept.session_id else ""
+        renamed = decided.session_id if decided.session_id != decided.archived.session_id else ""
         try:
             private_folder(os.path.dirname(piece.path), where)
             if is_stub(piece.path):
@@ -112,7 +116,7 @@ def write(decided: Retrieval, where: Where) -> Retrieval:
         except OSError as error:
             raise WriteFailed(
                 f"{error.filename or piece.path} could not be brought back: {error.strerror or error}",
-                f"Nothing is lost. When the cause is mended: resume-hooks restore {decided.kept.session_id}",
+                f"Nothing is lost. When the cause is mended: resume-hooks restore {decided.archived.session_id}",
             ) from error
     return decided
 
@@ -149,19 +153,19 @@ def _renamed(line: bytes, session_id: str) -> bytes:
 
 
 def _pieces(
-    kept: ArchivedSession, session_id: str, folder: str, source: str, where: Where
+    archived: ArchivedSession, session_id: str, folder: str, source: str, where: Where
 ) -> tuple[list[RestoredFile], list[str]]:
     """What has to be put, transcript last, and sentences on what is there and differs."""
     pieces, left = [], []
-    for part in (*kept.parts[1:], kept.transcript):
-        own = part is kept.transcript
-        path = _target(part, kept.session_id, session_id, folder, where)
+    for part in (*archived.parts[1:], archived.transcript):
+        own = part is archived.transcript
+        path = _target(part, archived.session_id, session_id, folder, where)
         piece = RestoredFile(part, os.path.join(source, *beside(part.place).split("/")), path)
         if not os.path.lexists(path) or is_stub(path):
             own_folder = os.path.dirname(path)
             _require_real(own_folder, folder if part.place.startswith(PROJECTS) else os.path.dirname(own_folder))
             pieces.append(piece)
-        elif not own and session_id == kept.session_id and not is_same(piece.source, path):
+        elif not own and session_id == archived.session_id and not is_same(piece.source, path):
             left.append(LEFT.format(path=path))
     return pieces, left
 
@@ -191,14 +195,14 @@ def _require_real(folder: str, top: str) -> None:
 
 
 def _begins_with(there: str, source: str) -> bool:
-    """Whether a file of the client's is what was kept, or went on from it."""
+    """Whether a file of the client's is what was archived, or went on from it."""
     size = os.path.getsize(source)
     if os.path.samefile(there, source):
         return True
     return os.path.getsize(there) >= size and sha_of(there, size) == sha_of(source, size)
 
 
-def _new_id(kept: ArchivedSession, source: str) -> str:
+def _new_id(archived: ArchivedSession, source: str) -> str:
     """An id of the usual form, the same whenever the same content comes back."""
-    told = f"{kept.session_id} {sha_of(source, os.path.getsize(source))}"
+    told = f"{archived.session_id} {sha_of(source, os.path.getsize(source))}"
     return str(uuid.UUID(bytes=hashlib.sha256(told.encode()).digest()[:16], version=4))

@@ -1,4 +1,4 @@
-"""Rewriting what is kept: every line of a session in the vault through a change, into a new pack, checked."""
+"""Rewriting what is archived: every line of a session in the vault through a change, into a new pack, checked."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _HEAD = 8 * 1024
 
 
 def rewrite(
-    kept: ArchivedSession,
+    archived: ArchivedSession,
     change: Callable[[bytes], bytes],
     where: Where,
     *,
     text: Callable[[bytes], bytes] | None = None,
 ) -> int:
-    """Put every line of what is kept of a session, earlier states too, through ``change``; how many it changed.
+    """Put every line of what is archived of a session, earlier states too, through ``change``; how many it changed.
 
     A line comes with its ending. Files that are no text stay as they are; those that are no transcripts come whole, to
     ``text``, where that is given and they are not too large, and count as a line. Where nothing changes nothing is
     written; else all of it is packed anew, and what was unpacked from it is removed. WriteFailed, SessionLive,
     SessionNotFound; what was archived before still is, then.
     """
-    with commit.changing(kept, where, "rewritten") as now:
+    with commit.changing(archived, where, "rewritten") as now:
         changed = _Changed(change, text)
         with PackWriter(now.folder, commit.next_name(now.folder, now)) as pack:
             placed = pack.copy(list(now.all_parts), changed.content)
@@ -56,7 +56,7 @@ def _placed(archived: ArchivedSession, placed: Mapping[ArchivedFile, ArchivedFil
     """A manifest with its files where they lie now."""
     states = (state._replace(parts=tuple(placed[part] for part in state.parts)) for state in archived.earlier)
     parts = tuple(placed[part] for part in archived.parts)
-    return archived._replace(parts=parts, earlier=tuple(states), kept_at=clock.now())
+    return archived._replace(parts=parts, earlier=tuple(states), archived_at=clock.now())
 
 
 def _described(archived: ArchivedSession) -> ArchivedSession:
@@ -98,12 +98,12 @@ class _Changed:
             self.lines += new != line
             yield new
 
-    def manifest(self, kept: ArchivedSession) -> ArchivedSession:
+    def manifest(self, archived: ArchivedSession) -> ArchivedSession:
         """What becomes of the words of a manifest, each of which counts as a line."""
-        about = kept.about
+        about = archived.about
         titles = tuple(map(self._text, about.titles))
-        return kept._replace(
-            title=self._text(kept.title), about=about._replace(titles=titles, tag=self._text(about.tag))
+        return archived._replace(
+            title=self._text(archived.title), about=about._replace(titles=titles, tag=self._text(about.tag))
         )
 
     def _text(self, text: str) -> str:

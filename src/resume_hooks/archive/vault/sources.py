@@ -39,7 +39,7 @@ class Sources:
         self._beside: dict[str, dict[str, list[str]]] = {}
 
     def of(self, session: SessionFile) -> tuple[list[ClientFile], list[str]]:
-        """All files of a session, its transcript first, and those that can't be kept, as sentences.
+        """All files of a session, its transcript first, and those that can't be archived, as sentences.
 
         OSError where the transcript itself can't be looked at.
         """
@@ -58,7 +58,7 @@ class Sources:
         return found[:MAX_FILES], self._missed
 
     def _agents(self, folder: str) -> dict[str, list[str]]:
-        """The transcripts of sub-agents beside the sessions of a folder, and their notes, by session."""
+        """The transcripts of sub-agents beside the sessions of a folder, and their manifests, by session."""
         if folder not in self._beside:
             by_session: dict[str, list[str]] = {}
             for path in _agents_in(folder):

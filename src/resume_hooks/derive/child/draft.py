@@ -12,7 +12,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions import lineage_block
-from resume_hooks.sessions.archived.sessions import is_kept, own_path, project_folder_of
+from resume_hooks.sessions.archived.sessions import is_archived_copy, own_path, project_folder_of
 from resume_hooks.sessions.files import SessionFile, is_known
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.opening_records import ChildSetting
@@ -114,7 +114,7 @@ def draft(
     root_title, _ = redact(_root_title(ancestors))
     stem = title_stem(root_title, kind)
     block = lineage_block.render(ancestors, title=stem, session_id=setting.session_id, file=path, created=setting.at)
-    known = bool(home) or is_known(parent, where) or is_kept(parent.path, where)
+    known = bool(home) or is_known(parent, where) or is_archived_copy(parent.path, where)
     parent_file = own_path(parent.path, where)
     return Draft(
         kind=kind,

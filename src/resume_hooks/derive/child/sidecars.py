@@ -20,7 +20,7 @@ from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
-from resume_hooks.sessions.archived.sessions import is_kept, opened
+from resume_hooks.sessions.archived.sessions import is_archived_copy, opened
 from resume_hooks.sessions.locate import SessionFile, is_known
 from resume_hooks.storage.state_file import MODE
 
@@ -45,7 +45,7 @@ def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterato
     parent = draft.parent
     history = os.path.join(where.config, HISTORY)
     targets = _beside(draft.path), os.path.join(history, draft.session_id)
-    if is_kept(parent.path, where):
+    if is_archived_copy(parent.path, where):
         steps = _of_vault(parent.path, targets, None, backups)
     else:
         own = _beside(parent.path), os.path.join(history, parent.session_id)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple, Protocol
 
-from resume_hooks.archive.retention.ancestors import keep_ancestors
+from resume_hooks.archive.retention.ancestors import archive_ancestors
 from resume_hooks.derive.child.draft import NOBODY, Draft, inode_of
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, is_session_id, private_folder
-from resume_hooks.sessions.archived.sessions import is_kept
+from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.opening_records import title_line
 from resume_hooks.sessions.titles import titles_locked
@@ -171,14 +171,14 @@ def _link(draft: Draft, where: Where) -> list[str]:
         record_link(Link(draft.session_id, draft.parent.session_id, draft.kind, draft.setting.at), where)
     except OSError as error:
         warnings.append(f"The link was not added to the state folder ({error.strerror}); the session itself holds it.")
-    return warnings if draft.kind == FORGETTING else [*warnings, *keep_ancestors(draft.ancestors, where)]
+    return warnings if draft.kind == FORGETTING else [*warnings, *archive_ancestors(draft.ancestors, where)]
 
 
 def _require_same_parent(draft: Draft, where: Where) -> None:
     """Take a child back whose parent was rewritten since it was read: a scrub can't know of it. WriteFailed."""
     if draft.parent is NOBODY:
         return
-    now, kept = inode_of(draft.parent.path), is_kept(draft.parent.path, where)
+    now, kept = inode_of(draft.parent.path), is_archived_copy(draft.parent.path, where)
     if now != draft.inode and (now or kept):
         with contextlib.suppress(OSError):
             os.unlink(draft.path)

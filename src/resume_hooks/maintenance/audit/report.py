@@ -27,7 +27,7 @@ from resume_hooks.maintenance.scrub.locations import (
 )
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.archived import manifest
-from resume_hooks.sessions.archived.layout import NOTE
+from resume_hooks.sessions.archived.layout import MANIFEST
 from resume_hooks.sessions.transcript_files import subagent_name
 
 Progress = Callable[[int, int], None]
@@ -156,7 +156,7 @@ class _AuditRun:
         if kept is None:
             why = manifest.why_unreadable(session_id, self._where) if session_id else ""
             raise OSError(errno.EINVAL, why or "It is a link, can't be listed, or has no note")
-        status = os.stat(os.path.join(text.path, NOTE))
+        status = os.stat(os.path.join(text.path, MANIFEST))
         told = (status.st_ino, text.size, status.st_mtime_ns)
         if known and known[:3] == told:
             return known

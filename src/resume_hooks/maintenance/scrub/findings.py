@@ -36,7 +36,7 @@ from resume_hooks.maintenance.scrub.locations import (
     notes_of,
 )
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.sessions import is_kept
+from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.liveness import Clients
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -131,7 +131,7 @@ def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
     session, wanted = before.session, before.wanted
     relations = {**family(session, where), **before.relations}
     places = inventory(relations, where)
-    if not is_kept(session.path, where) and all(place.path != session.path for place in places):
+    if not is_archived_copy(session.path, where) and all(place.path != session.path for place in places):
         places.append(Location(TRANSCRIPT, session.path, session.session_id, OWN))  # a file that lies elsewhere
     values, short = dict(before.values), set(before.short)
     for place in places:
@@ -155,7 +155,7 @@ def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
     rows = [row for place in everywhere if (row := _holding(place, found, where, clients))]
     if not os.path.lexists(session.path):
         return replace(found, rows=tuple(rows), live="")
-    live = "" if is_kept(session.path, where) else clients.why_live(session)
+    live = "" if is_archived_copy(session.path, where) else clients.why_live(session)
     return replace(found, rows=tuple(rows), live=live, title=found.known.words(HeadTail(session.path).title))
 
 

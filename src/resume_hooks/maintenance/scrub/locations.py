@@ -147,7 +147,7 @@ def _copies(relations: Mapping[str, str], where: Where) -> Iterator[Location]:
             copy = kind == BACKUP and not path.endswith(ENDING)
             yield Location(COPY if copy else kind, path, session_id, relations.get(session_id, OTHER))
     yield from _trashed(relations, where)
-    for kept in manifest.held(where):
+    for kept in manifest.all_archived(where):
         yield Location(KEPT, kept.folder, kept.session_id, relations.get(kept.session_id, OTHER))
     for path in manifest.unreadable(where):
         session_id = _id_below(vault(where), path)
@@ -159,7 +159,7 @@ def _trashed(relations: Mapping[str, str], where: Where) -> Iterator[Location]:
 
     Whose session that is of nothing can tell, so it counts as one that came from the named one.
     """
-    home, told = os.path.join(where.state, contents.FOLDER), {entry.folder for entry in contents.held(where)}
+    home, told = os.path.join(where.state, contents.FOLDER), {entry.folder for entry in contents.all_deleted(where)}
     for path in (*told, *_files_of_ours(home, told)):
         session_id = _id_below(home, path)
         yield Location(TRASHED, path, session_id, relations.get(session_id, OTHER if path in told else CHILD))
@@ -240,8 +240,8 @@ def _unlisted_children(found: list[str], where: Where) -> list[str]:
 def _parents_and_children(where: Where) -> Iterator[tuple[str, str]]:
     """Parents and their children."""
     yield from ((link.parent_id, link.child_id) for link in read_links(where))
-    yield from ((kept.about.parent[0], kept.session_id) for kept in manifest.held(where) if kept.about.parent)
-    for entry in contents.held(where):
+    yield from ((kept.about.parent[0], kept.session_id) for kept in manifest.all_archived(where) if kept.about.parent)
+    for entry in contents.all_deleted(where):
         try:
             parent = read_parent(entry.kept(entry.parts[0]))
         except OSError:

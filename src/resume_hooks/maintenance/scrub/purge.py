@@ -104,7 +104,7 @@ def clear_left(where: Where) -> None:
     """Remove what a scrub left that was killed: copies, and what the vault's notes no longer name."""
     replace.sweep_copies(where)
     commit.sweep_leftovers(where)
-    for kept in manifest.held(where):
+    for kept in manifest.all_archived(where):
         with contextlib.suppress(ResumeHooksError), commit.changing(kept, where, "cleared"):
             pass
 
@@ -163,7 +163,7 @@ def _clear_kept(place: Location, cleaner: Cleaner, where: Where) -> None:
 def _clear_trashed(place: Location, cleaner: Cleaner, where: Where) -> None:
     """Rewrite the files of a deleted session; while they don't fit the digests of its manifest, it holds none."""
     with contents.only_one(where):
-        entry = next((each for each in contents.held(where) if each.folder == place.path), None)
+        entry = next((each for each in contents.all_deleted(where) if each.folder == place.path), None)
         if entry is None:
             raise WriteFailed(
                 f"{place.path} is of no deleted session that can be told: its manifest can't be read",

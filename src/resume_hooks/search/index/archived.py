@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Iterator
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import ENDING, Where
-from resume_hooks.sessions.archived.layout import NOTE, beside, folder_of, real, unpacked
-from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find, kept_ids
+from resume_hooks.sessions.archived.layout import MANIFEST, beside, folder_of, real, unpacked
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, archived_ids, find
 from resume_hooks.sessions.archived.sessions import opened
 from resume_hooks.sessions.transcript_files import FOLDER, TranscriptFile, subagent_name
 from resume_hooks.system.text import encodable
@@ -27,7 +27,7 @@ class ArchivedSessions:
     def __init__(self, where: Where, files: Iterable[TranscriptFile]) -> None:
         self._where = where
         present = {file.session_id for file in files if not file.agent}
-        gone = (session_id for session_id in kept_ids(where) if session_id not in present)
+        gone = (session_id for session_id in archived_ids(where) if session_id not in present)
         self.states = {session_id: state for session_id in gone if (state := _state(session_id, where))}
 
     def keep_to(self, folders: Collection[str]) -> None:
@@ -95,7 +95,7 @@ def read_at(file: TranscriptFile, folder: str) -> str:
 def _state(session_id: str, where: Where) -> int:
     """What tells a note from any other, below zero; 0 where there is none."""
     try:
-        status = os.lstat(os.path.join(folder_of(session_id, where), NOTE))
+        status = os.lstat(os.path.join(folder_of(session_id, where), MANIFEST))
     except OSError:
         return 0
     stamp = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}".encode()

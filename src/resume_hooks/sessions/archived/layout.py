@@ -12,11 +12,11 @@ FOLDER = "vault"
 UNPACKED = "unpacked"
 """Copies of packed sessions that somebody reads; they can be made anew."""
 
-NOTE, LOCK = "note.json", "lock"
+MANIFEST, LOCK = "manifest.json", "lock"
 """In each session's folder: what counts, and who is at it."""
 
 PROJECTS, HISTORY = "projects", FILE_HISTORY
-"""The folders of the config home that parts come from; backups of files are kept under the second name, too."""
+"""The folders of the config home that parts come from; backups of files are archived under the second name, too."""
 
 
 def vault(where: Where) -> str:
@@ -30,7 +30,7 @@ def unpacked(where: Where) -> str:
 
 
 def folder_of(session_id: str, where: Where) -> str:
-    """Where a session is kept; it may not be."""
+    """Where a session is archived; it may not be."""
     return os.path.join(vault(where), session_id)
 
 
@@ -41,7 +41,7 @@ def is_link(session_id: str, where: Where) -> str:
 
 
 def beside(place: str) -> str:
-    """Where a part lies within a folder of kept files: as the client has it beside the transcript.
+    """Where a part lies within a folder of archived files: as the client has it beside the transcript.
 
     ``place`` is where it belongs, from the config home on.
     """
@@ -70,18 +70,18 @@ def real(place: str, where: Where, home: str = "") -> str:
 
 
 def own_home(where: Where) -> str:
-    """What notes name this config home by; ``""`` where the state folder lies in it, since that serves no other."""
+    """What manifests name this config home by; ``""`` where the state folder lies in it, since that serves no other."""
     home = where.config
     return "" if where.state.startswith(os.path.join(home, "")) else home
 
 
 def is_foreign(home: str, where: Where) -> bool:
-    """Whether what notes name so is another config home than this one."""
+    """Whether what manifests name so is another config home than this one."""
     return home not in {"", own_home(where)} and bool(own_home(where))
 
 
 def session_in(path: str, where: Where) -> str:
-    """The session whose kept or unpacked files ``path`` is one of; ``""`` for any other path."""
+    """The session whose archived or unpacked files ``path`` is one of; ``""`` for any other path."""
     full = os.path.abspath(path)
     for home in (vault(where), unpacked(where)):
         below = os.path.relpath(full, home) if full.startswith(os.path.join(home, "")) else ""
@@ -92,4 +92,4 @@ def session_in(path: str, where: Where) -> str:
 
 
 MAX_FILES = 20_000
-"""Files that a folder of companions may hold; more are no session's."""
+"""Files that a folder of sidecars may hold; more are no session's."""

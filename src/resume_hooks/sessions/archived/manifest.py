@@ -1,6 +1,6 @@
-"""The notes of the vault: what is kept of a session, file by file. A note that can't be trusted is no note.
+"""The manifests of the vault: what is archived of a session, file by file. One that can't be trusted is none.
 
-A note is the one thing that counts: a file of the vault that no note names is left of something interrupted.
+A manifest is the one thing that counts: a file of the vault that no manifest names is left of something interrupted.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.paths import Where, is_session_id, read_regular
-from resume_hooks.sessions.archived.layout import LOCK, NOTE, folder_of, is_link, is_place, vault
+from resume_hooks.sessions.archived.layout import LOCK, MANIFEST, folder_of, is_link, is_place, vault
 
 VERSION = 1
-"""Of the notes; one of a newer engine is left alone."""
+"""Of the manifests; one of a newer engine is left alone."""
 
 MAX_NOTE = 32 * 1024 * 1024
-"""Bytes of a note: 20,000 files, each with a long name."""
+"""Bytes of a manifest: 20,000 files, each with a long name."""
 
 _MOST_BYTES, _MOST_NS = 2**53, 2**63
 """Bounds of the numbers in a manifest: no file is larger, no time of one later."""
@@ -51,12 +51,12 @@ _TYPES = [str, int, str, int, int, str, int, int]
 class EarlierState(NamedTuple):
     """What stood in the place of some files before something else did that is no continuation of it."""
 
-    kept_at: str
+    archived_at: str
     parts: tuple[ArchivedFile, ...]
 
 
 class About(NamedTuple):
-    """What a kept session is found by without being opened; "" and () where the note does not say.
+    """What an archived session is found by without being opened; "" and () where the manifest does not say.
 
     ``created`` and ``ended`` are instants, ``titles`` are those that it answers to, ``pulls`` pull requests by number
     and address, ``listed`` whether listings show it, ``parent`` what its transcript says of the session that it came
@@ -86,7 +86,7 @@ class ArchivedSession(NamedTuple):
     title: str
     cwd: str
     ended: str
-    kept_at: str
+    archived_at: str
     parts: tuple[ArchivedFile, ...]
     stored: int
     complete: bool
@@ -101,7 +101,7 @@ class ArchivedSession(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of all that is kept of the session, unpacked."""
+        """Bytes of all that is archived of the session, unpacked."""
         return sum(part.size for part in self.parts)
 
     @property
@@ -111,21 +111,25 @@ class ArchivedSession(NamedTuple):
 
     @property
     def all_parts(self) -> Iterator[ArchivedFile]:
-        """Every kept file, those of earlier states too."""
+        """Every archived file, those of earlier states too."""
         yield from self.parts
         for earlier in self.earlier:
             yield from earlier.parts
 
 
-def held(where: Where) -> list[ArchivedSession]:
-    """Every kept session whose note can be read, the last written first. Only notes are read."""
+def all_archived(where: Where) -> list[ArchivedSession]:
+    """Every archived session whose manifest can be read, the last written first. Only manifests are read."""
     if os.path.islink(vault(where)):
         return []
-    found = (find(session_id, where) for session_id in kept_ids(where))
-    return sorted((kept for kept in found if kept), key=lambda kept: (kept.ended, kept.session_id), reverse=True)
+    found = (find(session_id, where) for session_id in archived_ids(where))
+    return sorted(
+        (each for each in found if each),
+        key=lambda each: (each.ended, each.session_id),
+        reverse=True,
+    )
 
 
-def kept_ids(where: Where) -> list[str]:
+def archived_ids(where: Where) -> list[str]:
     """The ids that have a folder in the vault, sorted."""
     try:
         return sorted(name for name in os.listdir(vault(where)) if is_session_id(name))
@@ -134,7 +138,7 @@ def kept_ids(where: Where) -> list[str]:
 
 
 def find(session_id: str, where: Where) -> ArchivedSession | None:
-    """What is kept of a session; None where nothing is, or its note can't be read."""
+    """What is archived of a session; None where nothing is, or its manifest can't be read."""
     if not is_session_id(session_id) or is_link(session_id, where):
         return None
     row = _row(session_id, where)
@@ -142,7 +146,7 @@ def find(session_id: str, where: Where) -> ArchivedSession | None:
 
 
 def unreadable(where: Where) -> list[str]:
-    """Paths of the sessions' folders in the vault that hold something, beside a lock, and no note that can be read.
+    """Paths of the sessions' folders in the vault that hold something, beside a lock, and no manifest that can be read.
 
     The vault itself where it is a link or can't be listed.
     """
@@ -168,8 +172,8 @@ def _holds(folder: str) -> bool:
 
 
 def why_unreadable(session_id: str, where: Where) -> str:
-    """Why a folder of the vault can't be used, as a sentence; ``""`` where it can, or there is no note in it."""
-    path = os.path.join(folder_of(session_id, where), NOTE)
+    """Why a folder of the vault can't be used, as a sentence; ``""`` where it can, or there is no manifest in it."""
+    path = os.path.join(folder_of(session_id, where), MANIFEST)
     if link := is_link(session_id, where):
         return f"{link} is a symbolic link, so it was left alone"
     if not os.path.lexists(path) or find(session_id, where) is not None:
@@ -180,44 +184,46 @@ def why_unreadable(session_id: str, where: Where) -> str:
     return f"{path} can't be read as a note"
 
 
-def written(kept: ArchivedSession) -> bytes:
-    """The note of a kept session, as ``find`` reads it."""
-    row = kept._asdict() | {"version": VERSION}
-    row["parts"] = [list(part) for part in kept.parts]
-    row["about"] = list(kept.about)
-    row["earlier"] = [{"kept_at": each.kept_at, "parts": [list(part) for part in each.parts]} for each in kept.earlier]
+def to_bytes(archived: ArchivedSession) -> bytes:
+    """The manifest of an archived session, as ``find`` reads it."""
+    row = archived._asdict() | {"version": VERSION}
+    row["parts"] = [list(part) for part in archived.parts]
+    row["about"] = list(archived.about)
+    row["earlier"] = [
+        {"archived_at": each.archived_at, "parts": [list(part) for part in each.parts]} for each in archived.earlier
+    ]
     del row["folder"]
     return orjson.dumps(row) + b"\n"
 
 
 def _row(session_id: str, where: Where) -> dict[str, object]:
     try:
-        row = orjson.loads(read_regular(os.path.join(folder_of(session_id, where), NOTE), MAX_NOTE))
+        row = orjson.loads(read_regular(os.path.join(folder_of(session_id, where), MANIFEST), MAX_NOTE))
     except (OSError, ValueError):
         return {}
     return row if isinstance(row, dict) else {}
 
 
 def _kept(row: Mapping[str, object], session_id: str, folder: str) -> ArchivedSession | None:
-    texts = [row.get(name) for name in ("place", "title", "cwd", "ended", "kept_at")]
+    texts = [row.get(name) for name in ("place", "title", "cwd", "ended", "archived_at")]
     stored, complete, earlier = row.get("stored"), row.get("complete"), row.get("earlier")
     parts = _parts(row.get("parts"), session_id)
     if not all(isinstance(text, str) for text in texts) or row.get("session_id") != session_id or not parts:
         return None
     if not _within(stored, 0, _MOST_NS) or not isinstance(complete, bool) or not isinstance(earlier, list):
         return None
-    place, title, cwd, ended, kept_at = map(str, texts)
+    place, title, cwd, ended, archived_at = map(str, texts)
     before = tuple(_earlier(each, session_id) for each in earlier)
     if parts[0].place != place or not place.endswith(f"/{session_id}.jsonl") or None in before:
         return None
     known = tuple(each for each in before if each)
     about, home = _about(row.get("about")), row.get("home", "")
-    told = (place, title, cwd, ended, kept_at, parts, int(str(stored)), complete, known, about)
+    told = (place, title, cwd, ended, archived_at, parts, int(str(stored)), complete, known, about)
     return ArchivedSession(session_id, folder, *told, home if isinstance(home, str) else "")
 
 
 def _about(row: object) -> About:
-    """What a note says of its session; what has another form counts as not said."""
+    """What a manifest says of its session; what has another form counts as not said."""
     if not isinstance(row, list) or len(row) != len(About._fields):
         return About()
     created, ended, titles, tag, pulls, listed, parent = row
@@ -229,14 +235,14 @@ def _about(row: object) -> About:
 
 
 def _earlier(row: object, session_id: str) -> EarlierState | None:
-    if not isinstance(row, dict) or not isinstance(row.get("kept_at"), str):
+    if not isinstance(row, dict) or not isinstance(row.get("archived_at"), str):
         return None
     parts = _parts(row.get("parts"), session_id)
-    return EarlierState(row["kept_at"], parts) if parts else None
+    return EarlierState(row["archived_at"], parts) if parts else None
 
 
 def _parts(rows: object, session_id: str) -> tuple[ArchivedFile, ...]:
-    """The parts of a note; none at all where one of them can't be one of this session's."""
+    """The parts of a manifest; none at all where one of them can't be one of this session's."""
     if not isinstance(rows, list):
         return ()
     parts = tuple(part for row in rows if (part := _part(row, session_id)))

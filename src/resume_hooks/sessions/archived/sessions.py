@@ -1,4 +1,4 @@
-"""Vaulted sessions, of which the vault's copy alone is left, as the session files that everything else reads.
+"""Archived sessions, of which the vault's copy alone is left, as the session files that everything else reads.
 
 A copy lies at a path of its own, which may go again. What others hear of is where the client had the session: its
 project folder is where children of it are written, and its old path is what they name.
@@ -11,25 +11,25 @@ import os
 from resume_hooks.errors import OnlyKept
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.archived.layout import real, session_in, unpacked, vault
-from resume_hooks.sessions.archived.manifest import ArchivedSession, find, kept_ids
+from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_ids, find
 from resume_hooks.sessions.files import SessionFile, session_file
 
 
-def is_kept(path: str, where: Where) -> bool:
-    """Whether ``path`` is that of a kept copy."""
+def is_archived_copy(path: str, where: Where) -> bool:
+    """Whether ``path`` is that of an archived copy."""
     return bool(session_in(path, where))
 
 
 def project_folder_of(path: str, where: Where) -> str:
-    """The project folder that the session at ``path`` belongs to: the one it lies in, of a kept copy where it lay."""
-    kept = _kept_at(path, where)
-    return os.path.join(where.projects, kept.project) if kept else os.path.dirname(os.path.abspath(path))
+    """The project folder that the session at ``path`` belongs to; of an archived copy the one where it lay."""
+    archived = _archived_at(path, where)
+    return os.path.join(where.projects, archived.project) if archived else os.path.dirname(os.path.abspath(path))
 
 
 def own_path(path: str, where: Where) -> str:
-    """Where the client had what lies at ``path``: of a kept copy its old place, else ``path`` itself."""
-    kept = _kept_at(path, where)
-    return os.path.join(where.projects, kept.project, below(path, where)) if kept else path
+    """Where the client had what lies at ``path``: of an archived copy its old place, else ``path`` itself."""
+    archived = _archived_at(path, where)
+    return os.path.join(where.projects, archived.project, below(path, where)) if archived else path
 
 
 def below(path: str, where: Where) -> str:
@@ -41,55 +41,59 @@ def below(path: str, where: Where) -> str:
     return ""
 
 
-def place_of(kept: ArchivedSession, where: Where) -> str:
-    """The path that a kept session's transcript had."""
-    return real(kept.place, where)
+def place_of(archived: ArchivedSession, where: Where) -> str:
+    """The path that an archived session's transcript had."""
+    return real(archived.place, where)
 
 
 def vaulted(session_id: str, where: Where) -> ArchivedSession | None:
-    """What is kept of a session that lies in no project folder any more; None for any other."""
-    kept = find(session_id, where)
-    return None if kept is None or find_session(session_id, where) else kept
+    """What is archived of a session that lies in no project folder any more; None for any other."""
+    archived = find(session_id, where)
+    return None if archived is None or find_session(session_id, where) else archived
 
 
 def all_vaulted(where: Where, present: frozenset[str] | set[str]) -> list[ArchivedSession]:
-    """The kept sessions whose ids are not among those ``present`` in the projects, the last written first."""
-    gone = (find(session_id, where) for session_id in kept_ids(where) if session_id not in present)
-    return sorted((kept for kept in gone if kept), key=lambda kept: (kept.ended, kept.session_id), reverse=True)
+    """The archived sessions whose ids are not among those ``present`` in the projects, the last written first."""
+    gone = (find(session_id, where) for session_id in archived_ids(where) if session_id not in present)
+    return sorted(
+        (each for each in gone if each),
+        key=lambda each: (each.ended, each.session_id),
+        reverse=True,
+    )
 
 
-def opened(kept: ArchivedSession, where: Where) -> SessionFile:
-    """A kept session as a file that can be read. SessionNotFound, WriteFailed where that can't be done."""
+def opened(archived: ArchivedSession, where: Where) -> SessionFile:
+    """A archived session as a file that can be read. SessionNotFound, WriteFailed where that can't be done."""
     # What unpacks takes 10 ms to load, which only a session that is gone has to wait for.
     from resume_hooks.sessions.archived.unpack import opened as path_of  # noqa: PLC0415
 
-    return session_file(path_of(kept, where))
+    return session_file(path_of(archived, where))
 
 
-def kept_facts(path: str, where: Where) -> dict[str, object]:
-    """Whether the session at ``path`` is a kept copy, and since when: as documents tell it."""
-    kept = _kept_at(path, where)
+def archive_facts(path: str, where: Where) -> dict[str, object]:
+    """Whether the session at ``path`` is an archived copy, and since when: as documents tell it."""
+    archived = _archived_at(path, where)
     return {
-        "kept": kept is not None,
-        "form": "packed" if kept else None,
-        "kept_at": kept.kept_at if kept else None,
+        "kept": archived is not None,
+        "form": "packed" if archived else None,
+        "kept_at": archived.archived_at if archived else None,
     }
 
 
 def require_own(session: SessionFile, where: Where) -> None:
-    """Raise OnlyKept for a session of which the kept copy alone is left: that is never changed."""
-    if is_kept(session.path, where):
-        raise only_kept(session.session_id)
+    """Raise OnlyKept for a session of which the archived copy alone is left: that is never changed."""
+    if is_archived_copy(session.path, where):
+        raise only_archived_left(session.session_id)
 
 
-def only_kept(session_id: str) -> OnlyKept:
-    """The failure of changing, or going on in, a session of which the kept copy alone is left."""
+def only_archived_left(session_id: str) -> OnlyKept:
+    """The failure of changing, or going on in, a session of which the archived copy alone is left."""
     return OnlyKept(
         f"The client's file of {session_id} is gone; only the kept copy is left, and that stays as it is",
         f"Bring it back first: resume-hooks restore {session_id}",
     )
 
 
-def _kept_at(path: str, where: Where) -> ArchivedSession | None:
+def _archived_at(path: str, where: Where) -> ArchivedSession | None:
     session_id = session_in(path, where)
     return find(session_id, where) if session_id else None

@@ -32,87 +32,89 @@ _EXACT = 2_000_000_001
 """Nanoseconds: FAT keeps every other second."""
 
 
-def opened(kept: ArchivedSession, where: Where) -> str:
+def opened(archived: ArchivedSession, where: Where) -> str:
     """The path of a readable, verified transcript, with the session's own folder beside it as the client lays it.
 
-    SessionNotFound where it is gone from the vault, or is not what was kept; WriteFailed where it can't be unpacked.
+    SessionNotFound if it is gone from the vault, or is not what was archived; WriteFailed if it can't be unpacked.
     """
-    return os.path.join(_there(kept, where), f"{kept.session_id}.jsonl")
+    return os.path.join(_there(archived, where), f"{archived.session_id}.jsonl")
 
 
-def compared(kept: ArchivedSession, where: Where) -> str:
+def compared(archived: ArchivedSession, where: Where) -> str:
     """As ``opened``, every byte compared with its hash; what was unpacked, and has another one, is unpacked anew."""
-    path = opened(kept, where)
-    if not _is_same(kept, os.path.dirname(path)):
+    path = opened(archived, where)
+    if not _is_same(archived, os.path.dirname(path)):
         shutil.rmtree(os.path.dirname(path), ignore_errors=True)
-        path = opened(kept, where)
+        path = opened(archived, where)
     return path
 
 
-def _is_same(kept: ArchivedSession, folder: str) -> bool:
+def _is_same(archived: ArchivedSession, folder: str) -> bool:
     """Whether the files that lie in a folder have their hashes."""
     with contextlib.suppress(OSError):
-        return all(sha_of(os.path.join(folder, beside(part.place)), part.size) == part.sha256 for part in kept.parts)
+        return all(
+            sha_of(os.path.join(folder, beside(part.place)), part.size) == part.sha256 for part in archived.parts
+        )
     return False
 
 
-def history(kept: ArchivedSession, where: Where) -> str:
+def history(archived: ArchivedSession, where: Where) -> str:
     """The folder of a session's backups of files; it may not exist. Errors as of ``opened``."""
-    return os.path.join(_there(kept, where), HISTORY)
+    return os.path.join(_there(archived, where), HISTORY)
 
 
 def home_of(path: str, where: Where) -> str | None:
-    """The project folder, of the config home, that a session belongs to whose kept or unpacked file ``path`` is.
+    """The project folder, of the config home, that a session belongs to whose archived or unpacked file ``path`` is.
 
     None for any other path.
     """
     session_id = session_in(path, where)
-    kept = find(session_id, where) if session_id else None
-    return None if kept is None else os.path.join(where.projects, kept.project)
+    archived = find(session_id, where) if session_id else None
+    return None if archived is None else os.path.join(where.projects, archived.project)
 
 
-def _there(kept: ArchivedSession, where: Where) -> str:
+def _there(archived: ArchivedSession, where: Where) -> str:
     """A folder that holds all files of a session, also where it was packed anew since its manifest was read."""
     try:
-        return _unpacked(kept, where)
+        return _unpacked(archived, where)
     except SessionNotFound:
-        now = find(kept.session_id, where)
-        gone_on = now and now.transcript.size >= kept.transcript.size and len(now.earlier) == len(kept.earlier)
-        if now is None or now == kept or not gone_on:
+        now = find(archived.session_id, where)
+        gone_on = now and now.transcript.size >= archived.transcript.size and len(now.earlier) == len(archived.earlier)
+        if now is None or now == archived or not gone_on:
             raise
         return _unpacked(now, where)
 
 
-def _unpacked(kept: ArchivedSession, where: Where) -> str:
+def _unpacked(archived: ArchivedSession, where: Where) -> str:
     """The folder that a session was unpacked to, now or before."""
-    if link := is_link(kept.session_id, where):
+    if link := is_link(archived.session_id, where):
         raise SessionNotFound(f"{link} is a symbolic link, so nothing was read there", "Put a folder in its place.")
-    home = os.path.join(unpacked(where), kept.session_id)
-    folder = os.path.join(home, _key(kept))
-    if not _is_whole(folder, kept):
-        with _refusing(kept):
+    home = os.path.join(unpacked(where), archived.session_id)
+    folder = os.path.join(home, _key(archived))
+    if not _is_whole(folder, archived):
+        with _refusing(archived):
             for each in (where.state, unpacked(where), home):
                 if each != where.state and os.path.islink(each):
                     raise NotADirectoryError(None, "Is a symbolic link", each)
                 private_folder(each, where)
-            _make_room(where, kept.size, but=folder)
-            _fill(kept, home, folder)
+            _make_room(where, archived.size, but=folder)
+            _fill(archived, home, folder)
     with contextlib.suppress(OSError):
         os.utime(folder)
     return folder
 
 
-def _key(kept: ArchivedSession) -> str:
-    """What tells one state of a kept session from any other."""
-    told = repr([(part.place, part.size, part.sha256, part.mtime_ns, part.where) for part in kept.parts])
+def _key(archived: ArchivedSession) -> str:
+    """What tells one state of an archived session from any other."""
+    told = repr([(part.place, part.size, part.sha256, part.mtime_ns, part.where) for part in archived.parts])
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
-def _is_whole(folder: str, kept: ArchivedSession) -> bool:
+def _is_whole(folder: str, archived: ArchivedSession) -> bool:
     """Whether all parts lie there, none of them a link, with the sizes and times that they were given, once synced."""
     if os.path.islink(folder):
         return False
-    for part in kept.parts:
+    for part in archived.parts:
         path = os.path.join(folder, beside(part.place))
         with contextlib.suppress(OSError):
             status = os.lstat(path)
@@ -127,11 +129,11 @@ def _is_untouched(status: os.stat_result, part: ArchivedFile) -> bool:
     return abs(status.st_mtime_ns - part.mtime_ns) < _EXACT
 
 
-def _fill(kept: ArchivedSession, home: str, folder: str) -> None:
+def _fill(archived: ArchivedSession, home: str, folder: str) -> None:
     temporary = os.path.join(home, f"{_TEMP}{os.getpid()}-{os.urandom(4).hex()}")
     os.mkdir(temporary, 0o700)
     try:
-        lay_out(kept, kept.parts, temporary)
+        lay_out(archived, archived.parts, temporary)
         for root, _, _ in os.walk(temporary):
             sync_folder(root)
         if os.path.lexists(folder):
@@ -141,12 +143,12 @@ def _fill(kept: ArchivedSession, home: str, folder: str) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def lay_out(kept: ArchivedSession, parts: Sequence[ArchivedFile], folder: str) -> None:
-    """Write parts of a kept session into a folder as the client has them beside each other, checked, with their times.
+def lay_out(archived: ArchivedSession, parts: Sequence[ArchivedFile], folder: str) -> None:
+    """Write files of an archived session into a folder as the client lays them out, checked, with their times.
 
-    OSError where one can't be read or written, or is not what was kept.
+    OSError where one can't be read or written, or is not what was archived.
     """
-    for part, pieces in packs.contents(kept.folder, parts):
+    for part, pieces in packs.contents(archived.folder, parts):
         _put(part, pieces, folder)
 
 
@@ -222,15 +224,15 @@ def _size(folder: str) -> int:
 
 
 @contextlib.contextmanager
-def _refusing(kept: ArchivedSession) -> Iterator[None]:
-    """What can't be read, or written, told as the failure of opening a kept session."""
+def _refusing(archived: ArchivedSession) -> Iterator[None]:
+    """What can't be read, or written, told as the failure of opening an archived session."""
     try:
         yield
     except FileNotFoundError as error:
-        raise _gone(str(error.filename or kept.folder), error) from error
+        raise _gone(str(error.filename or archived.folder), error) from error
     except OSError as error:
         raise WriteFailed(
-            f"The kept copy of {kept.session_id} could not be unpacked: {error.filename or kept.folder}: "
+            f"The kept copy of {archived.session_id} could not be unpacked: {error.filename or archived.folder}: "
             f"{error.strerror or error}",
             "Check free space; see what is wrong: resume-hooks archive --verify",
         ) from error

@@ -15,7 +15,7 @@ from resume_hooks import settings
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, all_folders
-from resume_hooks.sessions.expiry import SOON, Ending, Endings, is_kept
+from resume_hooks.sessions.expiry import SOON, Ending, Endings, is_archived
 from resume_hooks.system import claude_settings
 
 AGAIN = 60 * 60
@@ -34,7 +34,7 @@ class Slice(NamedTuple):
     look: float
 
 
-def archive(project: str, cwd: str, where: Where, is_over: Callable[[], bool], *, waiting: bool) -> Slice:
+def archive_expiring(project: str, cwd: str, where: Where, is_over: Callable[[], bool], *, waiting: bool) -> Slice:
     """Keep what ends soon until time is over; at least one session, so that none waits for ever.
 
     ``project`` is the name of a project folder, ``cwd`` where its client was started. Where somebody is ``waiting``,
@@ -69,7 +69,7 @@ def _keep(due: Sequence[Ending], where: Where, is_over: Callable[[], bool], *, w
             left += 1
             continue
         try:
-            kept += archiver.keep(ending.session.path)
+            kept += archiver.archive(ending.session.path)
         except ResumeHooksError:
             failed += 1
     return kept, failed, left
@@ -98,7 +98,7 @@ class _Agenda:
             if ends.session.mtime < self._oldest:
                 continue
             ending = ends.before(until)
-            if ending and not is_kept(ends.session.session_id, ending.written, self._where):
+            if ending and not is_archived(ends.session.session_id, ending.written, self._where):
                 yield ending
             if (after := ends.after(until)) is not None:
                 self.next_look = min(self.next_look, after - before)

@@ -8,16 +8,16 @@ import time
 
 import pytest
 
-from resume_hooks.archive.retention import background, keep_expiring
-from resume_hooks.archive.retention.keep_expiring import Slice, archive
-from resume_hooks.sessions.archived.manifest import find, kept_ids
+from resume_hooks.archive.retention import background, expiring
+from resume_hooks.archive.retention.expiring import Slice, archive_expiring
+from resume_hooks.sessions.archived.manifest import archived_ids, find
 from tests.archive.retention.aged import DAY, aged, at_once, never, with_backups, with_output
 from tests.builders import CWD, ConfigHome, session_id
 
 
 def sliced(home: ConfigHome, *, waiting: bool = True, over: bool = False, cwd: str = CWD) -> Slice:
     """One slice for the project of CWD."""
-    return archive(home.project().name, cwd, home.where, at_once if over else never, waiting=waiting)
+    return archive_expiring(home.project().name, cwd, home.where, at_once if over else never, waiting=waiting)
 
 
 def test_what_goes_soon_is_kept_once(config_home: ConfigHome) -> None:
@@ -29,7 +29,7 @@ def test_what_goes_soon_is_kept_once(config_home: ConfigHome) -> None:
     aged(config_home, 4, 0.1)
     found = sliced(config_home)
     assert (found.kept, found.failed, found.left) == (2, 0, 0)
-    assert kept_ids(config_home.where) == [session_id(1), session_id(3)]
+    assert archived_ids(config_home.where) == [session_id(1), session_id(3)]
     assert found.look == pytest.approx(time.time() + DAY / 2, abs=60)
     assert sliced(config_home)[:3] == (0, 0, 0)
 
@@ -40,7 +40,7 @@ def test_the_most_urgent_goes_first_and_one_always_does(config_home: ConfigHome)
         aged(config_home, number, days)
     for done in ([2], [2, 3], [1, 2, 3]):
         found = sliced(config_home, over=True)
-        assert kept_ids(config_home.where) == [session_id(number) for number in done]
+        assert archived_ids(config_home.where) == [session_id(number) for number in done]
         assert found.left == 3 - len(done)
         assert (found.look <= time.time()) is bool(found.left)
 
@@ -51,7 +51,7 @@ def test_what_was_written_since_is_kept_again(config_home: ConfigHome) -> None:
     sliced(config_home)
     kept = find(session.session_id, config_home.where)
     assert kept
-    os.utime(os.path.join(kept.folder, "note.json"), (time.time() - 26 * DAY,) * 2)
+    os.utime(os.path.join(kept.folder, "manifest.json"), (time.time() - 26 * DAY,) * 2)
     assert sliced(config_home)[:3] == (1, 0, 0)
 
 
@@ -61,7 +61,7 @@ def test_other_projects_are_kept_when_nobody_waits(config_home: ConfigHome) -> N
     aged(config_home, 2, 25, cwd="/other")
     assert sliced(config_home).kept == 0
     assert sliced(config_home, waiting=False).kept == 1
-    assert kept_ids(config_home.where) == [session_id(1)]
+    assert archived_ids(config_home.where) == [session_id(1)]
 
 
 @pytest.mark.parametrize("days", [0, -1, "7"])
@@ -90,7 +90,7 @@ def test_what_the_vault_would_not_keep(config_home: ConfigHome, name: str, value
     aged(config_home, 1, 25)
     config_home.environ[f"RESUME_HOOKS_{name}"] = value
     assert sliced(config_home, waiting=False)[:3] == (0, 0, 0)
-    assert kept_ids(config_home.where) == []
+    assert archived_ids(config_home.where) == []
 
 
 @pytest.mark.parametrize("what", ["files", "bytes"])
@@ -116,4 +116,4 @@ def test_a_vault_that_refuses(config_home: ConfigHome) -> None:
     (state / "vault").write_text("in the way")
     found = sliced(config_home)
     assert (found.kept, found.failed, found.left) == (0, 2, 0)
-    assert found.look == pytest.approx(time.time() + keep_expiring.AGAIN, abs=60)
+    assert found.look == pytest.approx(time.time() + expiring.AGAIN, abs=60)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.archive.vault import archive_session as keeping
 from resume_hooks.archive.vault import commit
-from resume_hooks.archive.vault import keep as keeping
-from resume_hooks.archive.vault.keep import keep
+from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import as_it_was, states
 from resume_hooks.archive.vault.pack_writer import PackWriter
 from resume_hooks.archive.vault.verify import verify
@@ -20,7 +20,7 @@ from resume_hooks.errors import SessionLive, SessionNotFound, UsageError, VaultO
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import packs, unpack
 from resume_hooks.sessions.archived.layout import folder_of, unpacked, vault
-from resume_hooks.sessions.archived.manifest import find, held, why_unreadable
+from resume_hooks.sessions.archived.manifest import all_archived, find, why_unreadable
 from resume_hooks.sessions.archived.unpack import home_of, opened
 from resume_hooks.storage import locks, stored_settings
 from resume_hooks.system import claude_settings
@@ -33,10 +33,10 @@ SLOT = "projects/-home-user-proj"
 def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
     """One private file with all that belongs to a session; nothing that happens to the client's files changes it."""
     session = laid_out(config_home, turns=50)
-    kept = keep(session, config_home.where)
+    kept = archive_session(session, config_home.where)
     before = client_files(config_home)
     assert (kept.complete, kept.title, kept.cwd) == (True, "Fix the parser", "/home/user/proj")
-    assert vault_files(config_home) == [f"{SESSION}/note.json", f"{SESSION}/{kept.transcript.where}"]
+    assert vault_files(config_home) == [f"{SESSION}/manifest.json", f"{SESSION}/{kept.transcript.where}"]
     assert kept.size == sum(map(len, before.values()))
     assert kept.stored == os.path.getsize(os.path.join(kept.folder, kept.transcript.where)) < kept.size / 3
     for place in before:
@@ -44,7 +44,7 @@ def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
     assert kept_files(kept, config_home) == before
     assert opened(kept, config_home.where).startswith(unpacked(config_home.where))
     assert int(os.stat(opened(kept, config_home.where)).st_mtime) == int(OLD)
-    assert held(config_home.where) == [kept]
+    assert all_archived(config_home.where) == [kept]
     assert verify(kept) == []
     assert home_of(opened(kept, config_home.where), config_home.where) == os.path.dirname(session.path)
     assert {os.stat(path).st_mode & 0o777 for path in (kept.folder, vault(config_home.where))} == {0o700}
@@ -54,15 +54,15 @@ def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
 def test_nothing_changed_costs_nothing(config_home: ConfigHome) -> None:
     """The manifest is not even written again; what was appended makes one new pack, and is no earlier state."""
     session = laid_out(config_home)
-    kept = keep(session, config_home.where)
-    before = os.stat(os.path.join(kept.folder, "note.json"))
-    assert keep(session, config_home.where) == kept
-    assert os.stat(os.path.join(kept.folder, "note.json")).st_ino == before.st_ino
+    kept = archive_session(session, config_home.where)
+    before = os.stat(os.path.join(kept.folder, "manifest.json"))
+    assert archive_session(session, config_home.where) == kept
+    assert os.stat(os.path.join(kept.folder, "manifest.json")).st_ino == before.st_ino
     with open(session.path, "ab") as stream:
         stream.write(b'{"type":"x"}\n')
-    again = keep(locate.session_file(session.path), config_home.where)
+    again = archive_session(locate.session_file(session.path), config_home.where)
     assert (again.earlier, kept_files(again, config_home)) == ((), client_files(config_home))
-    assert vault_files(config_home) == [f"{SESSION}/note.json", f"{SESSION}/{again.transcript.where}"]
+    assert vault_files(config_home) == [f"{SESSION}/manifest.json", f"{SESSION}/{again.transcript.where}"]
     assert kept_files(kept, config_home) == kept_files(again, config_home)  # for whoever has read the older manifest
 
 
@@ -70,7 +70,7 @@ def test_nothing_changed_costs_nothing(config_home: ConfigHome) -> None:
 def test_what_something_else_took_the_place_of_stays(config_home: ConfigHome, how: str) -> None:
     """A shortened or rewritten transcript is a further state; the longer one is there as it was."""
     session = laid_out(config_home)
-    keep(session, config_home.where)
+    archive_session(session, config_home.where)
     long = Path(session.path).read_bytes()
     new = long[: len(long) // 2] if how == "shorter" else long.replace(b"prompt", b"promise")
     if how == "in place":
@@ -79,7 +79,7 @@ def test_what_something_else_took_the_place_of_stays(config_home: ConfigHome, ho
         Path(session.path + ".new").write_bytes(new)
         os.replace(session.path + ".new", session.path)
     os.utime(session.path, (OLD, OLD))
-    again = keep(locate.session_file(session.path), config_home.where)
+    again = archive_session(locate.session_file(session.path), config_home.where)
     (state,) = states(again)
     for renewed in (True, False):
         assert kept_files(again, config_home) == client_files(config_home)
@@ -87,7 +87,7 @@ def test_what_something_else_took_the_place_of_stays(config_home: ConfigHome, ho
         assert verify(again) == []
         if renewed:
             Path(session.path.replace(".jsonl", "/tool-results/toolu_2.txt")).write_bytes(b"more")
-            again = keep(locate.session_file(session.path), config_home.where)
+            again = archive_session(locate.session_file(session.path), config_home.where)
             (state,) = states(again)
 
 
@@ -95,7 +95,7 @@ def test_what_something_else_took_the_place_of_stays(config_home: ConfigHome, ho
 def test_a_damaged_pack_keeps_no_session_from_being_archived(config_home: ConfigHome, how: str) -> None:
     """What the client has goes into a new pack; the damaged one stays for what only it holds, and verifying tells."""
     session = laid_out(config_home)
-    kept = keep(session, config_home.where)
+    kept = archive_session(session, config_home.where)
     output = Path(session.path.replace(".jsonl", "/tool-results/toolu_1.txt"))
     output.unlink()
     pack = Path(kept.folder, kept.transcript.where)
@@ -106,7 +106,7 @@ def test_a_damaged_pack_keeps_no_session_from_being_archived(config_home: Config
         pack.write_bytes(raw[:100] + bytes([raw[100] ^ 1]) + raw[101:])
     with open(session.path, "ab") as stream:
         stream.write(b'{"type":"x"}\n')
-    again = keep(locate.session_file(session.path), config_home.where)
+    again = archive_session(locate.session_file(session.path), config_home.where)
     assert again.transcript.where != pack.name
     assert {part.where for part in again.parts} == {again.transcript.where, pack.name}
     ((content, sha256),) = [
@@ -130,10 +130,10 @@ def test_written_while_it_is_packed(config_home: ConfigHome, monkeypatch: pytest
 
     monkeypatch.setattr(keeping, "read_open", meanwhile)
     if how == "appended":
-        assert kept_files(keep(session, config_home.where), config_home) == before
+        assert kept_files(archive_session(session, config_home.where), config_home) == before
     else:
         with pytest.raises(WriteFailed, match="cut short while it was read"):
-            keep(session, config_home.where)
+            archive_session(session, config_home.where)
         assert vault_files(config_home) == []
 
 
@@ -141,25 +141,25 @@ def test_what_the_client_drops_stays(config_home: ConfigHome) -> None:
     """An output that is swept out of a young session, a session that is gone."""
     session = laid_out(config_home)
     before = client_files(config_home)
-    keep(session, config_home.where)
+    archive_session(session, config_home.where)
     os.unlink(session.path.replace(".jsonl", "/tool-results/toolu_1.txt"))
     Path(session.path.replace(".jsonl", "/tool-results/toolu_2.txt")).write_bytes(b"more")
-    again = keep(session, config_home.where)
+    again = archive_session(session, config_home.where)
     more = {f"{SLOT}/{SESSION}/tool-results/toolu_2.txt": b"more"}
     assert kept_files(again, config_home) == before | more
     os.unlink(session.path)
     with pytest.raises(SessionNotFound):
-        keep(session, config_home.where)
+        archive_session(session, config_home.where)
     assert kept_files(again, config_home) == before | more
 
 
 def test_a_backup_written_in_place(config_home: ConfigHome) -> None:
     """Old clients write a new version into the file: the old one is an earlier state."""
     session = laid_out(config_home)
-    keep(session, config_home.where)
+    archive_session(session, config_home.where)
     backup = config_home.config / "file-history" / SESSION / "abc@v1"
     backup.write_bytes(b"another one")
-    again = keep(session, config_home.where)
+    again = archive_session(session, config_home.where)
     assert kept_files(again, config_home) == client_files(config_home)
     (earlier,) = again.earlier
     assert kept_files(as_it_was(again, earlier), config_home)[f"file-history/{SESSION}/abc@v1"] == b"the user's file"
@@ -173,10 +173,10 @@ def test_links_and_odd_files_are_left(config_home: ConfigHome) -> None:
     (own / "tool-results" / "link").symlink_to("/etc/passwd")
     (own / "away").symlink_to("/etc")
     os.mkfifo(own / "pipe")
-    kept = keep(session, config_home.where)
+    kept = archive_session(session, config_home.where)
     assert not kept.complete
     assert not {"link", "away", "pipe"} & {part.place.split("/")[-1] for part in kept.parts}
-    assert keep(session, config_home.where) == kept
+    assert archive_session(session, config_home.where) == kept
 
 
 def test_a_symlinked_vault_is_refused(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -186,25 +186,25 @@ def test_a_symlinked_vault_is_refused(config_home: ConfigHome, tmp_path: Path) -
     Path(vault(config_home.where)).parent.mkdir(parents=True)
     Path(vault(config_home.where)).symlink_to(tmp_path / "away")
     with pytest.raises(WriteFailed, match="is a symbolic link"):
-        keep(session, config_home.where)
-    assert held(config_home.where) == []
+        archive_session(session, config_home.where)
+    assert all_archived(config_home.where) == []
     Path(vault(config_home.where)).unlink()
     Path(vault(config_home.where)).mkdir()
     Path(folder_of(SESSION, config_home.where)).symlink_to(tmp_path / "away")
     with pytest.raises(WriteFailed, match="is a symbolic link"):
-        keep(session, config_home.where)
+        archive_session(session, config_home.where)
     assert list((tmp_path / "away").iterdir()) == []
 
 
 def test_a_newer_note_is_left_alone(config_home: ConfigHome) -> None:
     """Told, and never replaced; so is one that can't be read."""
     session = laid_out(config_home)
-    kept = keep(session, config_home.where)
-    note = Path(kept.folder, "note.json")
+    kept = archive_session(session, config_home.where)
+    note = Path(kept.folder, "manifest.json")
     for content, why in ((b'{"version":2}', "newer resume-hooks"), (b"[]", "can't be read as a note")):
         note.write_bytes(content)
         with pytest.raises(WriteFailed, match=why):
-            keep(session, config_home.where)
+            archive_session(session, config_home.where)
         assert (note.read_bytes(), find(SESSION, config_home.where)) == (content, None)
         assert why in why_unreadable(SESSION, config_home.where)
 
@@ -224,8 +224,8 @@ def test_a_newer_note_is_left_alone(config_home: ConfigHome) -> None:
 )
 def test_a_forged_note_is_none(config_home: ConfigHome, old: bytes, new: bytes) -> None:
     """Whatever leads out of the session's folder, or of the config home, makes the whole note unreadable."""
-    kept = keep(laid_out(config_home), config_home.where)
-    note = Path(kept.folder, "note.json")
+    kept = archive_session(laid_out(config_home), config_home.where)
+    note = Path(kept.folder, "manifest.json")
     assert old in note.read_bytes()
     note.write_bytes(note.read_bytes().replace(old, new))
     assert find(SESSION, config_home.where) is None
@@ -236,7 +236,7 @@ def test_only_the_clients_sessions(config_home: ConfigHome, tmp_path: Path) -> N
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(Path(laid_out(config_home).path).read_bytes())
     with pytest.raises(UsageError):
-        keep(locate.session_file(str(path)), config_home.where)
+        archive_session(locate.session_file(str(path)), config_home.where)
 
 
 def test_switched_off(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -244,24 +244,24 @@ def test_switched_off(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, 
     session = laid_out(config_home)
     stored_settings.store("vault", "off", config_home.where)
     with pytest.raises(VaultOff, match="setting 'vault' is off"):
-        keep(session, config_home.where)
+        archive_session(session, config_home.where)
     stored_settings.store("vault", "on", config_home.where)
     managed = tmp_path / "managed-settings.json"
     managed.write_text('{"cleanupPeriodDays":20}')
     monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
     with pytest.raises(VaultOff, match="after 20 days"):
-        keep(session, config_home.where)
+        archive_session(session, config_home.where)
     assert not os.path.lexists(vault(config_home.where))
 
 
 def test_a_session_that_moved_to_another_project(config_home: ConfigHome) -> None:
     """Its files are kept where they belong now; the vault has one of each."""
     session = laid_out(config_home)
-    keep(session, config_home.where)
+    archive_session(session, config_home.where)
     other = config_home.project("/home/user/other")
     for name in (f"{SESSION}.jsonl", SESSION):
         os.rename(os.path.join(os.path.dirname(session.path), name), other / name)
-    again = keep(locate.session_file(str(other / f"{SESSION}.jsonl")), config_home.where)
+    again = archive_session(locate.session_file(str(other / f"{SESSION}.jsonl")), config_home.where)
     assert (again.project, len(again.parts)) == (other.name, 6)
     assert opened(again, config_home.where).endswith(f"{SESSION}.jsonl")
 
@@ -274,9 +274,9 @@ def test_two_copies_of_one_id(config_home: ConfigHome) -> None:
     os.utime(other, (OLD, OLD))
     copies = [session, locate.session_file(str(other))]
     for copy in copies:
-        kept = keep(copy, config_home.where)
+        kept = archive_session(copy, config_home.where)
     for copy in [*copies, *copies]:
-        assert keep(copy, config_home.where) == kept
+        assert archive_session(copy, config_home.where) == kept
     (state,) = states(kept)
     both = {kept_files(each, config_home)[kept.place] for each in (kept, as_it_was(kept, state))}
     assert both == {Path(copy.path).read_bytes() for copy in copies}
@@ -286,31 +286,31 @@ def test_one_at_a_time(config_home: ConfigHome) -> None:
     """A second command waits as long as it was told to; one for which nothing is to do does not."""
     session = laid_out(config_home)
     with commit.only_one(SESSION, config_home.where), pytest.raises(SessionLive):
-        keep(session, config_home.where, patience=0)
-    kept = keep(session, config_home.where)
+        archive_session(session, config_home.where, patience=0)
+    kept = archive_session(session, config_home.where)
     with commit.only_one(SESSION, config_home.where):
-        assert keep(session, config_home.where, patience=0) == kept
+        assert archive_session(session, config_home.where, patience=0) == kept
 
 
 def test_a_vault_that_can_not_be_written(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept as it is needs nothing written, and can be read; anything else says where and why."""
     session = laid_out(config_home)
-    kept = keep(session, config_home.where)
+    kept = archive_session(session, config_home.where)
     opened(kept, config_home.where)
-    other = keep(laid_out(config_home, session_id(2)), config_home.where)
+    other = archive_session(laid_out(config_home, session_id(2)), config_home.where)
 
     def read_only(path: str, _where: object = None) -> str:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
     monkeypatch.setattr(locks, "private_folder", read_only)
     monkeypatch.setattr(unpack, "private_folder", read_only)
-    assert keep(session, config_home.where) == kept
+    assert archive_session(session, config_home.where) == kept
     assert kept_files(kept, config_home) == {
         place: raw for place, raw in client_files(config_home).items() if SESSION[:4] in place
     }
     os.utime(session.path, (OLD + 60, OLD + 60))
     with pytest.raises(WriteFailed, match="Read-only file system"):
-        keep(session, config_home.where)
+        archive_session(session, config_home.where)
     with pytest.raises(WriteFailed, match="Read-only file system"):
         opened(other, config_home.where)
     assert find(SESSION, config_home.where) == kept
@@ -322,7 +322,7 @@ def test_a_full_disk_leaves_what_was(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, call: str, renewed: bool
 ) -> None:
     """What was kept before still is; of what was begun nothing is left; the path of the session is told once."""
-    first = keep(laid_out(config_home), config_home.where)
+    first = archive_session(laid_out(config_home), config_home.where)
     other = laid_out(config_home, session_id(2), "Other")
     if renewed:
         os.utime(config_home.config / first.place, (OLD + 60, OLD + 60))
@@ -334,9 +334,9 @@ def test_a_full_disk_leaves_what_was(
     with monkeypatch.context() as patch:
         patch.setattr(PackWriter if call == "write" else os, "add" if call == "write" else call, full)
         with pytest.raises(WriteFailed) as failure:
-            keep(other, config_home.where)
+            archive_session(other, config_home.where)
     assert str(failure.value).startswith(f"{other.path} could not be kept: No space left on device")
-    assert held(config_home.where) == [first]
+    assert all_archived(config_home.where) == [first]
     assert verify(first) == []
-    assert vault_files(config_home) == [f"{SESSION}/note.json", f"{SESSION}/{first.transcript.where}"]
-    assert keep(other, config_home.where).complete
+    assert vault_files(config_home) == [f"{SESSION}/manifest.json", f"{SESSION}/{first.transcript.where}"]
+    assert archive_session(other, config_home.where).complete

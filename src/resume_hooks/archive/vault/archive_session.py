@@ -41,7 +41,7 @@ class _OldPackUnreadableError(Exception):
     """What is archived already can't be copied into a new pack."""
 
 
-def keep(
+def archive_session(
     session: SessionFile,
     where: Where,
     *,
@@ -145,7 +145,7 @@ def _write(
             title=encodable(plain_line(glance.title)),
             cwd=encodable(home_folder(glance)),
             ended=clock.from_epoch(glance.mtime),
-            kept_at=clock.now(),
+            archived_at=clock.now(),
             parts=(parts.pop(place), *parts.values()),
             stored=0,
             complete=not missed,
@@ -180,7 +180,7 @@ def _pack(
         added = [(_add(pack, source, before.get(beside(source.place)))) for source in compared.new]
         states = old.earlier if old else ()
         if old and (replaced := tuple(part for _, part in added if part)):
-            states = (*states, EarlierState(old.kept_at, replaced))
+            states = (*states, EarlierState(old.archived_at, replaced))
         moved: dict[ArchivedFile, ArchivedFile] = {}
         if copies:
             try:
