@@ -154,40 +154,40 @@ class SessionLister:
 
     def at(self, session: SessionFile, project: Project | None, *, helpers: bool = False) -> ListedSession | None:
         """The row of a session; None where it is none to be listed. SessionNotFound where it can't be read."""
-        glance = HeadTail(session.path)
-        if not (glance.is_listed or (helpers and glance.is_helper and glance.says_something)):
+        ends = HeadTail(session.path)
+        if not (ends.is_listed or (helpers and ends.is_helper and ends.says_something)):
             return None
-        if project is not None and not project.holds(glance.folders, os.path.basename(os.path.dirname(session.path))):
+        if project is not None and not project.holds(ends.folders, os.path.basename(os.path.dirname(session.path))):
             return None
-        return None if self._family.is_superseded(session.path) else self._row(session, glance)
+        return None if self._family.is_superseded(session.path) else self._row(session, ends)
 
-    def _row(self, session: SessionFile, glance: HeadTail) -> ListedSession:
+    def _row(self, session: SessionFile, ends: HeadTail) -> ListedSession:
         parent = self._family.parent_of(session.path)
-        context = tokens.end_context(glance.last_records, self._window)
-        stated = tokens.stated_size_in(glance.first_records[0]) if context is None and glance.first_records else None
+        context = tokens.end_context(ends.last_records, self._window)
+        stated = tokens.stated_size_in(ends.first_records[0]) if context is None and ends.first_records else None
         count = context.tokens if context else stated.tokens if stated else None
         return ListedSession(
             session_id=session.session_id,
             path=session.path,
-            title=glance.title,
-            tag=glance.tag,
-            agent_name=glance.agent_name,
-            branch=glance.branch,
-            folder=home_folder(glance),
-            created=glance.created,
-            ended=glance.ended,
-            mtime=glance.mtime,
-            size=glance.size,
-            turns=glance.prompts if glance.whole is not None else self._known_turns(session.path),
-            turns_at_least=glance.prompts,
+            title=ends.title,
+            tag=ends.tag,
+            agent_name=ends.agent_name,
+            branch=ends.branch,
+            folder=home_folder(ends),
+            created=ends.created,
+            ended=ends.ended,
+            mtime=ends.mtime,
+            size=ends.size,
+            turns=ends.prompts if ends.whole is not None else self._known_turns(session.path),
+            turns_at_least=ends.prompts,
             tokens=count,
             measured=context is not None,
             window=self._window or tokens.window_for(count or 0),
             kind=parent.kind if parent else ORIGINAL,
             derivation_type=parent.derivation_type if parent else ORIGINAL,
             parent_id=(parent.session_id or None) if parent else None,
-            expires_days=self._days_left(glance.mtime),
-            expires_at=None if self._kept_days is None else clock.from_epoch(glance.mtime + self._kept_days * DAY),
+            expires_days=self._days_left(ends.mtime),
+            expires_at=None if self._kept_days is None else clock.from_epoch(ends.mtime + self._kept_days * DAY),
             kept=is_archived(session.session_id, 0.0, self.where),
             live=bool(self._clients.why_live(session)),
         )

@@ -214,10 +214,10 @@ def newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
 
 def _is_talk(session: SessionFile) -> bool:
     try:
-        glance = HeadTail(session.path)
+        ends = HeadTail(session.path)
     except SessionNotFound:
         return False  # deleted since the folder was listed
-    return glance.touched and not glance.is_sidechain and not glance.entrypoint.startswith("sdk")
+    return ends.touched and not ends.is_sidechain and not ends.entrypoint.startswith("sdk")
 
 
 def _inner_id(path: str) -> str:

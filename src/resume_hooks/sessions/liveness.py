@@ -81,10 +81,10 @@ class Clients:
 def _is_newborn(session: SessionFile) -> bool:
     """Whether the last write was our own: a child that nobody went on in yet."""
     try:
-        glance = HeadTail(session.path)
+        ends = HeadTail(session.path)
     except SessionNotFound:
         return False
-    return bool(glance.derived_at) and not glance.touched
+    return bool(ends.derived_at) and not ends.touched
 
 
 def _listed(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:

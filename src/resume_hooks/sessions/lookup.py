@@ -170,10 +170,10 @@ def candidates(sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
 
 def _read(session: SessionFile) -> Facts | None:
     try:
-        glance = HeadTail(session.path)
+        ends = HeadTail(session.path)
     except SessionNotFound:
         return None  # deleted since it was listed
-    return Facts(titles_of(glance), glance.tag, glance.pull_requests, glance.is_listed)
+    return Facts(titles_of(ends), ends.tag, ends.pull_requests, ends.is_listed)
 
 
 def sift(pattern: re.Pattern[bytes], sessions: Iterable[SessionFile], read: dict[str, bytes]) -> list[SessionFile]:
@@ -196,9 +196,9 @@ def titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
     return [session for session in sift(as_written(title), sessions, {}) if title in _titles_at(session.path)]
 
 
-def titles_of(glance: HeadTail) -> frozenset[str]:
+def titles_of(ends: HeadTail) -> frozenset[str]:
     """The titles that a session answers to: the custom one as it is, and the line that listings show."""
-    return frozenset({glance.custom_title, glance.title}) - {""}
+    return frozenset({ends.custom_title, ends.title}) - {""}
 
 
 def _titles_at(path: str) -> frozenset[str]:

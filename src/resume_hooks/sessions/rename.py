@@ -55,21 +55,21 @@ def renamed(session: SessionFile, title: str, where: Where, *, force: bool = Fal
     Beside the title, the name that clients from 2.1.112 show above the input box. UsageError for what can't be a title
     or be renamed; TitleTaken where another session of the project has it, unless ``force``.
     """
-    new, glance = _as_title(title), _own(session, where)
+    new, ends = _as_title(title), _own(session, where)
     if not force:
         _require_free(new, session)
     wanted = [
-        (glance.custom_title, {"type": "custom-title", "customTitle": new, "sessionId": session.session_id}),
-        (glance.agent_name, {"type": "agent-name", "agentName": new, "sessionId": session.session_id}),
+        (ends.custom_title, {"type": "custom-title", "customTitle": new, "sessionId": session.session_id}),
+        (ends.agent_name, {"type": "agent-name", "agentName": new, "sessionId": session.session_id}),
     ]
-    return _change(session, glance.title, new, [record for current, record in wanted if current != new], where)
+    return _change(session, ends.title, new, [record for current, record in wanted if current != new], where)
 
 
 def tagged(session: SessionFile, tag: str, where: Where) -> LabelChange:
     """Decide on a new tag, ``""`` for none; nothing is written. UsageError for what can't be a tag or be tagged."""
-    new, glance = _as_tag(tag) if tag else "", _own(session, where)
+    new, ends = _as_tag(tag) if tag else "", _own(session, where)
     record = {"type": "tag", "tag": new, "sessionId": session.session_id}
-    return _change(session, glance.tag, new, [record] if glance.tag != new else [], where)
+    return _change(session, ends.tag, new, [record] if ends.tag != new else [], where)
 
 
 def write(change: LabelChange) -> None:
@@ -92,7 +92,7 @@ def _change(session: SessionFile, old: str, new: str, records: list[Record], whe
 
 
 def _own(session: SessionFile, where: Where) -> HeadTail:
-    """A glance at a session that may be added to. UsageError, OnlyKept, WriteFailed, SessionNotFound for any other."""
+    """The head and tail of a session that may be added to. UsageError, OnlyKept, WriteFailed, SessionNotFound for any other."""
     require_own(session, where)
     if not is_session_file(session.path):
         raise UsageError(
@@ -106,10 +106,10 @@ def _own(session: SessionFile, where: Where) -> HeadTail:
         raise WriteFailed(
             f"{session.path} is read-only, so nothing was added to it", f"chmod u+w {shlex.quote(session.path)}"
         )
-    glance = HeadTail(session.path)
-    if glance.is_sidechain:
+    ends = HeadTail(session.path)
+    if ends.is_sidechain:
         raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
-    return glance
+    return ends
 
 
 def _as_title(text: str) -> str:

@@ -83,12 +83,12 @@ def agent_type(path: str) -> str:
 
 def title_of(path: str) -> str:
     """The title of a transcript; of a sub-agent's the words that it was started with."""
-    glance = HeadTail(path)
+    ends = HeadTail(path)
     if subagent_name(path) is None:
-        return glance.title
-    asked = ({**record, "isSidechain": False} for record in glance.first_records)
+        return ends.title
+    asked = ({**record, "isSidechain": False} for record in ends.first_records)
     words = next((records.prompt_text(record) for record in asked if records.is_prompt(record)), "")
-    return one_line(words, TITLE_LENGTH) or glance.title
+    return one_line(words, TITLE_LENGTH) or ends.title
 
 
 def _beside(folder: str) -> Iterator[str]:
