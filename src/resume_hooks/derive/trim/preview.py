@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks.derive.trim.plan import TrimPlan
-from resume_hooks.derive.trim.savings import LargestPiece, SavingsRow
+from resume_hooks.derive.trim.savings import SavingsRow
 from resume_hooks.system.text import one_line, plain_line
 
 NAMED = 5  # pieces that a person is shown one by one
@@ -27,7 +27,9 @@ def preview(decided: TrimPlan) -> str:
         for name, rows in (("by rule", saved.rules), ("by tool", saved.tools)):
             lines += ["", *_table(name, [row for row in rows if row.tokens_before > row.tokens_after])]
         lines += ["", "largest"]
-        lines += [f"  {piece.tokens:>8,}  {_named(piece)}  {piece.original}" for piece in saved.largest[:NAMED]]
+        for piece in saved.largest[:NAMED]:
+            what = line_of(f"{piece.tool or piece.rule} {piece.target}")
+            lines.append(f"  {piece.tokens:>8,}  {what}  {piece.original}")
     return "\n".join([*lines, *(f"\n{sentence}" for sentence in remarks(decided))])
 
 
@@ -76,5 +78,6 @@ def _table(name: str, rows: Sequence[SavingsRow]) -> list[str]:
     return [name, *shown, *([f"  and {len(rows) - ROWS} more"] if len(rows) > ROWS else [])]
 
 
-def _named(piece: LargestPiece) -> str:
-    return one_line(plain_line(f"{piece.tool or piece.rule} {piece.target}"), COLUMNS)
+def line_of(text: str) -> str:
+    """Foreign text as a cell of a preview."""
+    return one_line(plain_line(text), COLUMNS)

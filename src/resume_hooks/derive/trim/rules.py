@@ -39,7 +39,7 @@ def _superseded(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # 
         if call.tool in WRITERS:
             changed[call.target] = max(place, changed.get(call.target, 0))
         elif call.tool in READERS:
-            for extent in {call.extent, () if _is_whole(call) else call.extent}:
+            for extent in {call.extent, () if all(part is None for part in call.extent) else call.extent}:
                 latest[call.target, extent] = max(place, latest.get((call.target, extent), 0))
     for piece in material.pieces:
         read = material.calls.get(piece.call)
@@ -57,10 +57,6 @@ def _covered_by(read: ToolCall) -> tuple[tuple[object, ...], ...]:
     offset, limit, pages = read.extent
     lines = (offset if isinstance(offset, int) else 1) + (limit if isinstance(limit, int) else WHOLE_LINES) - 1
     return (read.extent, ()) if pages is None and lines <= WHOLE_LINES else (read.extent,)
-
-
-def _is_whole(call: ToolCall) -> bool:
-    return all(part is None for part in call.extent)
 
 
 def _repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001

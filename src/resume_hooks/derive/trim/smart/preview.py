@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from resume_hooks.derive.model.port import Spent
-from resume_hooks.derive.trim.preview import COLUMNS, preview
+from resume_hooks.derive.trim.preview import line_of, preview
 from resume_hooks.derive.trim.selection import Choice
 from resume_hooks.derive.trim.smart.ask import ModelVerdicts
 from resume_hooks.derive.trim.smart.offer import RULE
 from resume_hooks.derive.trim.smart.plan import SmartPlan
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
 
 _WHAT = {RESULT: "", INPUT: "input of ", MEDIA: "image, ", ATTACHMENT: "attached ", TEXT: "answer "}
@@ -22,7 +22,8 @@ def table(decided: SmartPlan) -> str:
     lines = [preview(decided.trim), "", f"chosen by the model ({len(rows):,})"]
     for verdict, choice in rows:
         tokens = round(choice.tokens_saved(decided.offer.scanned.scale))
-        lines.append(f"  {tokens:>8,}  {_named(choice)}  {_reference(decided, choice)}")
+        what = line_of(f"{_WHAT[choice.piece.kind]}{choice.tool} {choice.target}")
+        lines.append(f"  {tokens:>8,}  {what}  {_reference(decided, choice)}")
         lines += [f"{'':12}{words}" for words in (verdict.description, f"why: {verdict.rationale}") if words]
     return "\n".join(lines)
 
@@ -63,10 +64,6 @@ def data(decided: SmartPlan) -> dict[str, Any]:
             for verdict, choice in decided.rows
         ],
     }
-
-
-def _named(choice: Choice) -> str:
-    return one_line(plain_line(f"{_WHAT[choice.piece.kind]}{choice.tool} {choice.target}"), COLUMNS)
 
 
 def _reference(decided: SmartPlan, choice: Choice) -> str:
