@@ -1,4 +1,4 @@
-"""handoff and rollover: the receipt for people and programs, dry runs, the client; a model's summary, whatever becomes of it."""
+"""handoff and rollover: the receipt for people and programs, dry runs, the client; a summary, or why there is none."""
 
 from __future__ import annotations
 
