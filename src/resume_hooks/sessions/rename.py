@@ -92,7 +92,7 @@ def _change(session: SessionFile, old: str, new: str, records: list[Record], whe
 
 
 def _own(session: SessionFile, where: Where) -> HeadTail:
-    """The head and tail of a session that may be added to. UsageError, OnlyKept, WriteFailed, SessionNotFound for any other."""
+    """The head and tail of a session that may be added to. UsageError, OnlyKept, WriteFailed, SessionNotFound."""
     require_own(session, where)
     if not is_session_file(session.path):
         raise UsageError(
