@@ -1,4 +1,4 @@
-"""handoff and rollover: the receipt for people and programs, dry runs, the client; a summary, or why there is none."""
+"""handoff and rollover: the receipt for people and programs, dry runs, the client, a summary by a model or none."""
 
 from __future__ import annotations
 

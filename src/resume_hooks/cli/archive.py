@@ -13,7 +13,7 @@ from resume_hooks.archive.retention.archive_now import ArchiveOutcome, ArchiveRe
 from resume_hooks.archive.vault import first_use_notice
 from resume_hooks.archive.vault.commit import forget
 from resume_hooks.archive.vault.lookup import find
-from resume_hooks.archive.vault.policy_state import Gone, went
+from resume_hooks.archive.vault.policy_state import went
 from resume_hooks.archive.vault.verify import ArchiveFinding, unreadable, verify
 from resume_hooks.cli.archived import kept_row, kept_text
 from resume_hooks.cli.options import (
@@ -114,32 +114,32 @@ def _kept(options: VerbOptions) -> list[ArchivedSession]:
 
 def _archive(sessions: Sequence[SessionFile], options: VerbOptions) -> int:
     if options.dry_run:
-        would = archive_now.preview(sessions, Where())
-        data = NOTHING | {"archived": [_outcome(each) for each in would]}
+        would = archive_now.preview(sessions, options.where)
+        data = NOTHING | {"archived": [_outcome(each, options.where) for each in would]}
         options.emit(data, lambda: f"{_counted(would)}\n\nNothing was written.")
         return 0
     with at_work("Archiving", quiet=options.as_json) as advance:
-        done = archive_now.archive_sessions(sessions, Where(), advance)
+        done = archive_now.archive_sessions(sessions, options.where, advance)
     data = NOTHING | {
-        "archived": [_outcome(each) for each in done.outcomes],
-        "dropped": [each._asdict() for each in done.dropped],
+        "archived": [_outcome(each, options.where) for each in done.outcomes],
+        "dropped": done.dropped,
         "written": any(each.result in {"kept", "renewed"} for each in done.outcomes),
     }
-    told = first_use_notice.line(Where(), current_folder()) if data["written"] else ""
+    told = first_use_notice.line(options.where, current_folder()) if data["written"] else ""
     failed = [each for each in done.outcomes if each.result == "failed"]
     notes = [each.sentence for each in done.dropped] + [_failure(each) for each in failed]
     options.emit(data, lambda: _told(done), [*([told] if told else []), *notes])
     return int(bool(failed))
 
 
-def _outcome(outcome: ArchiveOutcome) -> dict[str, Any]:
+def _outcome(outcome: ArchiveOutcome, where: Where) -> dict[str, Any]:
     return {
         "session_id": outcome.session.session_id,
         "file": outcome.session.path,
         "result": outcome.result,
         "why": outcome.why,
         "packed": outcome.result in {"kept", "renewed"},
-        "kept": kept_row(outcome.archived, Where()) if outcome.archived else None,
+        "kept": kept_row(outcome.archived, where) if outcome.archived else None,
     }
 
 
@@ -166,13 +166,15 @@ def _counted(outcomes: Sequence[ArchiveOutcome]) -> str:
 
 
 def _list(kept: Sequence[ArchivedSession], options: VerbOptions) -> int:
-    damaged = [finding.message for finding in unreadable(Where())]
-    gone = went(Where())
-    data = NOTHING | {"vault": [kept_row(each, Where()) for each in kept]}
-    data["dropped"] = [{"session_id": each.session_id, "title": "", **_why(each)} for each in gone]
+    damaged = [finding.message for finding in unreadable(options.where)]
+    gone = went(options.where)
+    data = NOTHING | {"vault": [kept_row(each, options.where) for each in kept]}
+    data["dropped"] = [
+        {"session_id": each.session_id, "title": "", "stored": each.stored, "why": each.why} for each in gone
+    ]
 
     def text() -> str:
-        rows = [kept_text(each, Where()) for each in kept]
+        rows = [kept_text(each, options.where) for each in kept]
         size = f"{counted(len(kept), 'session')}, {size_text(sum(each.size for each in kept))}"
         room = size_text(sum(each.stored for each in kept))
         held_now = f"{size}; they take {room}." if rows else "The vault is empty."
@@ -183,13 +185,9 @@ def _list(kept: Sequence[ArchivedSession], options: VerbOptions) -> int:
     return 0
 
 
-def _why(gone: Gone) -> dict[str, Any]:
-    return {"stored": gone.stored, "why": gone.why}
-
-
 def _verify(kept: Sequence[ArchivedSession], options: VerbOptions) -> int:
     total, done = sum(each.size for each in kept), 0
-    findings: list[ArchiveFinding] = unreadable(Where()) if not options.locators else []
+    findings: list[ArchiveFinding] = unreadable(options.where) if not options.locators else []
     with at_work("Verifying", quiet=options.as_json) as advance:
 
         def read(count: int) -> None:
@@ -199,9 +197,8 @@ def _verify(kept: Sequence[ArchivedSession], options: VerbOptions) -> int:
 
         for each in kept:
             findings += verify(each, read)
-    rows = [finding._asdict() for finding in findings]
-    data = NOTHING | {"findings": rows, "verified": done, "unhashed": 0}
-    data["vault"] = [kept_row(each, Where()) for each in kept]
+    data = NOTHING | {"findings": findings, "verified": done, "unhashed": 0}
+    data["vault"] = [kept_row(each, options.where) for each in kept]
 
     def text() -> str:
         said = [f"{finding.session_id}: {finding.message}" for finding in findings]

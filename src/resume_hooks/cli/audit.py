@@ -8,11 +8,17 @@ from typing import Any
 import click
 
 from resume_hooks import clock
-from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, json_option, located, locator_argument
+from resume_hooks.cli.options import (
+    VerbOptions,
+    as_one_value,
+    current_folder,
+    json_option,
+    locator_argument,
+    time_of,
+)
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.audit.report import Audit, Leak, audit
-from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 
 SHOWN = 200  # secrets that are listed to people; ``--json`` lists all
@@ -43,15 +49,10 @@ def command(options: VerbOptions) -> int:
     """
     if sum([bool(options.locator), options.everywhere, options.project]) > 1:
         raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
-    sessions = _sessions(options.locator, everywhere=options.everywhere, project=options.project)
+    sessions = _sessions(options)
+    since = clock.stamp(time_of(options.since)) if options.since is not None else ""
     with at_work("Looking", quiet=options.as_json) as advance:
-        found = audit(
-            options.where,
-            sessions=sessions,
-            kinds=options.kinds,
-            since=_since(options.since),
-            progress=advance,
-        )
+        found = audit(options.where, sessions=sessions, kinds=options.kinds, since=since, progress=advance)
     reach = _reach(sessions, project=options.project)
     warnings = [*found.unread, *found.warnings]
     options.emit(_data(found), lambda: render(found, reach), warnings)
@@ -88,12 +89,12 @@ def _remedies(found: Audit) -> list[str]:
     ]
 
 
-def _sessions(locator: str | None, *, everywhere: bool, project: bool) -> set[str] | None:
-    if everywhere:
+def _sessions(options: VerbOptions) -> set[str] | None:
+    if options.everywhere:
         return None
-    if project:
-        return {session.session_id for session in locate.sessions_of(current_folder(), Where())}
-    return {located(locator, Where()).session_id}
+    if options.project:
+        return {session.session_id for session in locate.sessions_of(current_folder(), options.where)}
+    return {options.located().session_id}
 
 
 def _reach(sessions: set[str] | None, *, project: bool) -> str:
@@ -105,19 +106,10 @@ def _reach(sessions: set[str] | None, *, project: bool) -> str:
     return f" of session {min(sessions)[:8]} alone (others: --project, --all)"
 
 
-def _since(text: str | None) -> str:
-    if text is None:
-        return ""
-    moment = clock.point(text)
-    if moment is None:
-        raise UsageError(f"--since '{text}' is not a date or a time", clock.WHEN)
-    return clock.stamp(moment)
-
-
 def _data(found: Audit) -> dict[str, Any]:
     kinds = Counter(leak.kind for leak in found.leaks)
     return {
-        "secrets": [leak._asdict() for leak in found.leaks],
+        "secrets": found.leaks,
         "kinds": dict(kinds.most_common()),
         "files": found.files,
         "bytes": found.size,

@@ -44,12 +44,11 @@ def command(options: VerbOptions) -> None:
 
 
 def _rows() -> list[dict[str, Any]]:
-    rows = []
-    for name, setting in settings.load().items():
-        value = list(setting.value) if isinstance(setting.value, tuple) else setting.value
-        rows.append({"key": name, "value": value, "source": setting.source, "about": settings.KEYS[name].about})
-    return rows
+    return [
+        {"key": name, **setting._asdict(), "about": settings.KEYS[name].about}
+        for name, setting in settings.load().items()
+    ]
 
 
 def _text(value: object) -> str:
-    return ", ".join(value) or "none" if isinstance(value, list) else str(value)
+    return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)

@@ -40,7 +40,7 @@ def command(options: VerbOptions) -> int:
     findings = diagnose(current_folder())
     report = _report(findings) if options.bundle else None
     written = _written(options.output, report) if options.output is not None else ""
-    data = {"findings": [f._asdict() for f in findings], "report": report, "file": written}
+    data = {"findings": findings, "report": report, "file": written}
 
     def text() -> str:
         if written:

@@ -125,8 +125,7 @@ def _answer(
 
 
 def _place_data(row: Holding) -> dict[str, Any]:
-    place = row.place._asdict()
-    return {**place, "secrets": row.kinds, "state": row.state, "why": row.why}
+    return {**row.place._asdict(), "secrets": row.kinds, "state": row.state, "why": row.why}
 
 
 def _facts(found: ScrubFindings) -> str:

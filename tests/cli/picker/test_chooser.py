@@ -31,7 +31,7 @@ def three(_everywhere: bool) -> Iterator[Found]:
 def typed(sessions: Sessions, **options: object) -> Iterator[tuple[Chooser, PipeInput]]:
     """A chooser, and the keys that it is given."""
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
-        yield Chooser(sessions, "/home/me/proj", Where({}), lambda one: f"go {one.title}", str.upper, **options), keys  # type: ignore[arg-type]
+        yield Chooser(sessions, "/home/me/proj", Where({}), lambda one: f"GO {one.title.upper()}", **options), keys  # type: ignore[arg-type]
 
 
 def when(holds: Callable[[], bool], act: Callable[[], object]) -> None:

@@ -41,7 +41,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
         # 100 ms, for which nobody waits who names a session.
         from resume_hooks.cli.picker.chooser import Chooser  # noqa: PLC0415
 
-        row = Chooser(sessions_of, folder, Where(), _command, copied, typed=typed, everywhere=everywhere).run()
+        row = Chooser(sessions_of, folder, Where(), _copy, typed=typed, everywhere=everywhere).run()
     if row is None:
         raise click.Abort
     return SessionFile(row.session_id, row.path, row.mtime, row.size)
@@ -62,8 +62,10 @@ def _numbered(found: Iterator[Found], typed: str) -> ListedSession:
     return rows[ask("Which session?", answers)]
 
 
-def _command(row: ListedSession) -> str:
-    return relocate.way_on(SessionFile(row.session_id, row.path, row.mtime, row.size), row.folder, Where())
+def _copy(row: ListedSession) -> str:
+    """Copy the command that continues a session; what became of it, and the command itself."""
+    session = SessionFile(row.session_id, row.path, row.mtime, row.size)
+    return copied(relocate.way_on(session, row.folder, Where()))
 
 
 def sessions(cwd: str, where: Where, *, everywhere: bool) -> Iterator[Found]:

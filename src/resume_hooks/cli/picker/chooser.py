@@ -82,8 +82,7 @@ class Chooser:
         sessions: Listing,
         folder: str,
         where: Where,
-        command: Callable[[ListedSession], str],
-        copy: Callable[[str], str],
+        copy: Callable[[ListedSession], str],
         *,
         typed: str = "",
         everywhere: bool = False,
@@ -95,7 +94,6 @@ class Chooser:
         self.everywhere = everywhere
         self._sessions = sessions
         self._folder = folder
-        self._command = command
         self._copy = copy
         self._ending: signal.Signals | None = None
         self._typed = Buffer(multiline=False, on_text_changed=self._search)
@@ -196,7 +194,7 @@ class Chooser:
 
     def _copy_command(self) -> None:
         if self.choices.chosen is not None:
-            self.message = self._copy(self._command(self.choices.chosen))
+            self.message = self._copy(self.choices.chosen)
 
     def _explain(self) -> None:
         """Show all keys, or hide them."""
