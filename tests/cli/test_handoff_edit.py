@@ -157,7 +157,7 @@ def test_no_room_for_the_text(desk: Desk) -> None:
     desk.room = 500
     done = desk.handoff(EDITOR=desk.editor("echo started"))
     assert done.code == 1
-    assert "There is no room for the text to be edited: File too large" in done.text
+    assert "The text to edit could not be written: File too large" in done.text
     assert "started" not in done.text
     assert (desk.openings(), os.listdir(desk.tmp)) == ([], [])
 

@@ -99,7 +99,7 @@ def test_every_documented_field(document: Document, parent: Path) -> None:
 
 def test_a_budget(cli: Cli, document: Document, parent: Path) -> None:
     """What is left out is counted, with the words that print it; 0 prints all."""
-    notice = f"{len(BULK) - 10:,} of {len(BULK):,} characters left out; --skip 10 goes on, --max-chars 0 prints all"
+    notice = f"{len(BULK) - 10:,} of {len(BULK):,} characters left out; --skip 10 continues, --max-chars 0 prints all"
     text = cli("read", f"{SESSION}:2", "--max-chars", "10").stdout.decode()
     assert text.endswith(f"\n\nmany words\n\n[{notice}]\n")
     found = document("read", f"{SESSION}:2", "--max-chars", "10")

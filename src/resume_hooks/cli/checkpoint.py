@@ -67,7 +67,7 @@ def _old(session: SessionFile, active: Mark | None, options: VerbOptions) -> Non
 
 
 def _new(session: SessionFile, active: Mark | None, options: VerbOptions) -> None:
-    """Set a checkpoint; another one that is active is replaced on ``--yes`` alone."""
+    """Set a checkpoint; replace an active one only with ``--yes``."""
     require_own(session, options.where)
     placed = checkpoint.place(session, options.goal)
     same = active is not None and active.is_at(placed.mark)

@@ -1,4 +1,4 @@
-"""The user's editor on a text of ours, in a private folder that is gone when nothing of it is needed any more."""
+"""Open the user's editor on a text, in a private folder that is removed unless the user's work would be lost."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _REMEDY = "Name your editor: EDITOR=nano resume-hooks handoff --edit"
 def require_terminal() -> None:
     """UsageError where no editor could be used."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("--edit needs a terminal, and this is none", "Leave --edit out, or run it in a terminal.")
+        raise UsageError("--edit needs a terminal", "Leave --edit out, or run it in a terminal.")
 
 
 @contextlib.contextmanager
 def edited(text: str) -> Iterator[str]:
-    """What the user made of ``text``. ResumeHooksError where there is no editor or no room for it, or it failed.
+    """Yield what the user made of ``text``. ResumeHooksError if there is no editor, no room, or it failed.
 
     Should the block fail, their work is kept, and the failure says where.
     """
@@ -68,7 +68,7 @@ def _lay(path: str, text: str) -> None:
 
 def _no_room(error: OSError) -> ResumeHooksError:
     return ResumeHooksError(
-        f"There is no room for the text to be edited: {error.strerror}; no session was made",
+        f"The text to edit could not be written: {error.strerror}; no session was made",
         "Set TMPDIR to a folder that takes files.",
     )
 
@@ -91,7 +91,7 @@ def _run(path: str) -> None:
 
 
 def _editor() -> list[str]:
-    """The words that start the user's editor: their own, else one that is there."""
+    """The command of the user's editor: VISUAL or EDITOR, else a usual one that is installed."""
     for name in ("VISUAL", "EDITOR"):
         try:
             words = shlex.split(os.environ.get(name, ""))

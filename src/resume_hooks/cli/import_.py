@@ -45,7 +45,7 @@ class Bringing(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """The folder that the session shall be at home in."""
+        """The home folder of the new session."""
         return self.home or current_folder()
 
 
@@ -119,7 +119,7 @@ def _brought(taken: ImportSource, bringing: Bringing) -> tuple[ImportPlan, Recei
 
 @contextlib.contextmanager
 def _opened(source: str, bringing: Bringing) -> Iterator[ImportSource]:
-    """What ``source`` names, in a file of ours for the length of the block."""
+    """Yield what ``source`` names as a private file, for the length of the block."""
     if not is_address(source):
         path = _checked_path(source)
         with taken_in(file_chunks(path), bringing.max_bytes, Where()) as taken:

@@ -49,7 +49,7 @@ def print_document(document: dict[str, Any]) -> None:
 
 @contextmanager
 def on_stderr() -> Iterator[None]:
-    """What is printed within goes to stderr: remarks on the way to a command that a shell may catch and run."""
+    """Send what is printed within to stderr, since a shell may catch and run what goes to stdout."""
     with redirect_stdout(sys.stderr):
         yield
 

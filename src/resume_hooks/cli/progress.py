@@ -1,4 +1,4 @@
-"""A bar for work that takes long, on a terminal only; loaded once there is something to show."""
+"""A progress bar for long work, on a terminal only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DRAWN = 4 * 1024 * 1024  # bytes of one file between two looks of its bar
 
 @contextmanager
 def at_work(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A function to be called with the bytes done and all there are; it draws nothing where nobody would see it."""
+    """Yield a function that takes the bytes done and the total; it draws nothing if nobody would see it."""
     bar = _Bar(what)
     shown = not quiet and sys.stderr.isatty()
     try:
@@ -34,7 +34,7 @@ def at_work(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def watched(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
-    """The observers that show somebody who waits how far the scan of a file is; none where nobody does.
+    """Yield observers that show how far the scan of a large file is, if somebody waits for it.
 
     The observers of ``transcript.scan`` cost time, so that a small file has none either.
     """
@@ -47,7 +47,7 @@ def watched(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
 
 
 class _Reached:
-    """An observer of ``transcript.scan`` that tells how far it is, every DRAWN bytes."""
+    """An observer of ``transcript.scan`` that reports its progress every DRAWN bytes."""
 
     def __init__(self, advance: Callable[[int, int], None], size: int) -> None:
         self._advance = advance

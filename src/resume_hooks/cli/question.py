@@ -25,7 +25,7 @@ class Answer(NamedTuple):
 
 
 def ask(question: str, answers: Sequence[Answer], usual: int = 0, *, err: bool = False) -> int:
-    """Which answer is given, by its place; ``usual`` is taken for an empty line. click.Abort where the user leaves.
+    """Ask, and return the index of the answer; an empty line means ``usual``. click.Abort if the user leaves.
 
     ``err`` asks on stderr, so that stdout is left to what the command prints.
     """
@@ -50,9 +50,9 @@ def ask(question: str, answers: Sequence[Answer], usual: int = 0, *, err: bool =
 
 
 def meant(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None:
-    """The words of the command with the id of the session that was chosen; click.Abort where the user leaves.
+    """Return the command with the id of the session that the user chooses. click.Abort if they leave.
 
-    None where nobody can be asked: not on a terminal, with ``--json``, or where not one word alone holds the locator.
+    None if nobody can be asked: not on a terminal, with ``--json``, or if not exactly one word holds the locator.
     The question goes to stderr, so that what the command prints can be caught all the same.
     """
     places = [place for place, word in enumerate(arguments) if _named_in(word, error.locator)]
@@ -67,7 +67,7 @@ def meant(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None
 
 
 def picked(error: AmbiguousLocator) -> Mapping[str, object]:
-    """The candidate that is chosen; click.Abort where the user leaves, the error itself where there is none left."""
+    """Ask which candidate is meant. click.Abort if the user leaves, the error itself if no candidate is left."""
     if not error.candidates:
         raise error
     answers = [Answer(str(row["session_id"])[:8], _about(row)) for row in error.candidates]

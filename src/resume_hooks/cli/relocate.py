@@ -40,7 +40,7 @@ class Lost(NamedTuple):
     kept: bool = False
 
     def refusal(self, session: SessionFile) -> ResumeHooksError:
-        """The failure of going on where nobody can be asked."""
+        """The error if nobody can be asked for a new home."""
         if self.kept:
             return only_archived_left(session.session_id)
         return ResumeHooksError(self.why, f"To continue in a copy in another folder: {self.command(session)}")

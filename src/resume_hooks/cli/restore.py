@@ -74,7 +74,7 @@ def command(options: VerbOptions) -> None:
 
 
 def _found(locator: str, where: Where) -> TrashEntry | ArchivedSession:
-    """What a locator names: in the trash, else in the vault. SessionNotFound where it is in neither."""
+    """Find a session in the trash, else in the vault. SessionNotFound if it is in neither."""
     try:
         return contents.find(locator, where)
     except SessionNotFound:
@@ -144,7 +144,7 @@ def deleted_line(entry: TrashEntry) -> str:
 
 
 def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
-    """What lies in the trash and is no session, for people: counted if it was half removed, else one by one."""
+    """Folders in the trash that are not sessions, for people: counted if half removed, else one by one."""
     gone = [stray for stray in strays if stray.gone]
     size = size_text(sum(stray.size for stray in gone))
     lines = [f"{len(gone):,} half-removed, {size}: resume-hooks delete --empty-trash finishes that."] if gone else []

@@ -100,12 +100,12 @@ def _way(options: VerbOptions) -> str | None:
 
 
 def _located(locator: str | None) -> SessionFile:
-    """The session of a locator where nobody can be asked; a bare ``true`` names none, unless one is called so."""
+    """Find the session of a locator if nobody can be asked; a bare ``true`` names none, unless a title is ``true``."""
     return (_named(BARE) or located(None, Where())) if locator == BARE else located(locator, Where())
 
 
 def _named(locator: str | None) -> SessionFile | None:
-    """The session that a locator names exactly, asked for where it names several; None where it is to be searched.
+    """Find the session that a locator names exactly, asking if it names several; None if words are to be searched for.
 
     SessionNotFound for what could name nothing else and is not there: an id, a path, an address, a tag as ``tag:x``.
     """
@@ -126,7 +126,7 @@ def _named(locator: str | None) -> SessionFile | None:
 
 
 def _brought_in(options: VerbOptions) -> SessionFile | None:
-    """The session that an address becomes here, once the user said yes; None for other words, and for pull requests."""
+    """Import what an address leads to, once the user says yes; None for other words, and for pull requests."""
     locator = options.locator
     if locator is None or not is_address(locator) or is_pull_request(locator):
         return None

@@ -170,7 +170,7 @@ def _row(change: Change, *, written: bool) -> dict[str, Any]:
 
 
 def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:
-    """What was done; before it, where nobody was asked, what it was about."""
+    """What was done; if nobody was asked, with the plan before it."""
     decided = asked.decided
     if kept:
         undo = f"resume-hooks rewind-files {decided.session_id} --undo"

@@ -69,7 +69,7 @@ def environment(begun: Start, where: Where) -> dict[str, str]:
 
 
 def start(begun: Start) -> NoReturn:
-    """Become the client. ResumeHooksError, with the command, where there is none or it can't be started."""
+    """Become the client. ResumeHooksError, with the command, if it is not installed or can't be started."""
     program = claude_cli.executable(Where())
     if program is None:
         raise ResumeHooksError("claude is not installed, or not on PATH", f"Where it is: {begun.command}")

@@ -101,7 +101,7 @@ def command(options: VerbOptions) -> int:
 
 
 def _run(commands: list[list[str]]) -> tuple[bool, str]:
-    """Whether the client ran them, and what it said against it: not installed as a plugin, the state can still go."""
+    """Whether the client ran them, and its error: the state can go even if the plugin was never installed."""
     try:
         return run_all(commands), ""
     except ResumeHooksError as error:

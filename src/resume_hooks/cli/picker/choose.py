@@ -29,7 +29,7 @@ LOOKED_AT = 2_000  # sessions among which words are looked for where all of them
 
 
 def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
-    """The session that the user chooses. click.Abort where they leave, SessionNotFound where there is none to list."""
+    """Return the session that the user chooses. click.Abort if they leave, SessionNotFound if there is none to list."""
     folder = current_folder()
 
     def sessions_of(everywhere: bool) -> Iterator[Found]:

@@ -113,7 +113,7 @@ class Chooser:
         self._previews = Previews(where, self.app.invalidate)
 
     def run(self) -> ListedSession | None:
-        """The session that was chosen, None where the chooser was left. Ends the process where a signal did."""
+        """Return the session that was chosen, None if the user left. Ends the process after a signal."""
         before = threading.excepthook
         threading.excepthook = self._fell
         try:
@@ -205,7 +205,7 @@ class Chooser:
             self.app.exit(result=chosen)
 
     def _fail(self, error: BaseException | None) -> None:
-        """End with a bug, told at the rim of the command line like any other."""
+        """End with a bug, which ``main`` reports like any other."""
         if not self.app.is_done:
             self.app.exit(exception=error or RuntimeError("the chooser failed"))
 

@@ -79,7 +79,7 @@ class Previews:
 
 
 def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
-    """The lines of a preview; why there is none where the session can't be read."""
+    """The lines of a preview, or why the session can't be read."""
     make = {OUTLINE: _outline, LINEAGE: _lineage, COST: _cost}[kind]
     try:
         return make(row, where)

@@ -1,4 +1,4 @@
-"""What a terminal sends that is no key: replies, reports of focus, keys that nothing is bound to. It is swallowed.
+"""Swallow what a terminal sends beside keys: replies, reports of focus, keys that nothing is bound to.
 
 Invariant: Escape is heard only where it was pressed alone; nothing that follows it in one breath is typed.
 """
@@ -67,7 +67,7 @@ class KeysOnly(Vt100Parser):
 
 
 def keep_keys(source: Input) -> None:
-    """Swallow what is no key of an input that is a terminal."""
+    """Let only keys through an input that is a terminal."""
     if isinstance(source, Vt100Input):
         source.vt100_parser = KeysOnly(source.vt100_parser.feed_key_callback)
 
