@@ -111,7 +111,8 @@ def arguments(raw: bytes, place: int) -> Iterator[Span]:
 
 
 def _may_be_argument(lower: bytes, place: int) -> bool:
-    return any(program.search(_command(lower, place)) for _, program, _ in _ARGUMENTS)
+    command = _command(lower, place)
+    return any(lower.startswith(option, place) and program.search(command) for option, program, _ in _ARGUMENTS)
 
 
 def _command(raw: bytes, place: int) -> bytes:

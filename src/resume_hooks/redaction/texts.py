@@ -46,9 +46,7 @@ Content = TypeVar("Content", str, bytes)
 
 
 def until_clean(
-    content: Content,
-    search: Callable[[Content], list[Secret]],
-    without: Callable[[Content, list[Secret]], Content],
+    content: Content, search: Callable[[Content], list[Secret]], without: Callable[[Content, list[Secret]], Content]
 ) -> tuple[Content, list[Secret]]:
     """Take secrets out until a search finds none: one may stand behind another. The first search's secrets, too."""
     found = first = search(content)

@@ -17,10 +17,7 @@ from resume_hooks.transcripts.placeholders import origin_of
 from resume_hooks.transcripts.records import Record, string
 
 OUTPUT_GONE = Kind(
-    "tool-output-gone",
-    "warning",
-    "The model sees the preview alone; reading the rest fails.",
-    repairable=False,
+    "tool-output-gone", "warning", "The model sees the preview alone; reading the rest fails.", repairable=False
 )
 BACKUP_GONE = Kind(
     "file-backup-gone", "note", "The client's /rewind can't bring that version of the file back.", repairable=False

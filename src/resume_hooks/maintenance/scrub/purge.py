@@ -152,12 +152,7 @@ def _clear(place: Location, cleaner: Cleaner, where: Where) -> None:
 def _clear_kept(place: Location, cleaner: Cleaner, where: Where) -> None:
     kept = manifest.find(place.session_id, where)
     if kept is not None:
-        rewrite.rewrite(
-            kept,
-            lambda line: cleaner.line(line).raw,
-            where,
-            text=lambda whole: cleaner.text(whole).raw,
-        )
+        rewrite.rewrite(kept, lambda line: cleaner.line(line).raw, where, text=lambda whole: cleaner.text(whole).raw)
 
 
 def _clear_trashed(place: Location, cleaner: Cleaner, where: Where) -> None:

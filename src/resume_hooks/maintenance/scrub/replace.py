@@ -35,10 +35,7 @@ def replace(place: Location, cleaner: Cleaner, where: Where) -> None:
     WriteFailed or CheckFailed leave it as it was, unless the message says otherwise.
     """
     try:
-        with (
-            open_regular(place.path, follow=False) as stream,
-            _copied(place.path, stream.fileno(), where) as copy,
-        ):
+        with open_regular(place.path, follow=False) as stream, _copied(place.path, stream.fileno(), where) as copy:
             _replace(place, stream.fileno(), copy, cleaner)
     except OSError as error:
         raise WriteFailed(f"{place.path} can't be read: {error.strerror or error}", "Nothing was changed.") from error
