@@ -5,12 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -23,6 +20,7 @@ from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.files import SessionFile
 from resume_hooks.storage import atomic, locks, move, state_file
+from tests.archive.vault.laid_out import crash_at
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.storage.test_move import across, digested
 
@@ -60,7 +58,7 @@ def delete(session: SessionFile, home: ConfigHome, **how: bool) -> contents.Tras
     return deletion.write(deletion.plan(session, home.where), home.where, **how)
 
 
-def restore(home: ConfigHome, locator: str = SESSION) -> restoring.Restoration:
+def restore(home: ConfigHome, locator: str = SESSION) -> restoring.TrashRestoration:
     """Find, plan and write."""
     decided = restoring.plan(contents.find(locator, home.where), home.where)
     restoring.write(decided, home.where)
@@ -101,32 +99,7 @@ def test_a_session_goes_whole_and_comes_back(config_home: ConfigHome, file_syste
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
-MODULES = tuple(each.__file__ for each in (atomic, contents, deletion, locks, move, restoring, state_file))
-
-
-def crash_at(line: int, work: Callable[[], Any]) -> bool:
-    """Do ``work`` in a process of its own that dies before its ``line``-th line of ours; whether it got to the end."""
-    child = os.fork()
-    if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    left = line
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal left
-        if frame.f_code.co_filename not in MODULES:
-            return None
-        left -= event == "line"
-        if left == 0:
-            os._exit(9)
-        return trace
-
-    sys.settrace(trace)
-    code = 1
-    try:
-        work()
-        code = 0
-    finally:
-        os._exit(code)
+MODULES = {str(each.__file__) for each in (atomic, contents, deletion, locks, move, restoring, state_file)}
 
 
 @pytest.mark.parametrize("verb", ["delete", "restore"])
@@ -140,10 +113,10 @@ def test_killed_anywhere_nothing_is_lost(config_home: ConfigHome, file_systems: 
         line += 19
         session = locate.session_file(str(config_home.project() / f"{SESSION}.jsonl"))
         if verb == "delete":
-            ended = crash_at(line, lambda session=session: delete(session, config_home))  # type: ignore[misc]
+            ended = crash_at(line, MODULES, lambda session=session: delete(session, config_home))  # type: ignore[misc]
         else:
             delete(session, config_home)
-            ended = crash_at(line, lambda: restore(config_home))
+            ended = crash_at(line, MODULES, lambda: restore(config_home))
         transcript = everything(config_home).get(session.path)
         assert transcript in (None, before[session.path]), line
         while contents.holds(SESSION, config_home.where):

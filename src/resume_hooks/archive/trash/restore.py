@@ -42,7 +42,7 @@ class Step(NamedTuple):
     there: bool
 
 
-class Restoration(NamedTuple):
+class TrashRestoration(NamedTuple):
     """A restore to be, transcript last."""
 
     entry: TrashEntry
@@ -52,7 +52,7 @@ class Restoration(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def plan(entry: TrashEntry, where: Where) -> Restoration:
+def plan(entry: TrashEntry, where: Where) -> TrashRestoration:
     """Decide how a session comes back; nothing is moved.
 
     PlaceTaken where something else lies in its place, SessionNotFound where its transcript is gone from the trash.
@@ -64,7 +64,7 @@ def plan(entry: TrashEntry, where: Where) -> Restoration:
             kept, place = entry.lies(part, where), part.path(where)
             if kept:
                 if part.place.startswith(PROJECTS):  # the other folders may be links of the user's own
-                    _require_real(os.path.dirname(place), os.path.dirname(place))
+                    require_real(os.path.dirname(place), os.path.dirname(place))
                 if part.sha256 and not os.path.lexists(place) and weigh(kept).sha256 != part.sha256:
                     warnings.append(CHANGED.format(name=part.name))
                 steps += list(_steps(entry, kept, place))
@@ -86,10 +86,10 @@ def plan(entry: TrashEntry, where: Where) -> Restoration:
     notes = [AGED.format(kept=days, left=spare(days))] if aged and days is not None else []
     if all(step.there for step in steps):
         notes.insert(0, THERE)
-    return Restoration(entry, path, (*shared, *steps), aged, (*notes, *warnings))
+    return TrashRestoration(entry, path, (*shared, *steps), aged, (*notes, *warnings))
 
 
-def write(decided: Restoration, where: Where) -> Restoration:
+def write(decided: TrashRestoration, where: Where) -> TrashRestoration:
     """Put a session back; what was done, as things stood then.
 
     WriteFailed where something can't be moved: what came back stays, and it can be run again. SessionNotFound where
@@ -117,7 +117,7 @@ def leave_companions(entry: TrashEntry, where: Where) -> None:
                 move(step.kept, step.path)
 
 
-def _require_held(decided: Restoration) -> None:
+def _require_held(decided: TrashRestoration) -> None:
     entry = decided.entry
     if not os.path.isdir(entry.folder):
         there = os.path.lexists(decided.path)
@@ -127,7 +127,7 @@ def _require_held(decided: Restoration) -> None:
         )
 
 
-def _write(decided: Restoration, where: Where) -> None:
+def _write(decided: TrashRestoration, where: Where) -> None:
     entry = decided.entry
     oldest = floor(entry.cwd, where)
     try:
@@ -183,7 +183,7 @@ def _free(entry: TrashEntry, part: TrashPart, where: Where) -> Iterator[Step]:
     for name in inside(kept) if kept and os.path.lexists(place) else [""] if kept else []:
         one, other = (os.path.join(root, name) if name else root for root in (kept, place))
         if not os.path.lexists(other):
-            _require_real(os.path.dirname(other), place if name else os.path.dirname(other))
+            require_real(os.path.dirname(other), place if name else os.path.dirname(other))
             yield Step(one, other, there=False)
 
 
@@ -195,7 +195,7 @@ def _steps(entry: TrashEntry, kept: str, place: str) -> Iterator[Step]:
     for name in inside(kept):
         one, other = (os.path.join(root, name) if name else root for root in (kept, place))
         if name:
-            _require_real(os.path.dirname(other), place)
+            require_real(os.path.dirname(other), place)
         there = os.path.lexists(other) and not is_stub(other)
         if there and not is_same(one, other):
             whole = os.path.basename(other) == f"{entry.session_id}{ENDING}"
@@ -207,12 +207,12 @@ def _steps(entry: TrashEntry, kept: str, place: str) -> Iterator[Step]:
         yield Step(one, other, there=there)
 
 
-def _require_real(folder: str, top: str) -> None:
+def require_real(folder: str, top: str) -> None:
     """Raise PlaceTaken where a folder, or one above it up to ``top``, is a link or anything else that is no folder."""
     if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
-        raise PlaceTaken(f"{folder} is no folder", "Move it away, then try again.")
+        raise PlaceTaken(f"{folder} is a symbolic link or no folder", "Move it away, then try again.")
     if folder != top:
-        _require_real(os.path.dirname(folder), top)
+        require_real(os.path.dirname(folder), top)
 
 
 def spare(kept: int) -> int:

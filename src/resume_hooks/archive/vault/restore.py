@@ -12,9 +12,9 @@ import uuid
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from resume_hooks.archive.trash.restore import AGED, floor, spare
+from resume_hooks.archive.trash.restore import AGED, floor, require_real, spare
 from resume_hooks.archive.vault.pack_writer import lines_of
-from resume_hooks.errors import CheckFailed, PlaceTaken, ResumeHooksError, WriteFailed
+from resume_hooks.errors import CheckFailed, ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, find_session, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS, beside, real
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
@@ -77,8 +77,7 @@ def plan(archived: ArchivedSession, where: Where) -> Retrieval:
         if there:
             warnings.append(THERE if os.path.getsize(there) == os.path.getsize(source) else GONE_ON)
         folder = os.path.dirname(path)
-        if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
-            raise PlaceTaken(f"{folder} is a symbolic link or no folder", "Move it away, then try again.")
+        require_real(folder, folder)
         pieces, left = _pieces(archived, session_id, folder, os.path.dirname(source), where)
     except OSError as error:
         raise WriteFailed(
@@ -163,7 +162,7 @@ def _pieces(
         piece = RestoredFile(part, os.path.join(source, *beside(part.place).split("/")), path)
         if not os.path.lexists(path) or is_stub(path):
             own_folder = os.path.dirname(path)
-            _require_real(own_folder, folder if part.place.startswith(PROJECTS) else os.path.dirname(own_folder))
+            require_real(own_folder, folder if part.place.startswith(PROJECTS) else own_folder)
             pieces.append(piece)
         elif not own and session_id == archived.session_id and not is_same(piece.source, path):
             left.append(LEFT.format(path=path))
@@ -184,14 +183,6 @@ def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -
     elif new != old:
         below = [new, SUBAGENTS, *below]
     return os.path.join(folder, *below)
-
-
-def _require_real(folder: str, top: str) -> None:
-    """Raise PlaceTaken where a folder on the way below ``top`` is a link or no folder."""
-    while len(folder) > len(top):
-        if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
-            raise PlaceTaken(f"{folder} is a symbolic link or no folder", "Move it away, then try again.")
-        folder = os.path.dirname(folder)
 
 
 def _begins_with(there: str, source: str) -> bool:
