@@ -1,1 +1,6 @@
-"""What every child is made with: the chain in one line, sidecar files, links, checks as read back, the receipt."""
+"""What every child is made with.
+
+``draft`` decides on id, folder and lineage, ``ChildPlan`` adds lines, checks and sizes; a ``RewritePlan`` takes its
+parent's records over by a ``ChainRewrite``. Both are values and touch nothing. ``write`` alone puts a child on disk: it
+chooses the title under a lock, puts the sidecars beside it, checks all as read back, and links it to its parent.
+"""

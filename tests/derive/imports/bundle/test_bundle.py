@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -259,60 +260,58 @@ def test_secrets_stay(config_home: ConfigHome) -> None:
     assert orjson.loads(content)["redacted"] is True
 
 
-def damage(content: bytes) -> dict[str, bytes]:
-    """A bundle in every way in which it can be wrong."""
+def replaced(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+    """A bundle in which something else is said, once."""
+    return lambda content: content.replace(old, new, 1)
+
+
+def without_rows(said: bytes) -> Callable[[bytes], bytes]:
+    """A bundle without the rows that say something."""
+    return lambda content: b"".join(row for row in content.splitlines(keepends=True) if said not in row)
+
+
+def without_sessions(content: bytes) -> bytes:
+    """The frame alone."""
     rows = content.splitlines(keepends=True)
-    return {
-        "torn": content[:-3],
-        "half": content[: len(content) // 2],
-        "a record less": b"".join(rows[:2] + rows[3:]),
-        "a record changed": content.replace(b"fix the parser", b"fix the lexer!"),
-        "newer": content.replace(b'bundle":2', b'bundle":3'),
-        "more behind": content + b"{}\n",
-        "an id that is a path": content.replace(ONE.encode(), b"../" + ONE.encode()[3:]),
-        "no sessions": rows[0] + rows[-1],
-        "written anew": orjson.dumps(orjson.loads(content), option=orjson.OPT_INDENT_2),
-        "twice the same": rows[0] + b"".join(rows[1:-1]).removesuffix(b"\n") + b",\n" + b"".join(rows[1:]),
-        "a number for a title": content.replace(b'"title":"Parser"', b'"title":7'),
-        "another title": content.replace(b'"title":"Parser"', b'"title":"Larser"'),
-        "another folder": content.replace(b'"cwd":"/', b'"cwd":"/x', 1),
-        "a file changed": content.replace(b"long output", b"lung output"),
-        "a file elsewhere": content.replace(b"tool-results/out.txt", b"tool-results/oot.txt"),
-        "a file less": b"".join(row for row in rows if b"tool-results/out.txt" not in row),
-        "fewer left out": content.replace(b'"left_out":0', b'"left_out":1'),
-        "no seal": re.sub(rb',"seal":"[0-9a-f]{64}"', b"", content),
-    }
+    return rows[0] + rows[-1]
 
 
-WAYS = (
-    "torn",
-    "half",
-    "a record less",
-    "a record changed",
-    "newer",
-    "more behind",
-    "an id that is a path",
-    "no sessions",
-    "written anew",
-    "twice the same",
-    "a number for a title",
-    "another title",
-    "another folder",
-    "a file changed",
-    "a file elsewhere",
-    "a file less",
-    "fewer left out",
-    "no seal",
-)
+def with_its_session_twice(content: bytes) -> bytes:
+    """The same session again."""
+    rows = content.splitlines(keepends=True)
+    return b"".join(rows[:-1]).removesuffix(b"\n") + b",\n" + b"".join(rows[1:])
 
 
-@pytest.mark.parametrize("way", WAYS)
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "torn": lambda content: content[:-3],
+    "half": lambda content: content[: len(content) // 2],
+    "a record less": without_rows(b"fix the parser"),
+    "a record changed": replaced(b"fix the parser", b"fix the lexer!"),
+    "newer": replaced(b'bundle":2', b'bundle":3'),
+    "more behind": lambda content: content + b"{}\n",
+    "an id that is a path": lambda content: content.replace(ONE.encode(), b"../" + ONE.encode()[3:]),
+    "no sessions": without_sessions,
+    "written anew": lambda content: orjson.dumps(orjson.loads(content), option=orjson.OPT_INDENT_2),
+    "twice the same": with_its_session_twice,
+    "a number for a title": replaced(b'"title":"Parser"', b'"title":7'),
+    "another title": replaced(b'"title":"Parser"', b'"title":"Larser"'),
+    "another folder": replaced(b'"cwd":"/', b'"cwd":"/x'),
+    "a file changed": replaced(b"long output", b"lung output"),
+    "a file elsewhere": replaced(b"tool-results/out.txt", b"tool-results/oot.txt"),
+    "a file less": without_rows(b"tool-results/out.txt"),
+    "fewer left out": replaced(b'"left_out":0', b'"left_out":1'),
+    "no seal": lambda content: re.sub(rb',"seal":"[0-9a-f]{64}"', b"", content),
+}
+"""Every way in which a bundle can be wrong."""
+
+
+@pytest.mark.parametrize("way", DAMAGE)
 def test_a_damaged_one_is_refused(way: str, config_home: ConfigHome, there: ConfigHome) -> None:
     """With a sentence; nothing is written."""
     session = kept(config_home, talk(), ONE)
     beside(session)
     path = bundled(config_home, session)
-    damaged = damage(path.read_bytes())[way]
+    damaged = DAMAGE[way](path.read_bytes())
     assert damaged != path.read_bytes()
     path.write_bytes(damaged)
     with pytest.raises(ImportFailed):
