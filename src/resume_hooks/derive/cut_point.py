@@ -253,12 +253,12 @@ def _told(moved: int, last: Node) -> str:
 
 def _before(nodes: Sequence[Node], end: int) -> Node | None:
     """The last record before the first one from ``end`` on, in milliseconds; records without an instant go along."""
-    found = None
+    last = None
     for node in nodes:
         if node.time_ms is not None and node.time_ms >= end:
             break
-        found = node
-    return found
+        last = node
+    return last
 
 
 def _last(nodes: Iterable[Node]) -> Node | None:
@@ -267,13 +267,13 @@ def _last(nodes: Iterable[Node]) -> Node | None:
 
 def _usable(nodes: Sequence[Node], named: str) -> Node:
     """The last of ``nodes`` that a conversation can hold. UsageError where none is."""
-    found = next((node for node in reversed(nodes) if _is_of_talk(node)), None)
-    if found is None:
+    node = next((node for node in reversed(nodes) if _is_of_talk(node)), None)
+    if node is None:
         why = "is a sub-agent's" if nodes and nodes[-1].sidechain else "is not part of the conversation"
         raise UsageError(
             f"{named.capitalize()} {why}: nothing can be cut there", "Name a message; outline and read show them."
         )
-    return found
+    return node
 
 
 def _is_of_talk(node: Node) -> bool:

@@ -81,9 +81,9 @@ def plan(
     of that folder's project, unless it is its parent's own. NothingToFork where nothing was said, UsageError for a cut
     that is nowhere, and for what can't be a parent.
     """
-    parent, found = _read(session, cut)
-    kept = parent.transcript.ending(found.nodes) if found else parent.transcript
-    if not any(node.spoken for node in kept.chain):
+    parent, place = _read(session, cut)
+    part = parent.transcript.ending(place.nodes) if place else parent.transcript
+    if not any(node.spoken for node in part.chain):
         raise NothingToFork(
             "There is nothing to fork: this session holds no conversation",
             "If it should hold one, see what is broken: resume-hooks fsck.",
@@ -93,16 +93,16 @@ def plan(
         session, parent.head_tail, REHOMED if move else FORK, where, output_dir, home=move.new if move else ""
     )
     before = parent.tokens
-    after = tokens.sent_context(kept.chain, parent.ratio).tokens if found else before
+    after = tokens.sent_context(part.chain, parent.ratio).tokens if place else before
     body = chain_rewrite(
         child,
-        kept,
+        part,
         parent.survey,
         head=child.head(parent.size(after)),
-        lineage=_moved_lineage(child, move) if move else lineage_if_needed(child, kept),
+        lineage=_moved_lineage(child, move) if move else lineage_if_needed(child, part),
         books=[
-            *replaced_of(kept, parent.survey, child.session_id),
-            *books_of(kept, parent.survey, parent.head_tail, child.session_id, move),
+            *replaced_of(part, parent.survey, child.session_id),
+            *books_of(part, parent.survey, parent.head_tail, child.session_id, move),
         ],
         mark=Marking(session.session_id, move),
     )
@@ -110,9 +110,9 @@ def plan(
         draft=child,
         body=body,
         sizes=Sizes(before, after),
-        remarks=(*(found.remarks if found else ()), *_on_snapshots(bool(snapshots_of(kept, parent.survey)), move)),
+        remarks=(*(place.remarks if place else ()), *_on_snapshots(bool(snapshots_of(part, parent.survey)), move)),
         thoughts=frozenset(parent.read_back.thoughts),
-        cut=found,
+        cut=place,
         relocation=move,
     )
 
@@ -140,13 +140,13 @@ def _read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan
     parent = scan_parent(session)
     if truncator is None:
         return parent, None
-    found = cut_point.cut(parent.transcript, truncator)
-    if found is None:
+    place = cut_point.cut(parent.transcript, truncator)
+    if place is None:
         survey, read_back = WriteScan(), ReadBack()
         whole = scan(session.path, observers=(survey, read_back))
         parent = ParentScan(session, whole, survey, read_back, parent.head_tail)
-        found = cut_point.cut(whole, truncator)
-    return parent, found
+        place = cut_point.cut(whole, truncator)
+    return parent, place
 
 
 def _move(parent: ParentScan, home: str | None, where: Where) -> Relocation | None:

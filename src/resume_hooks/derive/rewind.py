@@ -154,8 +154,8 @@ def _left_out(parent: ParentScan, nodes: Sequence[Node], after: int | None, wher
     if not any(node.spoken for node in nodes):
         return None
     numbers = [node.number for node in nodes]
-    kept = {snapshot.message for snapshot in parent.survey.snapshots}
-    prompt = next((node.uuid for node in nodes if node.prompt and node.uuid in kept), "")
+    with_files = {snapshot.message for snapshot in parent.survey.snapshots}
+    prompt = next((node.uuid for node in nodes if node.prompt and node.uuid in with_files), "")
     first = min(numbers) if after is None else min(*numbers, after)
     return LeftOut(names_of(parent.session, where), first, max(numbers), prompt)
 

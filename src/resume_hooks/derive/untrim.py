@@ -215,7 +215,7 @@ def _originals(
     media = Counter[int]()
     for piece in reading.pieces.found:
         media[piece.number] += piece.tokens if piece.kind == MEDIA else 0
-    found, missing = [], []
+    restorations, missing = [], []
     for node in wanted:
         record = reading.transcript.read(node)
         entry = originals.of(record, reading.session.path)
@@ -225,8 +225,8 @@ def _originals(
         elif not pairs(record) <= pairs(original) or restored(record, original) is None:
             missing.append(MissingOriginal(node.number, f"{entry.reference} holds something else"))
         else:
-            found.append(_weighed(node, entry, original, reading.scale, media[node.number]))
-    return tuple(found), tuple(missing)
+            restorations.append(_weighed(node, entry, original, reading.scale, media[node.number]))
+    return tuple(restorations), tuple(missing)
 
 
 def _weighed(node: Node, entry: RecordLine, original: Record, scale: Scale, media: int) -> Restoration:
@@ -253,9 +253,9 @@ def _digest(record: Record) -> bytes:
 def _sizes(reading: TrimmedSession, restored: Sequence[Restoration], *, whole: bool) -> tuple[ContextUse, ContextUse]:
     """What the client would send before and after; ``whole``: nothing stays trimmed."""
     now, back = reading.context, max(0, round(sum(row.tokens for row in restored)))
-    told = tokens.stated_size(reading.session.path)
-    if told is not None and whole and not now.measured and told.original > now.tokens:
-        return now, now._replace(tokens=told.original)
+    stated = tokens.stated_size(reading.session.path)
+    if stated is not None and whole and not now.measured and stated.original > now.tokens:
+        return now, now._replace(tokens=stated.original)
     if now.measured and _counted_before_trim(reading):
         return now._replace(tokens=max(0, now.tokens - back)), now
     return now, now._replace(tokens=now.tokens + back)
@@ -263,8 +263,8 @@ def _sizes(reading: TrimmedSession, restored: Sequence[Restoration], *, whole: b
 
 def _counted_before_trim(reading: TrimmedSession) -> bool:
     """Whether the last answer was counted before the session was trimmed in place: then its count is of the whole."""
-    kept = (clock.milliseconds(instant_of(origin.file)) for origin in reading.pieces.origins.values())
-    trimmed = max((at for at in kept if at is not None), default=None)
+    instants = (clock.milliseconds(instant_of(origin.file)) for origin in reading.pieces.origins.values())
+    trimmed = max((at for at in instants if at is not None), default=None)
     counted = max((node.time_ms or 0 for node in reading.transcript.chain if node.context_tokens), default=0)
     return trimmed is not None and counted < trimmed
 
@@ -290,5 +290,5 @@ def _lost(missing: Sequence[MissingOriginal], wanted: int) -> str:
 
 def _sentences(missing: Sequence[MissingOriginal]) -> list[str]:
     """Warnings on what stays trimmed."""
-    told = [f"Record {row.record} stays trimmed: {row.why}." for row in missing[:NAMED]]
-    return told if len(missing) <= NAMED else [*told, f"{len(missing) - NAMED:,} more records stay trimmed."]
+    sentences = [f"Record {row.record} stays trimmed: {row.why}." for row in missing[:NAMED]]
+    return sentences if len(missing) <= NAMED else [*sentences, f"{len(missing) - NAMED:,} more records stay trimmed."]

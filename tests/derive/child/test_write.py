@@ -23,7 +23,7 @@ from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
-from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, user, write_session
+from tests.builders import SESSION, ConfigHome, Record, assistant, conversation, custom_title, user, write_session
 
 AT_ONCE = """
 import sys
@@ -144,9 +144,11 @@ def test_ten_at_once_get_ten_titles(parent: SessionFile, config_home: ConfigHome
 @pytest.mark.parametrize("kind", ["fork", "trim", "repair"])
 def test_answers_that_meet_are_told(kind: str, config_home: ConfigHome) -> None:
     """A prompt between two answers is lost: the API takes them for one, and a person should know."""
-    records = [*conversation(1), assistant("and then", uuid="b", parent="r1", ts=4, tokens=1_300, message_id="m2")]
+    more = assistant("and then", uuid="b", parent="lost", ts=4, tokens=1_300, message_id="m2")
+    records: list[Record | bytes] = [*conversation(1), b'{"type":"user","uuid":"lost', more]
     damaged = locate.session_file(write_session(config_home.project(), SESSION, records))
     (warning,) = write(PLANS[kind](damaged, config_home), config_home.where).warnings
     assert warning.startswith("1 answer directly after another")
-    sound = locate.session_file(write_session(config_home.project(), SESSION, conversation(2)))
+    records = [*conversation(1), {**more, "parentUuid": "r1"}]  # as some client wrote it: nothing is lost
+    sound = locate.session_file(write_session(config_home.project(), SESSION, records))
     assert write(PLANS[kind](sound, config_home), config_home.where).warnings == ()

@@ -23,7 +23,7 @@ def existing_child(parent: SessionFile, kind: str, where: Where, next_step: str 
 
     Nor in the parent; and with a ``next_step`` that must be the child's own.
     """
-    link = next((found for found in reversed(read_links(where)) if found.parent_id == parent.session_id), None)
+    link = next((row for row in reversed(read_links(where)) if row.parent_id == parent.session_id), None)
     path = find_session(link.child_id, where) if link and link.kind == kind else None
     if link is None or path is None:
         return None

@@ -79,14 +79,14 @@ class ChainRewrite:
     closing: Closing | None
     mark: Mark | None
     meetings: int
-    """Answers that stand right behind another one: the API takes them for one."""
+    """Answers right behind another one, what stood between being lost: the API takes them for one."""
 
     def edited(self, node: Node, record: Record) -> Record | None:
         """The record of a node as it stands in the child; None for one that is left out."""
-        found: Record | None = record
+        result: Record | None = record
         for edit in self.edits.get(node.number, ()):
-            found = edit(found) if found is not None else None
-        return found
+            result = edit(result) if result is not None else None
+        return result
 
     def lines(self) -> Iterator[bytes]:
         """The child's lines with their endings. SessionNotFound where the source is gone or changed under us."""
@@ -142,14 +142,14 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
     None: as the counts that stay tell, those from before a compaction are of a larger context.
     """
     row = linearize(transcript.chain)
-    found = _edits(row, transcript, survey, edits or {})
+    by_record = _edits(row, transcript, survey, edits or {})
     openings = (node for node in row.nodes[:OPENING_REACH] if node.meta or node.summary)  # no prompt of a person's
     older = next((node for node in openings if _has_block(transcript.read(node))), None) if lineage else None
     if older is not None:
-        found.setdefault(older.number, []).append(lambda record: _with_block(record, lineage))
+        by_record.setdefault(older.number, []).append(lambda record: _with_block(record, lineage))
     if row.nodes and string(transcript.read(row.nodes[0]), "entrypoint").startswith("sdk"):
         # or pickers hide the session
-        found.setdefault(row.nodes[0].number, []).append(lambda record: {**record, "entrypoint": "cli"})
+        by_record.setdefault(row.nodes[0].number, []).append(lambda record: {**record, "entrypoint": "cli"})
     rewrite = ChainRewrite(
         source=transcript.path,
         setting=draft.setting,
@@ -157,7 +157,7 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
         lineage="" if older is not None else lineage,
         introduced=_after_summary(row.nodes),
         linear=row,
-        edits=found,
+        edits=by_record,
         books=tuple(books),
         shrunk=not tokens.context_of(transcript.chain).measured if shrunk is None else shrunk,
         closing=closing,
@@ -168,14 +168,24 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
 
 
 def _meetings(rewrite: ChainRewrite, transcript: Transcript, survey: WriteScan) -> int:
-    """How many answers follow another one, among the records that stay."""
+    """How many answers follow another one that no record of the parent links them to, among the records that stay."""
 
     def stays(node: Node) -> bool:
         touched = node.number in rewrite.linear.dropped or node.number in survey.mends
         return not touched or rewrite.edited(node, transcript.read(node)) is not None
 
+    known = {node.uuid: node for node in rewrite.linear.nodes}
+
+    def is_linked(before: Node, node: Node) -> bool:
+        above, seen = known.get(node.parent or ""), set[str]()
+        while above is not None and not above.spoken and above.uuid not in seen:
+            seen.add(above.uuid)
+            above = known.get(above.parent or "")
+        return above is before
+
     spoken = [node for node in rewrite.linear.nodes if node.spoken and stays(node)]
-    return sum(answers_meet(before, node) for before, node in pairwise(spoken))
+    pairs = ((before, node) for before, node in pairwise(spoken) if answers_meet(before, node))
+    return sum(not is_linked(before, node) for before, node in pairs)
 
 
 def _body(stream: BinaryIO, node: Node) -> bytes:
@@ -262,7 +272,7 @@ def _edits(row: Linear, transcript: Transcript, survey: WriteScan, wanted: Mappi
 
     In that order: the caller's go by the places of blocks, and mending takes blocks out.
     """
-    found: dict[int, list[Edit]] = {}
+    by_record: dict[int, list[Edit]] = {}
     for node in row.nodes:
         number = node.number
         each: list[Edit] = [
@@ -273,8 +283,8 @@ def _edits(row: Linear, transcript: Transcript, survey: WriteScan, wanted: Mappi
             *([_as_parsed] if number in transcript.lenient_lines else []),
         ]
         if each:
-            found[number] = each
-    return found
+            by_record[number] = each
+    return by_record
 
 
 class _Dropping:
@@ -312,9 +322,9 @@ def _has_block(record: Record) -> bool:
 
 def _with_block(record: Record, lineage: str) -> Record:
     """An opening of ours with its block renewed; what stands after the block stays."""
-    _, _, told = lineage.partition(lineage_block.CLOSING)
+    _, _, after_block = lineage.partition(lineage_block.CLOSING)
     _, _, rest = message(record)["content"].partition(lineage_block.CLOSING)
-    return with_content(record, lineage + rest.removeprefix(told))
+    return with_content(record, lineage + rest.removeprefix(after_block))
 
 
 def _after_summary(nodes: Sequence[Node]) -> int:

@@ -81,9 +81,9 @@ _Both = tuple[str, str]
 
 
 def _of_vault(copy: str, targets: _Both, outputs: Collection[str] | None, backups: Collection[str]) -> list[_Step]:
-    """What lies beside the kept copy of a transcript."""
-    kept = _beside(copy), os.path.join(os.path.dirname(copy), HISTORY)
-    return [_Step(kept[0], targets[0], outputs, _copy), _Step(kept[1], targets[1], backups, _copy)]
+    """What lies beside the archived copy of a transcript."""
+    sources = _beside(copy), os.path.join(os.path.dirname(copy), HISTORY)
+    return [_Step(sources[0], targets[0], outputs, _copy), _Step(sources[1], targets[1], backups, _copy)]
 
 
 def _swept(
@@ -94,24 +94,24 @@ def _swept(
     where: Where,
     missed: list[str],
 ) -> list[_Step]:
-    """What the client has deleted of a session that it still has, as far as the vault kept it."""
-    kept = find(parent.session_id, where) if is_known(parent, where) else None
-    if kept is None:
+    """What the client has deleted of a session that it still has, as far as the vault has it."""
+    archived = find(parent.session_id, where) if is_known(parent, where) else None
+    if archived is None:
         return []
-    outputs = _lost(kept, f"{PROJECTS}/{kept.project}/{kept.session_id}/{TOOL_RESULTS}/", own[0])
-    lost = _lost(kept, f"{HISTORY}/{kept.session_id}/", own[1]) & set(backups)
+    outputs = _lost(archived, f"{PROJECTS}/{archived.project}/{archived.session_id}/{TOOL_RESULTS}/", own[0])
+    lost = _lost(archived, f"{HISTORY}/{archived.session_id}/", own[1]) & set(backups)
     if not outputs and not lost:
         return []
     try:
-        return _of_vault(opened(kept, where).path, targets, outputs, lost)
+        return _of_vault(opened(archived, where).path, targets, outputs, lost)
     except (SessionNotFound, WriteFailed) as error:
-        missed.append(f"What the client has deleted of {kept.session_id} could not be put back: {error.message}.")
+        missed.append(f"What the client has deleted of {archived.session_id} could not be put back: {error.message}.")
         return []
 
 
-def _lost(kept: ArchivedSession, below: str, own: str) -> frozenset[str]:
-    """The names of kept files of a folder that are not in the client's any more."""
-    places = (part.place.removeprefix(below) for part in kept.parts if part.place.startswith(below))
+def _lost(archived: ArchivedSession, below: str, own: str) -> frozenset[str]:
+    """The names of archived files of a folder that are not in the client's any more."""
+    places = (part.place.removeprefix(below) for part in archived.parts if part.place.startswith(below))
     return frozenset(name for name in places if "/" not in name and not os.path.lexists(os.path.join(own, name)))
 
 
@@ -127,8 +127,8 @@ def _put_files(step: _Step, made: list[str]) -> None:
     source, target, wanted, put = step
     try:
         with os.scandir(source) as entries:
-            found = (entry for entry in entries if wanted is None or entry.name in wanted)
-            names = [entry.name for entry in found if entry.is_file(follow_symlinks=False)][:MAX_FILES]
+            wanted_entries = (entry for entry in entries if wanted is None or entry.name in wanted)
+            names = [entry.name for entry in wanted_entries if entry.is_file(follow_symlinks=False)][:MAX_FILES]
     except OSError:
         return
     if not names or os.path.islink(source):

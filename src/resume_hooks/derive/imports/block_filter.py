@@ -92,8 +92,8 @@ def _thought(block: Record) -> Record:
 def _call(block: Record) -> Record:
     name, given = string(block, "name"), block.get("input")
     fit = name if _FIT.fullmatch(name) else _UNFIT.sub("_", name)[:64] or "unnamed"
-    told = given if isinstance(given, dict) else {} if given is None else {"input": given}
-    row = {"type": CALL, "id": fitting_id(string(block, "id")), "name": fit, "input": told}
+    arguments = given if isinstance(given, dict) else {} if given is None else {"input": given}
+    row = {"type": CALL, "id": fitting_id(string(block, "id")), "name": fit, "input": arguments}
     return {**row, "caller": _DIRECT} if block.get("caller") == _DIRECT else row
 
 

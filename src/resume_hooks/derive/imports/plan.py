@@ -169,13 +169,13 @@ def known(plan: ChildPlan, existing: SessionFile) -> Receipt:
 
 def first_line(source: ImportSource, at: str) -> bytes:
     """The first line of an imported session, without its ending; the digest stands first, where it is looked for."""
-    told = {
+    facts = {
         "sha256": source.sha256,
         "imported_from": encodable(source.name),
         "imported_at": at,
         "source_bytes": source.size,
     }
-    return orjson.dumps({"import_metadata": told})
+    return orjson.dumps({"import_metadata": facts})
 
 
 def _read(source: ImportSource) -> _ImportScan:

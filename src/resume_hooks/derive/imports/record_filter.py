@@ -52,11 +52,11 @@ _COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_toke
 
 def is_said(record: Record) -> bool:
     """Whether a chain record is part of the conversation."""
-    found = kind(record)
-    if found == "attachment":
+    its_kind = kind(record)
+    if its_kind == "attachment":
         # What any other attachment holds client 2.1.329 sends in the role of the system, which no stranger is given.
         return kind_of(record) == QUEUED and record["attachment"].get("commandMode", PROMPT) == PROMPT
-    return found in {"user", "assistant"} or (found == "system" and string(record, "subtype") in SYSTEM)
+    return its_kind in {"user", "assistant"} or (its_kind == "system" and string(record, "subtype") in SYSTEM)
 
 
 def is_hidden(record: Record) -> bool:
@@ -108,26 +108,26 @@ def _said(record: Record) -> Record:
     """The fields of a record that hold what was said in it."""
     match kind(record):
         case "user":
-            told = {"role": "user", "content": taken_over(message(record).get("content"), "user")}
-            return {"message": told, **_origin(record)}
+            inner = {"role": "user", "content": taken_over(message(record).get("content"), "user")}
+            return {"message": inner, **_origin(record)}
         case "assistant":
             return {"message": _answer(message(record))}
         case "attachment":
-            told = {"type": QUEUED, "prompt": _queued(record), "commandMode": PROMPT}
-            return {"attachment": told}
+            inner = {"type": QUEUED, "prompt": _queued(record), "commandMode": PROMPT}
+            return {"attachment": inner}
     return _note(record)
 
 
-def _answer(told: Record) -> Record:
+def _answer(answer: Record) -> Record:
     """An answer without its price, which was paid elsewhere, and without its model, which clients would go on with."""
     return {
         "model": SYNTHETIC_MODEL,
-        "id": string(told, "id"),
+        "id": string(answer, "id"),
         "type": "message",
         "role": "assistant",
-        "content": taken_over(told.get("content"), "assistant"),
-        "stop_reason": string(told, "stop_reason") or None,
-        "stop_sequence": string(told, "stop_sequence") or None,
+        "content": taken_over(answer.get("content"), "assistant"),
+        "stop_reason": string(answer, "stop_reason") or None,
+        "stop_sequence": string(answer, "stop_sequence") or None,
         "usage": dict.fromkeys(_COUNTS, 0),
     }
 
@@ -142,8 +142,8 @@ def _origin(record: Record) -> Record:
 
 
 def _note(record: Record) -> Record:
-    told = {"subtype": string(record, "subtype"), "content": string(record, "content"), "level": "info"}
-    if told["subtype"] != COMPACTION:
-        return told
+    note = {"subtype": string(record, "subtype"), "content": string(record, "content"), "level": "info"}
+    if note["subtype"] != COMPACTION:
+        return note
     before = positive(mapping(record, "compactMetadata").get("preTokens"))
-    return {**told, "compactMetadata": {"trigger": "auto", "preTokens": before}}
+    return {**note, "compactMetadata": {"trigger": "auto", "preTokens": before}}

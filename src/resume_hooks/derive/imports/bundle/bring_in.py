@@ -59,9 +59,9 @@ def import_sessions(
 
     An ancestor in which nothing was said has no conversation to import: it is passed over.
     """
-    found: list[ImportedSession] = []
+    imported: list[ImportedSession] = []
     called: dict[str, str] = {}
-    with _all_or_none(found, options):
+    with _all_or_none(imported, options):
         for each in packed:
             try:
                 came = _bring(each, name, options, called, where)
@@ -69,11 +69,11 @@ def import_sessions(
                 if each is packed[-1]:
                     raise
                 continue
-            found.append(came)
+            imported.append(came)
             called[each.head.session_id] = came.session_id
     if not options.dry_run:
-        _link(found, called, where)
-    return found
+        _link(imported, called, where)
+    return imported
 
 
 def _bring(
@@ -93,19 +93,19 @@ def _bring(
 
 
 @contextlib.contextmanager
-def _all_or_none(found: list[ImportedSession], options: BundleOptions) -> Iterator[None]:
+def _all_or_none(imported: list[ImportedSession], options: BundleOptions) -> Iterator[None]:
     try:
         yield
     except (ResumeHooksError, OSError, KeyboardInterrupt):
-        for came in () if options.dry_run else found:
+        for came in () if options.dry_run else imported:
             if came.receipt.written:
                 whole.take_back(came.receipt.file)
         raise
 
 
-def _link(found: list[ImportedSession], called: Mapping[str, str], where: Where) -> None:
+def _link(imported: list[ImportedSession], called: Mapping[str, str], where: Where) -> None:
     """Tell of each new session whose parent came along what it came from; where that can't be told, nothing is lost."""
-    for came in found:
+    for came in imported:
         parent = called.get(came.head.parent_session_id, "")
         if parent and not came.existing:
             with contextlib.suppress(OSError):

@@ -118,11 +118,11 @@ class WholePlan(ChildPlan):
         """That nothing was lost; it is no child of ours, so it may hold whatever its client wrote."""
         was = self.packed.head.session_id
         names = _NamesSeen(was if was != self.draft.session_id else "")
-        found = scan(path, observers=(names,))
+        written = scan(path, observers=(names,))
         return [
-            Check("every line is there", found.line_count == self.packed.sums.lines),
-            Check("every record is there, in its order", tuple(n.uuid for n in found.nodes) == self.uuids),
-            Check("no line is damaged", not found.bad_lines and not found.torn),
+            Check("every line is there", written.line_count == self.packed.sums.lines),
+            Check("every record is there, in its order", tuple(n.uuid for n in written.nodes) == self.uuids),
+            Check("no line is damaged", not written.bad_lines and not written.torn),
             Check("no record carries an id that the session has elsewhere", names.sound),
             Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
         ]

@@ -124,15 +124,15 @@ class _Reader:
             raise ImportFailed(
                 f"This bundle has the form {version!r}, which this resume-hooks does not know", "Update resume-hooks."
             )
-        found: list[BundledSession] = []
+        bundled: list[BundledSession] = []
         while (line := self._line()) != END:
-            if len(found) == MAX_SESSIONS:
+            if len(bundled) == MAX_SESSIONS:
                 raise ImportFailed(f"The bundle holds more than {MAX_SESSIONS:,} sessions", "Export fewer at a time.")
-            found.append(self._session(line, sealed=version == VERSION))
-        ids = {packed.head.session_id for packed in found}
-        if not found or len(ids) < len(found) or self._stream.readline():
+            bundled.append(self._session(line, sealed=version == VERSION))
+        ids = {packed.head.session_id for packed in bundled}
+        if not bundled or len(ids) < len(bundled) or self._stream.readline():
             raise _damaged("sessions")
-        return found
+        return bundled
 
     def _session(self, line: bytes, *, sealed: bool) -> BundledSession:
         self._seal = Seal()
@@ -163,22 +163,22 @@ class _Reader:
 
     def _files(self) -> tuple[list[tuple[str, str]], int, bytes]:
         """The files, how many had no place, and the line after them."""
-        found: dict[str, str] = {}
+        by_place: dict[str, str] = {}
         refused = 0
         while not (line := self._line()).startswith(SUMS):
-            if len(found) + refused > MAX_FILES:
+            if len(by_place) + refused > MAX_FILES:
                 raise _damaged("files")
             if line:
                 self._seal.row(line.removesuffix(b","))
                 row = _object(line.removesuffix(b","))
                 place, content = row.get("place"), _content(row)
-                if not _is_place(place) or place in found:
+                if not _is_place(place) or place in by_place:
                     refused += 1
                     continue
                 with self._temporary() as (path, stream):
                     stream.write(content)
-                found[str(place)] = path
-        return list(found.items()), refused, line
+                by_place[str(place)] = path
+        return list(by_place.items()), refused, line
 
     @contextlib.contextmanager
     def _temporary(self) -> Iterator[tuple[str, BinaryIO]]:
