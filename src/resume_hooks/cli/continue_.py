@@ -109,14 +109,10 @@ def settled(session: SessionFile) -> SessionFile:
 
 def go_on(session: SessionFile, way: str, how: Finish) -> bool:
     """Continue a session in this ``way``. False if that was to make a child and made none."""
-    if way == AS_IS:
-        folder = home_folder(HeadTail(session.path))
-        finish(start_of(session.session_id, session.path, folder, Where()), how)
-        return True
-    receipt = child(session, way)
-    if not receipt.written:
+    receipt = None if way == AS_IS else child(session, way)
+    if receipt is not None and not receipt.written:
         return False
-    finish(start_of(receipt.session_id, receipt.file, receipt.folder, Where()), how)
+    finish(_start_of(session, receipt), how)
     return True
 
 
