@@ -89,9 +89,7 @@ def plan(
             "If it should hold one, see what is broken: resume-hooks fsck.",
         )
     move = _move(parent, home, where)
-    child = draft(
-        session, parent.head_tail, REHOMED if move else FORK, where, output_dir, home=move.new if move else ""
-    )
+    child = draft(session, parent.ends, REHOMED if move else FORK, where, output_dir, home=move.new if move else "")
     before = parent.tokens
     after = tokens.sent_context(part.chain, parent.ratio).tokens if place else before
     body = chain_rewrite(
@@ -102,7 +100,7 @@ def plan(
         lineage=_moved_lineage(child, move) if move else lineage_if_needed(child, part),
         books=[
             *replaced_of(part, parent.survey, child.session_id),
-            *books_of(part, parent.survey, parent.head_tail, child.session_id, move),
+            *books_of(part, parent.survey, parent.ends, child.session_id, move),
         ],
         mark=Marking(session.session_id, move),
     )
@@ -144,7 +142,7 @@ def _read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan
     if place is None:
         survey, read_back = WriteScan(), ReadBack()
         whole = scan(session.path, observers=(survey, read_back))
-        parent = ParentScan(session, whole, survey, read_back, parent.head_tail)
+        parent = ParentScan(session, whole, survey, read_back, parent.ends)
         place = cut_point.cut(whole, truncator)
     return parent, place
 
@@ -156,7 +154,7 @@ def _move(parent: ParentScan, home: str | None, where: Where) -> Relocation | No
     new = canonical(home)
     if not home or not os.path.isdir(home):
         raise UsageError(f"{home} is no folder", "Name the folder that the session shall be at home in.")
-    current, seen = home_folder(parent.head_tail), parent.head_tail.folders
+    current, seen = home_folder(parent.ends), parent.ends.folders
     old = current if current in seen or not seen else seen[0]
     at_home = project_folder_of(parent.session.path, where) in project_folders(new, where)
     return None if at_home and canonical(old) == new else relocation(old, new)

@@ -92,14 +92,14 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     nodes = linearize(parent.transcript.chain).nodes
     kept, lost, remarks = _kept(parent.transcript, mark)
     left_out = _left_out(parent, nodes[0 if lost else len(kept) :], mark.record + 1 if lost else None, where)
-    child = draft(session, parent.head_tail, KIND, where, output_dir)
+    child = draft(session, parent.ends, KIND, where, output_dir)
     closing = Closing(model_text(child.block, mark, report, left_out, lost), card(mark, report, left_out, lost))
     after = round((len(closing.text) + len(closing.card)) / parent.ratio)
     after += tokens.sent_context(list(kept), parent.ratio).tokens if kept else 0
     sizes = Sizes(parent.tokens, after)
     head = child.head(parent.size(after), rewound=RewindTimes(mark.started_at, child.setting.at))
     if lost:
-        decided: ChildPlan = fresh(child, head, *closing, parent.head_tail, sizes)
+        decided: ChildPlan = fresh(child, head, *closing, parent.ends, sizes)
     else:
         body = _cut(parent, child, head, closing, kept)
         thoughts = frozenset(parent.read_back.thoughts)
@@ -129,7 +129,7 @@ def _cut(parent: ParentScan, child: Draft, head: bytes, closing: Closing, kept: 
         parent.survey,
         head=head,
         lineage=lineage_if_needed(child, part),
-        books=books_of(part, parent.survey, parent.head_tail, child.session_id),
+        books=books_of(part, parent.survey, parent.ends, child.session_id),
         closing=closing,
     )
 

@@ -85,10 +85,10 @@ def plan(
 
     NothingToHandOff where nobody asked anything there yet, UsageError for what can't be a parent or a step.
     """
-    head_tail = HeadTail(parent.path)
-    _refuse(head_tail, next_step)
+    ends = HeadTail(parent.path)
+    _refuse(ends, next_step)
     next_step = encodable(next_step.strip())
-    child = child or draft(parent, head_tail, kind, where, output_dir)
+    child = child or draft(parent, ends, kind, where, output_dir)
     digest = contents.edited or opening_tier(contents.digest, child.session_id)
     text = opening_text(child.block, next_step, summary=contents.summary, digest=digest)
     card, _ = redact(_card(child.ancestors, kind, next_step, contents))
@@ -96,7 +96,7 @@ def plan(
         tokens.recent_context(parent.path).tokens, round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN)
     )
     head = child.head(summary=bool(contents.summary))
-    return fresh(child, head, text, card, head_tail, sizes, contents)
+    return fresh(child, head, text, card, ends, sizes, contents)
 
 
 def fresh(
@@ -139,8 +139,8 @@ def _on_secrets(block: str, contents: Contents) -> list[str]:
     return [f"{counted(count, 'secret')} {were} left out; the parent's records still have {them}"]
 
 
-def _refuse(head_tail: HeadTail, next_step: str) -> None:
-    if not head_tail.is_sidechain and not head_tail.own_turns:
+def _refuse(ends: HeadTail, next_step: str) -> None:
+    if not ends.is_sidechain and not ends.own_turns:
         raise NothingToHandOff("There is nothing to hand off: nobody asked anything in this session yet")
     if len(next_step) > MAX_STEP:
         raise UsageError(

@@ -131,8 +131,8 @@ def plan(
         )
         raise SessionNotFound(_lost(missing, len(wanted)), remedy)
     session, transcript = reading.session, reading.transcript
-    head_tail = HeadTail(session.path)
-    child = draft(session, head_tail, KIND, where, output_dir)
+    ends = HeadTail(session.path)
+    child = draft(session, ends, KIND, where, output_dir)
     whole = len(restored) == len(reading.trimmed)
     edits: dict[int, Edit] = {row.node.number: Restoring(row.original) for row in restored}
     if whole and (legend := _legend_of(transcript)) is not None:
@@ -145,7 +145,7 @@ def plan(
         head=child.head(ChildSize(after.tokens, round(reading.scale.ratio, 2))),
         lineage=child.block if whole else f"{child.block}\n{LEGEND}",
         edits=edits,
-        books=books_of(transcript, reading.survey, head_tail, child.session_id),
+        books=books_of(transcript, reading.survey, ends, child.session_id),
         shrunk=True,
     )
     own = {piece.digest for piece in reading.pieces.found if piece.kind == THINKING}

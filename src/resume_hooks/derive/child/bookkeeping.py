@@ -25,13 +25,13 @@ CARRIED = ("tag", "pr-link", "mode", *PLACES)
 """The kinds that are carried, the last of each."""
 
 
-def carried_lines(head_tail: HeadTail, session_id: str, *, moved: bool = False) -> list[bytes]:
+def carried_lines(ends: HeadTail, session_id: str, *, moved: bool = False) -> list[bytes]:
     """The parent's last tag, pull request, mode and place as lines without endings, under the child's id.
 
     The place stays behind where the session ``moved``.
     """
     last: dict[str, bytes] = {}
-    for row in head_tail.tail.split(b"\n"):
+    for row in ends.tail.split(b"\n"):
         body = row.removesuffix(b"\r")
         record = parse(body) if body.startswith(b'{"type":"') else None
         if record is not None and kind(record) in CARRIED and not (moved and kind(record) in PLACES):
@@ -40,7 +40,7 @@ def carried_lines(head_tail: HeadTail, session_id: str, *, moved: bool = False) 
 
 
 def books_of(
-    transcript: Transcript, survey: WriteScan, head_tail: HeadTail, session_id: str, moving: Relocation | None = None
+    transcript: Transcript, survey: WriteScan, ends: HeadTail, session_id: str, moving: Relocation | None = None
 ) -> list[bytes]:
     """The lines, without endings, that follow the chain: snapshots of the user's files, and what every child carries.
 
@@ -50,7 +50,7 @@ def books_of(
     rows = _lines_at(transcript, [(one.offset, one.length) for one in wanted], session_id)
     if moving is not None:
         rows = [_moved(row, moving) for row in rows]
-    return [*rows, *carried_lines(head_tail, session_id, moved=moving is not None)]
+    return [*rows, *carried_lines(ends, session_id, moved=moving is not None)]
 
 
 def snapshots_of(transcript: Transcript, survey: WriteScan) -> list[Snapshot]:

@@ -92,7 +92,7 @@ class Draft(NamedTuple):
 
 def draft(
     parent: SessionFile,
-    head_tail: HeadTail,
+    ends: HeadTail,
     kind: str,
     where: Where,
     output_dir: str | None = None,
@@ -103,13 +103,11 @@ def draft(
 
     With a ``home``, a real path, it is a session of that folder's project; else of its parent's.
     """
-    if head_tail.is_sidechain:
+    if ends.is_sidechain:
         raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
     ancestors = tuple(Family(where).lineage(parent.path))
     own_folder = project_folder(home, where) if home else project_folder_of(parent.path, where)
-    setting = ChildSetting(
-        str(uuid.uuid4()), home or home_folder(head_tail), head_tail.branch, head_tail.version, clock.now()
-    )
+    setting = ChildSetting(str(uuid.uuid4()), home or home_folder(ends), ends.branch, ends.version, clock.now())
     path = os.path.join(os.path.abspath(output_dir or own_folder), f"{setting.session_id}.jsonl")
     root_title, _ = redact(_root_title(ancestors))
     stem = title_stem(root_title, kind)

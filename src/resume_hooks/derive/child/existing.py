@@ -28,10 +28,10 @@ def existing_child(parent: SessionFile, kind: str, where: Where, next_step: str 
     if link is None or path is None:
         return None
     try:
-        child, head_tail = HeadTail(path), HeadTail(parent.path)
+        child, ends = HeadTail(path), HeadTail(parent.path)
     except SessionNotFound:
         return None  # gone since it was found
-    if child.touched or _went_on(head_tail, clock.normal(link.at)):
+    if child.touched or _went_on(ends, clock.normal(link.at)):
         return None
     if next_step is not None and _next_step(child) != next_step.strip():
         return None

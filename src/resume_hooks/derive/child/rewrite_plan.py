@@ -36,7 +36,7 @@ class ParentScan(NamedTuple):
     transcript: Transcript
     survey: WriteScan
     read_back: ReadBack
-    head_tail: HeadTail
+    ends: HeadTail
 
     @property
     def ratio(self) -> float:

@@ -124,10 +124,10 @@ class _Sorting:
 def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
     """Decide on a session of the folder ``home``. NotATranscript for what is none."""
     reading = _read(source)
-    transcript, sorting, head_tail = reading.transcript, reading.sorting, HeadTail(source.path)
-    setting = _setting(head_tail, home)
+    transcript, sorting, ends = reading.transcript, reading.sorting, HeadTail(source.path)
+    setting = _setting(ends, home)
     folder = project_folder(setting.cwd, where)
-    title = root_of(plain_line(head_tail.title))
+    title = root_of(plain_line(ends.title))
     child = Draft(KIND, setting, os.path.join(folder, f"{setting.session_id}.jsonl"), title)
     row = linearize(transcript.chain)
     body = chain_rewrite(
@@ -137,7 +137,7 @@ def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
         head=first_line(source, setting.at),
         lineage=_introduction(source, setting.at),
         edits=dict.fromkeys((node.number for node in row.nodes), ConversationOnly(setting)),
-        books=_tag(head_tail, setting.session_id),
+        books=_tag(ends, setting.session_id),
         shrunk=True,
     )
     said = [node.number for node in row.nodes if node.number in sorting.said]
@@ -208,8 +208,8 @@ def _refuse_page(source: ImportSource) -> None:
         raise NotATranscript(f"{source.name} is a web page, not a transcript", remedy)
 
 
-def _setting(head_tail: HeadTail, home: str) -> ChildSetting:
-    version = head_tail.version if _VERSION.fullmatch(head_tail.version) else ""
+def _setting(ends: HeadTail, home: str) -> ChildSetting:
+    version = ends.version if _VERSION.fullmatch(ends.version) else ""
     return ChildSetting(str(uuid.uuid4()), canonical(home), "", version, clock.now())
 
 
@@ -226,8 +226,8 @@ def _is_torn(transcript: Transcript) -> bool:
     return transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1]
 
 
-def _tag(head_tail: HeadTail, session_id: str) -> tuple[bytes, ...]:
-    tag = one_line(plain_line(head_tail.tag), TITLE_LENGTH)
+def _tag(ends: HeadTail, session_id: str) -> tuple[bytes, ...]:
+    tag = one_line(plain_line(ends.tag), TITLE_LENGTH)
     return (encode({"type": "tag", "tag": tag, "sessionId": session_id}),) if tag else ()
 
 

@@ -58,8 +58,8 @@ def plan(session: SessionFile, where: Where, *, branch: str | None = None, outpu
         raise ResumeHooksError("There is nothing to repair: no message of this session can be reached")
     whole = _with_chain(transcript, chain)
     _survey_salvaged(whole, survey)
-    head_tail = HeadTail(session.path)
-    child = draft(session, head_tail, KIND, where, output_dir)
+    ends = HeadTail(session.path)
+    child = draft(session, ends, KIND, where, output_dir)
     before, after = _tokens(session.path, transcript.chain, chain)
     stated = tokens.stated_size(session.path)
     body = chain_rewrite(
@@ -69,7 +69,7 @@ def plan(session: SessionFile, where: Where, *, branch: str | None = None, outpu
         head=child.head(ChildSize(after, stated.ratio) if stated else None),
         lineage=child.block,
         edits=_edits(report),
-        books=books_of(whole, survey, head_tail, child.session_id),
+        books=books_of(whole, survey, ends, child.session_id),
         shrunk=False,
     )
     lost = tuple(_lost(report, body, chain))

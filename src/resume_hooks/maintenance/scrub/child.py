@@ -75,10 +75,10 @@ def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: st
             "Its file is rewritten all the same by: resume-hooks scrub --in-place",
         )
     parent = ParentScan(session, transcript, survey, said, HeadTail(session.path))
-    child = draft(session, parent.head_tail, FORGETTING, where, output_dir)
+    child = draft(session, parent.ends, FORGETTING, where, output_dir)
     child = child._replace(root_title=cleaner.words(child.root_title), block=cleaner.words(child.block))
     own = child.session_id
-    books = [*replaced_of(transcript, survey, own), *books_of(transcript, survey, parent.head_tail, own)]
+    books = [*replaced_of(transcript, survey, own), *books_of(transcript, survey, parent.ends, own)]
     marking = _LineCleaner(cleaner, session.session_id, own)
     body = chain_rewrite(
         child,
