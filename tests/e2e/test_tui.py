@@ -105,13 +105,15 @@ def test_slash_handoff_typed_while_the_model_works(tui: Tui, plugin: Path, xserv
 
 
 def test_a_trigger_typed_while_the_model_works_shows_its_last_line(tui: Tui, plugin: Path, xserver: XServer) -> None:
-    """``>handoff`` fires at once; the one line that a busy client shows is the useful one."""
+    """``>handoff`` fires at once; the one line that a busy client shows is the useful one, and ends no turn."""
     parent = begin(tui, plugin, {"DISPLAY": xserver.display})
     tui.api.script = [(6.0, "Slow reply done.")]
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
     tui.submit(">handoff fix the tests")
-    tui.wait_for("Ctrl\\+C once, pas", timeout=15)
+    tui.wait_for("handed off · paste when done", timeout=15)
+    assert "Ctrl+C" not in tui.text()
+    tui.wait_for("Slow reply done")
     assert len(children(tui.home, parent)) == 1
 
 

@@ -25,8 +25,8 @@ INTERRUPTED = "[Request interrupted by user"
 def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str], *, slash: bool) -> str:
     """Show a child that was made: ``done`` says how, ``facts`` are lines of what it holds."""
     busy = not slash and is_busy(receipt.parent_file)
-    # Beside a working model, client 2.1.329 shows 40 columns: of the last line, or of the first where one is wide.
-    keys = "" if slash else " · paste once the answer ends" if busy else " · Ctrl+C once, paste"
+    # Beside a working model 2.1.329 shows 40 columns of the last line, or 29 of the first where one line is wide.
+    keys = "" if slash else " · paste when done" if busy else " · Ctrl+C once, paste"
     lines = [
         f"{done}{keys} · {copied.sentence(receipt.in_client)}",
         "",
