@@ -133,13 +133,13 @@ def test_on_a_terminal_it_is_brought_back_first(desk: Desk, verb: str, words: tu
     raw = path.read_bytes()
     away(path, desk.home.environ)
     screen = desk.run(verb, session_id(2), *words)
-    screen.wait_for("Bring it back, to go on in it")
+    screen.wait_for("Restore it and continue")
     screen.type("n")
     screen.key("Enter")
     assert screen.ended() == 130
     assert not path.exists()
     screen = desk.run(verb, session_id(2), *words)
-    screen.wait_for("Bring it back, to go on in it")
+    screen.wait_for("Restore it and continue")
     screen.key("Enter")
     screen.wait_for(started(2, desk.project))
     assert path.read_bytes() == raw
