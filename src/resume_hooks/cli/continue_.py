@@ -57,10 +57,10 @@ def command(options: VerbOptions) -> None:
     session = options.located()
     whole = options.forks and is_archived_copy(session.path, options.where)  # a fork is made of a kept copy, too
     if options.watched and not whole:
-        session = settled(session)
-    elif not whole and (lost := relocate.lost(session, options.where)) is not None:
+        session = settle(session)
+    elif not whole and (lost := relocate.find_loss(session, options.where)) is not None:
         raise lost.refusal(session)
-    made = forked(session) if options.forks else None
+    made = make_fork(session) if options.forks else None
     begun = _start_of(session, made)
     if options.as_json:
         options.emit(_data(begun, session, made), str, made.warnings if made else ())
@@ -95,16 +95,16 @@ class Finish(NamedTuple):
     copy: bool = False
 
 
-def settled(session: SessionFile) -> SessionFile:
+def settle(session: SessionFile) -> SessionFile:
     """Return the session, or ask where to make a child of it if no client could be started on it.
 
     An archived one is restored once the user says yes.
     """
-    found = relocate.lost(session, Where())
+    found = relocate.find_loss(session, Where())
     if found is not None and found.kept:
-        session = relocate.brought_back(session, found, Where())
-        found = relocate.lost(session, Where())
-    return session if found is None else relocate.rehomed(session, found, Where())
+        session = relocate.bring_back(session, found, Where())
+        found = relocate.find_loss(session, Where())
+    return session if found is None else relocate.rehome(session, found, Where())
 
 
 def go_on(session: SessionFile, way: str, how: Finish) -> bool:
@@ -127,7 +127,7 @@ def finish(begun: Start, how: Finish) -> None:
         start(begun)
 
 
-def copied(command: str) -> str:
+def copy_command(command: str) -> str:
     """Copy a command; what became of it, and the command itself."""
     return f"{_copied(command)}\n{command}"
 
@@ -140,7 +140,7 @@ def _copied(command: str) -> str:
 def child(session: SessionFile, way: str) -> Receipt:
     """Make a child by the verb of that name, which says on stderr what it made, or why nothing."""
     if way == FORK:
-        receipt = forked(session)
+        receipt = make_fork(session)
         tell(receipt)
         return receipt
     # Each verb is loaded when it is chosen: one that asks a model takes 100 ms.
@@ -157,12 +157,12 @@ def child(session: SessionFile, way: str) -> Receipt:
     return made
 
 
-def forked(session: SessionFile) -> Receipt:
+def make_fork(session: SessionFile) -> Receipt:
     """Make a copy of a session's whole live conversation."""
     return write(fork.plan(session, Where()), Where())
 
 
-def asked_way(session: SessionFile, found: Comparison) -> str:
+def ask_way(session: SessionFile, found: Comparison) -> str:
     """Ask how to continue; the recommended answer is marked, the one for an empty line is pointed at."""
     why_live = liveness.why_live(session, Where())
     if why_live:

@@ -28,7 +28,7 @@ def require_terminal() -> None:
 
 
 @contextlib.contextmanager
-def edited(text: str) -> Iterator[str]:
+def edit(text: str) -> Iterator[str]:
     """Yield what the user made of ``text``. ResumeHooksError if there is no editor, no room, or it failed.
 
     Should the block fail, their work is kept, and the failure says where.

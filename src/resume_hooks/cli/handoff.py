@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from resume_hooks.cli.child import answer, child_options, receipt_text, require_client, require_start
-from resume_hooks.cli.editor import edited, require_terminal
+from resume_hooks.cli.editor import edit, require_terminal
 from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
 from resume_hooks.derive import digest_edit, rollover
 from resume_hooks.derive.child.draft import Draft, draft
@@ -113,7 +113,7 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, options: VerbOptions)
     if options.out:
         out_path(options.out, first, force=options.force)  # before anybody has written a word in vain
     old = first.draft.session_id
-    with edited(digest_edit.to_edit(opening_tier(first.contents.digest, old))) as text:
+    with edit(digest_edit.to_edit(opening_tier(first.contents.digest, old))) as text:
         if edited_text := digest_edit.saved(text):
             # Planned again: meanwhile other children may be made, and the parent may grow.
             child = draft(parent, HeadTail(parent.path), "handoff", options.where, options.output_dir)

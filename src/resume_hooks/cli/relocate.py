@@ -53,7 +53,7 @@ class Lost(NamedTuple):
         return f"resume-hooks fork {quoted(named)} --home {quoted(self.homes[0].folder)} --start"
 
 
-def lost(session: SessionFile, where: Where) -> Lost | None:
+def find_loss(session: SessionFile, where: Where) -> Lost | None:
     """Why a session can't be continued where it is; None if it can. Only reads."""
     if is_archived_copy(session.path, where):
         return Lost("Its file is gone from the client's folders; the vault has the only copy.", (), kept=True)
@@ -75,11 +75,11 @@ def lost(session: SessionFile, where: Where) -> Lost | None:
 
 def way_on(session: SessionFile, folder: str, where: Where) -> str:
     """The command that continues a session whose home is ``folder``, or that gives it a home first."""
-    found = lost(session, where)
+    found = find_loss(session, where)
     return found.command(session) if found else start_of(session.session_id, session.path, folder, where).command
 
 
-def brought_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
+def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
     """Ask whether to restore an archived session, and restore it. click.Abort for no."""
     say(found.why)
     click.confirm("Restore it and continue?", default=True, abort=True)
@@ -95,7 +95,7 @@ def brought_back(session: SessionFile, found: Lost, where: Where) -> SessionFile
     return session_file(done.path)
 
 
-def rehomed(session: SessionFile, found: Lost, where: Where) -> SessionFile:
+def rehome(session: SessionFile, found: Lost, where: Where) -> SessionFile:
     """Ask for a new home folder and make the child there. click.Abort for none."""
     say(found.why)
     here = _here().folder

@@ -9,7 +9,7 @@ import click
 
 from resume_hooks import clock, settings
 from resume_hooks.cli import question, relocate
-from resume_hooks.cli.continue_ import AS_IS, FORK, WAYS, Finish, asked_way, go_on, settled
+from resume_hooks.cli.continue_ import AS_IS, FORK, WAYS, Finish, ask_way, go_on, settle
 from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, json_option, located, locator_argument
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start_of
@@ -70,19 +70,19 @@ def command(options: VerbOptions) -> None:
     session = _brought_in(options) or _named(options.locator) or _chosen(options)
     # Children are made of an archived copy, too.
     if way in {None, AS_IS} or not is_archived_copy(session.path, options.where):
-        session = settled(session)
+        session = settle(session)
     finish = Finish(options.show, options.copy)
     if way is not None:
         if not go_on(session, way, finish):
             raise _nothing_made()
         return
-    found = compared(session, limit=compare.QUICK_LIMIT)
+    found = compare_strategies(session, limit=compare.QUICK_LIMIT)
     say(_card(found))
-    while not go_on(session, asked_way(session, found), finish):
+    while not go_on(session, ask_way(session, found), finish):
         say("")  # nothing was made: another way may do
 
 
-def compared(session: SessionFile, *, limit: int) -> compare.Comparison:
+def compare_strategies(session: SessionFile, *, limit: int) -> compare.Comparison:
     """Compare the options to continue a session; ``limit`` in bytes, as ``compare.compare`` has it."""
     window = settings.number("context_window")
     return compare.compare(session.session_id, session.path, Where(), window, clock.now(), limit=limit)
@@ -149,14 +149,14 @@ def _chosen(options: VerbOptions) -> SessionFile:
 def _answer(way: str | None, options: VerbOptions) -> None:
     """Where nobody can be asked: the ways to continue, compared, or what was asked for; the command comes last."""
     session = _located(options.locator)
-    lost = relocate.lost(session, options.where)
+    lost = relocate.find_loss(session, options.where)
     if way is not None or options.show or options.copy:
         if lost is not None and not (lost.kept and way not in {None, AS_IS}):
             raise lost.refusal(session)
         if not go_on(session, way or AS_IS, Finish(not options.copy, options.copy)):
             raise _nothing_made()
         return
-    found = compared(session, limit=compare.PATIENT_LIMIT)
+    found = compare_strategies(session, limit=compare.PATIENT_LIMIT)
     begun = start_of(found.session_id, session.path, found.folder, options.where)
     last = lost.command(session) if lost else begun.command
     options.emit(facts(found, last), lambda: f"{render(found)}\n\n{last}", [lost.why] if lost else [])

@@ -10,7 +10,7 @@ from itertools import islice
 import click
 
 from resume_hooks.cli import relocate
-from resume_hooks.cli.continue_ import copied
+from resume_hooks.cli.continue_ import copy_command
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.picker.rows import age, used
 from resume_hooks.cli.picker.state import Choices, Found
@@ -65,7 +65,7 @@ def _numbered(found: Iterator[Found], typed: str) -> ListedSession:
 def _copy(row: ListedSession) -> str:
     """Copy the command that continues a session; what became of it, and the command itself."""
     session = SessionFile(row.session_id, row.path, row.mtime, row.size)
-    return copied(relocate.way_on(session, row.folder, Where()))
+    return copy_command(relocate.way_on(session, row.folder, Where()))
 
 
 def sessions(cwd: str, where: Where, *, everywhere: bool) -> Iterator[Found]:
