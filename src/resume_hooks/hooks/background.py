@@ -1,4 +1,4 @@
-"""What a session's start leaves for later, and nobody waits for: the rest is kept, what is quiet is packed.
+"""What a session's start leaves for later, and nobody waits for: the rest is archived, what has to go goes.
 
 It is no daemon: it ends with its work, when its time is over, or when the client has left; a headless one may leave
 before its sessions are kept, and so does not count.
@@ -26,7 +26,7 @@ LIMIT = 20.0
 """Seconds after which nothing more is begun."""
 
 HEADLESS_LIMIT = 4.0
-"""The same for a headless run, which may sweep 5 seconds after its start; nothing is packed for it."""
+"""The same for a headless run, which may sweep 5 seconds after its start."""
 
 AGAIN = 60 * 60
 """Seconds after which the look for ancestors goes on where there were more."""

@@ -109,9 +109,9 @@ class Endings:
 
 
 def is_archived(session_id: str, written: float, where: Where) -> bool:
-    """Whether the vault has a session as it was last ``written``; told by its note's time, which is not read.
+    """Whether the vault has a session as it was last ``written``; told by its manifest's time; that is not read.
 
-    A note that is dated in the future is: the clock was ahead then, or somebody gave it that time.
+    A manifest that is dated in the future is: the clock was ahead then, or somebody gave it that time.
     """
     try:
         noted = os.lstat(os.path.join(folder_of(session_id, where), MANIFEST)).st_mtime
@@ -119,7 +119,7 @@ def is_archived(session_id: str, written: float, where: Where) -> bool:
         return False
     if noted <= time.time() + AHEAD:
         return noted >= written
-    from resume_hooks.sessions.archived.manifest import find  # noqa: PLC0415 - most starts read no note
+    from resume_hooks.sessions.archived.manifest import find  # noqa: PLC0415 - most starts read no manifest
 
     kept = find(session_id, where)
     return kept is not None and max(part.mtime_ns for part in kept.parts) / 1e9 >= written - _EXACT

@@ -201,7 +201,7 @@ def test_a_newer_note_is_left_alone(config_home: ConfigHome) -> None:
     session = laid_out(config_home)
     kept = archive_session(session, config_home.where)
     note = Path(kept.folder, "manifest.json")
-    for content, why in ((b'{"version":2}', "newer resume-hooks"), (b"[]", "can't be read as a note")):
+    for content, why in ((b'{"version":2}', "newer resume-hooks"), (b"[]", "can't be read as a manifest")):
         note.write_bytes(content)
         with pytest.raises(WriteFailed, match=why):
             archive_session(session, config_home.where)

@@ -33,7 +33,7 @@ GONE = ".gone"
 """What the name of a folder ends with that is being removed for good."""
 
 VERSION = 1
-"""Of the notes; one of another is left alone."""
+"""Of the manifests; one of another is left alone."""
 
 IN_USE = "Another command is at work in the trash"
 
@@ -115,7 +115,7 @@ class TrashEntry(NamedTuple):
 
 
 class StrayFolder(NamedTuple):
-    """A folder in the trash that is no session: ``gone`` where it was being removed, else its note can't be read."""
+    """A folder in the trash that is no session: ``gone`` where it was being removed, else it has no readable manifest."""
 
     folder: str
     files: int
@@ -264,7 +264,7 @@ def _folders_in(folder: str) -> list[str]:
 
 
 def _read(folder: str, session_id: str) -> TrashEntry | None:
-    """The entry that a folder's note tells; None where there is none that can be acted upon."""
+    """The entry that a folder's manifest describes; None if none can be acted upon."""
     row = read_object(os.path.join(folder, MANIFEST))
     complete = row.get("complete")
     texts = [row.get(name) for name in ("title", "cwd", "ended", "deleted_at")]
@@ -285,7 +285,7 @@ def _rows(row: Mapping[str, object]) -> list[object]:
 
 
 def _part(row: object, session_id: str) -> TrashPart | None:
-    """A part as a note has it; None where its place is none that a session's parts have."""
+    """A part as a manifest has it; None where its place is none that a session's parts have."""
     if not isinstance(row, dict):
         return None
     place, files, size, digest = (row.get(name) for name in TrashPart._fields)

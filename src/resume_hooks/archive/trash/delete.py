@@ -59,7 +59,7 @@ def plan(session: SessionFile, where: Where) -> Deletion:
             f"{error.filename or session.path} can't be read: {error.strerror}", "Check its permissions."
         ) from error
     if any(part.place != encodable(part.place) for part in parts):
-        raise UsageError(f"{session.path} has a name that is no UTF-8", "Rename it first: no note could tell it.")
+        raise UsageError(f"{session.path} has a name that is no UTF-8", "Rename it first: no manifest could name it.")
     title = encodable(plain_line(glance.title))
     cwd = encodable(home_folder(glance))
     ended = clock.from_epoch(session.mtime)
@@ -148,7 +148,7 @@ def _moved(entry: TrashEntry, where: Where) -> TrashEntry:
 
 
 def _put_back(entry: TrashEntry, where: Where) -> None:
-    """Undo what was moved; the note goes last. What can't be put back stays where it is, and the note with it."""
+    """Undo what was moved; the manifest goes last. What can't be put back stays, and so does the manifest."""
     for part in reversed(entry.parts):
         kept, place = entry.kept(part), part.path(where)
         try:

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import LOCK, MANIFEST, folder_of, is_link, unpacked, vault
+from resume_hooks.sessions.archived.layout import MANIFEST, folder_of, is_link, unpacked, vault
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find, to_bytes, unreadable, why_unreadable
 from resume_hooks.sessions.archived.packs import ENDING
 from resume_hooks.sessions.expiry import AHEAD
-from resume_hooks.storage import state_file
+from resume_hooks.storage import locks, state_file
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.storage.move import remove
 from resume_hooks.storage.state_file import sync_folder
@@ -97,11 +97,11 @@ def forget(archived: ArchivedSession, where: Where) -> None:
     """
     with only_one(archived.session_id, where):
         try:
-            if os.path.lexists(note := os.path.join(archived.folder, MANIFEST)):
-                os.unlink(note)
+            if os.path.lexists(manifest := os.path.join(archived.folder, MANIFEST)):
+                os.unlink(manifest)
                 sync_folder(archived.folder)
             for name in os.listdir(archived.folder):
-                if name != LOCK:  # it goes with the folder, when it is let go
+                if name != locks.NAME:  # it goes with the folder, when it is let go
                     remove(os.path.join(archived.folder, name))
         except OSError as error:
             raise WriteFailed(

@@ -102,7 +102,7 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
             forget(by_id[each.session_id], where)
             gone.append(each)
     if gone:
-        policy_state.note([(each.session_id, each.stored, each.why) for each in gone], where)
+        policy_state.remember([(each.session_id, each.stored, each.why) for each in gone], where)
     return gone
 
 

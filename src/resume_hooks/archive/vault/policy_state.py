@@ -62,7 +62,7 @@ def went(where: Where) -> list[Gone]:
     return found[-MOST:]
 
 
-def note(gone: Sequence[tuple[str, int, str]], where: Where) -> None:
+def remember(gone: Sequence[tuple[str, int, str]], where: Where) -> None:
     """Remember what went: ids, bytes and reasons."""
     since = _row(where).get("since")
     left = dict(since) if isinstance(since, dict) else {}

@@ -34,7 +34,7 @@ def unreadable(where: Where) -> list[ArchiveFinding]:
     for path in manifest.unreadable(where):
         own = path != vault(where)
         session_id = os.path.basename(path) if own else ""
-        left = f"{path} has no note: it is left of something interrupted"
+        left = f"{path} has no manifest: it is left of something interrupted"
         why = why_unreadable(session_id, where) or left if own else f"{path} is a symbolic link, or can't be listed"
         found.append(ArchiveFinding(session_id, "unreadable", "", why))
     return found

@@ -1,7 +1,7 @@
 """Vaulted sessions as the index has them: under the paths that the client had, read from the kept copies.
 
 Nothing is read again of what the index knew when a session's files went: they are told by path, size and time. After
-that the state of its note stands for all of its files, below zero where other files have their inode.
+that the state of its manifest stands for all of its files, below zero where other files have their inode.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from resume_hooks.system.text import encodable
 
 
 class ArchivedSessions:
-    """The vaulted sessions of a config home: ``states`` by id, as their notes are now; no note is read for that."""
+    """The vaulted sessions of a config home: ``states`` by id, as their manifests are now; none is read for that."""
 
     def __init__(self, where: Where, files: Iterable[TranscriptFile]) -> None:
         self._where = where
@@ -93,7 +93,7 @@ def read_at(file: TranscriptFile, folder: str) -> str:
 
 
 def _state(session_id: str, where: Where) -> int:
-    """What tells a note from any other, below zero; 0 where there is none."""
+    """What tells a manifest from any other, below zero; 0 where there is none."""
     try:
         status = os.lstat(os.path.join(folder_of(session_id, where), MANIFEST))
     except OSError:
@@ -103,7 +103,7 @@ def _state(session_id: str, where: Where) -> int:
 
 
 def _found(archived: ArchivedSession, part: ArchivedFile, state: int, where: Where) -> TranscriptFile | None:
-    """A kept file as the index lists it; None for what is no transcript. Of a link what it holds by now."""
+    """A kept file as the index lists it; None for what is no transcript."""
     agent = subagent_name(part.place) or ""
     path = real(part.place, where)
     below = beside(part.place)

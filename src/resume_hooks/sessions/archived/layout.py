@@ -12,8 +12,8 @@ FOLDER = "vault"
 UNPACKED = "unpacked"
 """Copies of packed sessions that somebody reads; they can be made anew."""
 
-MANIFEST, LOCK = "manifest.json", "lock"
-"""In each session's folder: what counts, and who is at it."""
+MANIFEST = "manifest.json"
+"""In each session's folder, beside the lock and the pack."""
 
 PROJECTS, HISTORY = "projects", FILE_HISTORY
 """The folders of the config home that parts come from; backups of files are archived under the second name, too."""

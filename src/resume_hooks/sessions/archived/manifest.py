@@ -13,12 +13,13 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.paths import Where, is_session_id, read_regular
-from resume_hooks.sessions.archived.layout import LOCK, MANIFEST, folder_of, is_link, is_place, vault
+from resume_hooks.sessions.archived.layout import MANIFEST, folder_of, is_link, is_place, vault
+from resume_hooks.storage import locks
 
 VERSION = 1
 """Of the manifests; one of a newer engine is left alone."""
 
-MAX_NOTE = 32 * 1024 * 1024
+MAX_MANIFEST = 32 * 1024 * 1024
 """Bytes of a manifest: 20,000 files, each with a long name."""
 
 _MOST_BYTES, _MOST_NS = 2**53, 2**63
@@ -164,7 +165,7 @@ def unreadable(where: Where) -> list[str]:
 def _holds(folder: str) -> bool:
     """Whether a session's folder holds anything, as far as can be told."""
     try:
-        return os.path.islink(folder) or bool(set(os.listdir(folder)) - {LOCK})
+        return os.path.islink(folder) or bool(set(os.listdir(folder)) - {locks.NAME})
     except FileNotFoundError:
         return False
     except OSError:
@@ -181,7 +182,7 @@ def why_unreadable(session_id: str, where: Where) -> str:
     version = _row(session_id, where).get("version")
     if isinstance(version, int) and version > VERSION:
         return f"{path} was written by a newer resume-hooks"
-    return f"{path} can't be read as a note"
+    return f"{path} can't be read as a manifest"
 
 
 def to_bytes(archived: ArchivedSession) -> bytes:
@@ -198,7 +199,7 @@ def to_bytes(archived: ArchivedSession) -> bytes:
 
 def _row(session_id: str, where: Where) -> dict[str, object]:
     try:
-        row = orjson.loads(read_regular(os.path.join(folder_of(session_id, where), MANIFEST), MAX_NOTE))
+        row = orjson.loads(read_regular(os.path.join(folder_of(session_id, where), MANIFEST), MAX_MANIFEST))
     except (OSError, ValueError):
         return {}
     return row if isinstance(row, dict) else {}
