@@ -115,7 +115,7 @@ class TrashEntry(NamedTuple):
 
 
 class StrayFolder(NamedTuple):
-    """A folder in the trash that is no session: ``gone`` where it was being removed, else it has no readable manifest."""
+    """A folder in the trash that is no session: ``gone`` if it was being removed, else without a readable manifest."""
 
     folder: str
     files: int
