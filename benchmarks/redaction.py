@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.redaction [--times] [--growth]``. Prints shares and rates, never a secret. ``--growth`` builds
 forms from every pattern that a search could begin anew at, repeats them, and says of which the time grows faster than
-the text; it takes half an hour.
+the text; it takes an hour.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ _BODY_LINE = re.compile(_NUMBERED + rb"[A-Za-z0-9+/]{16,76}={0,2}\s*")
 _LAST_LINE = re.compile(_NUMBERED + rb"[A-Za-z0-9+/]{0,76}={0,2}\s*(?:\n" + _NUMBERED + rb")?")
 """The last one, which may be short, up to where the line behind it begins."""
 
+_NEXT = re.compile(rb"-----BEGIN|private-lines:", re.IGNORECASE)
 _PUTTY = re.compile(rb"(?i)private-lines: ?\d{1,4}")
 _PUTTY_END = re.compile(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
 
@@ -44,7 +45,7 @@ def private_keys(raw: bytes, place: int) -> Iterator[Span]:
 
 def _whole(raw: bytes, start: int, body: int, last: re.Pattern[bytes]) -> Iterator[Span]:
     """A key from ``start`` up to its ``last`` line, or the next key, or as far as it looks like one."""
-    following = _BEGIN.search(raw, body, body + LONGEST)
+    following = _NEXT.search(raw, body, body + LONGEST)
     limit = following.start() if following else body + LONGEST
     end = last.search(raw, body, limit) or _TORN.match(raw, body, limit)
     if end and _is_body(raw[body : end.end()]):

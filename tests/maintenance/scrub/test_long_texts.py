@@ -21,7 +21,7 @@ PASSWORD = 'password: "Hx7kQ2mZp9Lr4Tw8" '
 REPEATED = [
     '{"a":"b"} ', '"', '\\"', '"\\"', 'Z"', "eyJY0mN2zapBW6tgd. ", "é password: Hx7kQ2mZp9Lr4Tw8 ", "-u",
     "cookie: sid=a;", "AccountKey=0R2Jp9RRv6IOIHTKddDs3wMITFUD6SJqt8J/g8z ", "-----begin private key-----\n",
-    "-----END PRIVATE KEY-----\n",
+    "-----END PRIVATE KEY-----\n", "private-lines: 2",
 ]  # fmt: skip
 """What took quadratic time once, or would if its search were written a little differently."""
 
