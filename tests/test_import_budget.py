@@ -119,7 +119,7 @@ def test_quick_verbs_as_text(config_home: ConfigHome, verb: str) -> None:
     assert "click" in found
     assert found.isdisjoint({"pydantic", "rich", "importlib.metadata", "asyncio", "sqlite3", "pyperclip"})
     assert found.isdisjoint(
-        {"resume_hooks.maintenance.doctor", "resume_hooks.system.clipboard", "resume_hooks.derive.rollover"}
+        {"resume_hooks.maintenance.doctor", "resume_hooks.system.clipboard", "resume_hooks.derive.fresh_child"}
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from resume_hooks import settings
-from resume_hooks.derive import rollover
+from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
@@ -25,7 +25,7 @@ from resume_hooks.reading.outline import outline
 from resume_hooks.reading.selections import TurnReader
 from resume_hooks.search import query
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.sessions import link_log, titles
+from resume_hooks.sessions import child_titles, link_log
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.system.text import plain
 from resume_hooks.transcripts import raw_edit, records, tokens
@@ -115,9 +115,9 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
         "plain": lambda: plain(text),
         "trigger": lambda: triggers.recognise(f">{text}"),
         "query": lambda: _asked(text),
-        "title": lambda: titles.root_of(text),
+        "title": lambda: child_titles.root_of(text),
         "trim": lambda: plan.plan(plan.read(session), config_home.where, Options(threshold=80, keep_recent=0)),
-        "handoff": lambda: rollover.plan(session, config_home.where, kind="handoff"),
+        "handoff": lambda: fresh_child.plan(session, config_home.where, kind="handoff"),
         "outline": lambda: outline(session),
         "reading": lambda: TurnReader(session),
         "fsck": lambda: examine(session, config_home.where),
@@ -140,7 +140,7 @@ def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHom
     """A title of ten megabytes is a line of eighty characters."""
     path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("t" * 10_000_000)])
     began = time.process_time()
-    decided = rollover.plan(session_file(path), config_home.where, kind="handoff")
+    decided = fresh_child.plan(session_file(path), config_home.where, kind="handoff")
     assert len(decided.draft.free_title()) <= 80
     event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
     assert len(answered(prompt.main, json.dumps(event).encode())) < 2 * reply.MAX_REASON
@@ -215,7 +215,7 @@ def test_counts_that_no_context_has(config_home: ConfigHome, count: object) -> N
     rows: list[Any] = [user("hello", uuid="u"), answer, user("so", uuid="v", parent="a")]
     session = session_file(write_session(config_home.project(), SESSION, rows))
     assert 0 <= tokens.recent_context(session.path).tokens <= 4 * records.MAX_TOKENS
-    made = write(rollover.plan(session, config_home.where), config_home.where)
+    made = write(fresh_child.plan(session, config_home.where), config_home.where)
     assert Path(made.file).is_file()
     plan.plan(plan.read(session), config_home.where, Options(threshold=80))
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from resume_hooks.paths import session_id_of
-from resume_hooks.sessions import transcript_files as subagents
+from resume_hooks.sessions import transcript_files
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import opens_turn
@@ -83,13 +83,13 @@ def right_places(question: Question) -> frozenset[Place]:
 def session_of(name: str) -> str:
     """The id of the session that a file of the corpus is of; of a sub-agent's file its parent's."""
     path = corpus_folder() / name
-    return subagents.owning_session(str(path)) if subagents.subagent_name(path.name) else path.stem
+    return transcript_files.owning_session(str(path)) if transcript_files.subagent_name(path.name) else path.stem
 
 
 @functools.cache
 def corpus_file(name: str) -> CorpusFile:
     """What stands on the lines of a file of the corpus."""
-    subagent = subagents.subagent_name(name) is not None
+    subagent = transcript_files.subagent_name(name) is not None
     turn, turns, ids = 0, [], []
     for raw in (corpus_folder() / name).read_bytes().split(b"\n"):
         record = records.parse(raw)
@@ -147,6 +147,6 @@ class Home:
         inside = [part for part in name.parts[:-1] if session_id_of(f"{part}.jsonl")]
         place = name.parts.index(inside[0]) if inside else len(name.parts) - 1
         folder = self.config.joinpath("projects", "-".join(name.parts[:place]), *name.parts[place:-1])
-        if inside or session_id_of(name.name) or subagents.subagent_name(name.name):
+        if inside or session_id_of(name.name) or transcript_files.subagent_name(name.name):
             return folder / name.name
         return folder / f"{uuid.uuid5(uuid.NAMESPACE_URL, str(name))}.jsonl"

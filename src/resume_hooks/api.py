@@ -8,11 +8,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from resume_hooks import settings
-from resume_hooks.derive import cut_point, fork
-from resume_hooks.derive import rollover as quick_rollover
+from resume_hooks.derive import cut_point, fork, fresh_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
-from resume_hooks.derive.rollover import NOTHING, Contents
+from resume_hooks.derive.fresh_child import NOTHING, Contents
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options, options_of
 from resume_hooks.errors import UsageError
@@ -114,7 +113,7 @@ def rollover(session_file: str | Path, *, next_step: str = "", dry_run: bool = F
     kind = "handoff" if next_step.strip() else "rollover"
     session = locate.session_file(_named(session_file))
     contents = Contents(digest_of(session, Where())) if kind == "handoff" else NOTHING
-    decided = quick_rollover.plan(session, Where(), kind=kind, next_step=next_step, contents=contents)
+    decided = fresh_child.plan(session, Where(), kind=kind, next_step=next_step, contents=contents)
     return carry_out(decided, Where(), dry_run=dry_run)
 
 

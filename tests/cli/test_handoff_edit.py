@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pexpect
 import pytest
 
-from resume_hooks.derive.rollover import opening_of
+from resume_hooks.derive.fresh_child import opening_of
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.needs import REPO
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, Cut, Truncator, cut, parse
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions.references import RecordOffset, Reference
+from resume_hooks.sessions.record_references import RecordOffset, Reference
 from resume_hooks.transcripts.linearize import linearize
 from resume_hooks.transcripts.transcript import ScanStart, Transcript, scan
 from tests.builders import (

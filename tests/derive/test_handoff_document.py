@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from resume_hooks.derive import rollover
+from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.write import receipt
+from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.derive.handoff_document import current_session, document, file_name, markdown_line
-from resume_hooks.derive.rollover import Contents, RolloverPlan
 from resume_hooks.reading.digest.entries import Digest, DigestEntry
 from resume_hooks.sessions import locate
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
@@ -37,7 +37,9 @@ def planned(
     lines = [json.dumps(record).encode() for record in (*records, custom_title(title))]
     path = write_session(home.project(), SESSION, lines)
     parent = locate.session_file(path)
-    return rollover.plan(parent, home.where, kind="handoff", next_step=next_step, contents=contents or Contents(DIGEST))
+    return fresh_child.plan(
+        parent, home.where, kind="handoff", next_step=next_step, contents=contents or Contents(DIGEST)
+    )
 
 
 def text_of(decided: RolloverPlan) -> str:

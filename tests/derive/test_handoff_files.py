@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive import rollover
+from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.write import write
+from resume_hooks.derive.fresh_child import RolloverPlan
 from resume_hooks.derive.handoff_files import HandoffFiles, out_path, wanted_for, write_for
-from resume_hooks.derive.rollover import RolloverPlan
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -33,7 +33,7 @@ def planned(home: ConfigHome, project: Path) -> RolloverPlan:
     """A handoff of a session of that project, decided on."""
     records = [{**record, "cwd": str(project)} for record in conversation(2)]
     path = write_session(home.project(str(project)), SESSION, [*records, custom_title("Fix the parser")])
-    return rollover.plan(locate.session_file(path), home.where, kind="handoff")
+    return fresh_child.plan(locate.session_file(path), home.where, kind="handoff")
 
 
 def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> HandoffFiles:
@@ -146,7 +146,7 @@ def test_a_session_that_only_says_where_it_belongs(config_home: ConfigHome, proj
     stray = tmp_path / "stray"
     stray.mkdir()
     path = write_session(stray, SESSION, [{**record, "cwd": str(project)} for record in conversation(2)])
-    decided = rollover.plan(locate.session_file(path), config_home.where, kind="handoff")
+    decided = fresh_child.plan(locate.session_file(path), config_home.where, kind="handoff")
     environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs", "RESUME_HOOKS_LEDGER_FILE": "NOW.md"}
     files = write_for(decided, write(decided, Where(environ)), Where(environ))
     assert (files.documents, files.ledger, len(files.warnings)) == ((), "", 2)

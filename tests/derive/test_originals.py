@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.derive.originals import MAX_STEPS, Originals, look_up, origins_in, restored
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import session_id_of
-from resume_hooks.sessions.references import Reference
+from resume_hooks.sessions.record_references import Reference
 from resume_hooks.storage.backups import folder_of
 from resume_hooks.transcripts.placeholders import Origin
 from tests.builders import ConfigHome, Record, assistant, call, result, session_id, tool_result, user, write_session

@@ -17,8 +17,8 @@ from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.errors import CheckFailed, NotATranscript, NothingToTrim, SessionNotFound, UsageError
-from resume_hooks.sessions.files import session_file
 from resume_hooks.sessions.lineage_block import OPENING
+from resume_hooks.sessions.session_files import session_file
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.provenance import read_parent

@@ -18,7 +18,7 @@ from resume_hooks.maintenance.scrub import child, findings
 from resume_hooks.maintenance.scrub.findings import LEFT, ScrubFindings
 from resume_hooks.maintenance.scrub.purge import purge
 from resume_hooks.paths import Where
-from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.session_files import session_file
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi

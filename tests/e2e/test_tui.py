@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive import rollover
+from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.rollover import Contents
+from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.as_text import HEAD
 from resume_hooks.reading.digest.build import digest_of
@@ -180,7 +180,7 @@ def test_the_child_looks_right_on_every_client(every_client: ClientVersion, home
     environ = home.env()
     source = locate.session_file(str(parent))
     contents = Contents(digest_of(source, Where(environ)))
-    plan = rollover.plan(source, Where(environ), kind="handoff", next_step="fix the tests", contents=contents)
+    plan = fresh_child.plan(source, Where(environ), kind="handoff", next_step="fix the tests", contents=contents)
     child = write(plan, Where(environ))
     with Tui(every_client, home, api) as tui:
         tui.start(resume=child.session_id)
@@ -198,7 +198,7 @@ def test_the_child_has_its_title_in_the_picker(client: ClientVersion, home: Clie
     run_print(client, home, api, "remember the word ALPHA")
     (parent,) = home.sessions()
     environ = home.env()
-    child = write(rollover.plan(locate.session_file(str(parent)), Where(environ), kind="handoff"), Where(environ))
+    child = write(fresh_child.plan(locate.session_file(str(parent)), Where(environ), kind="handoff"), Where(environ))
     with Tui(client, home, api) as tui:
         tui.start(["--resume"], ready=False)
         tui.wait_for(re.escape(child.title))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.hooks.lane import Request
+from resume_hooks.hooks.request import Request
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from tests.builders import SESSION, ConfigHome

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive import rollover
+from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.rollover import Contents
+from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.pending_handoff import MOST
 from resume_hooks.reading.digest.build import digest_of
@@ -38,7 +38,7 @@ def parent(config_home: ConfigHome) -> str:
 
 def made(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
     """A handoff of ``parent``."""
-    plan = rollover.plan(locate.session_file(parent), home.where, kind="handoff", next_step=step)
+    plan = fresh_child.plan(locate.session_file(parent), home.where, kind="handoff", next_step=step)
     return write(plan, home.where)
 
 
@@ -108,7 +108,7 @@ def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch
     ]
     parent = locate.session_file(str(write_session(config_home.project(), SESSION, talk)))
     contents = Contents(digest_of(parent, config_home.where))
-    plan = rollover.plan(parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents)
+    plan = fresh_child.plan(parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents)
     receipt = write(plan, config_home.where)
     assert len(plan.opening) > MOST
     monkeypatch.setenv("CLAUDE_PID", str(PID))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks import cards
+from resume_hooks.hooks import child_cards
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import VERBS, Trigger, recognise
 from tests.builders import (
@@ -289,7 +289,7 @@ def test_beside_a_working_model_no_card_says_ctrl_c(
 ) -> None:
     """One Ctrl+C would end its turn; the last line, all that a busy client shows, says when to paste."""
     write_session(config_home.project(), SESSION, [*conversation(1), *records])
-    assert cards.is_busy(str(config_home.project() / f"{SESSION}.jsonl")) is is_busy
+    assert child_cards.is_busy(str(config_home.project() / f"{SESSION}.jsonl")) is is_busy
     for prompt in (">handoff go on", f">handoff go on /resume {OTHER}"):
         text = say(prompt)
         assert ("Ctrl+C" in text) is not is_busy

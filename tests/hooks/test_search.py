@@ -161,7 +161,7 @@ def test_too_slow(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch)
             os.getpid()
 
     monkeypatch.setattr(lane, "find", wait)
-    monkeypatch.setattr("resume_hooks.hooks.lane.LIMIT", 0.05)
+    monkeypatch.setattr("resume_hooks.hooks.request.LIMIT", 0.05)
     lines = card(">search --all it's; rm -rf x")
     assert """In a shell there is no limit: resume-hooks search --all 'it'"'"'s; rm -rf x'""" in lines
     assert "Your text: --all it's; rm -rf x" in lines

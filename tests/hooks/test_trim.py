@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks import confirmations, lane, trim
+from resume_hooks.hooks import confirmations, request, trim
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import Trigger
 from tests.builders import (
@@ -405,7 +405,7 @@ def test_a_session_that_would_take_too_long(
     trim.answer(asked(trigger, parent))
     with monkeypatch.context() as patch:
         patch.setattr(trim, "WHOLE", 0)
-        with pytest.raises(lane.TimeLimit, match="longer than a prompt may wait") as caught:
+        with pytest.raises(request.TimeLimit, match="longer than a prompt may wait") as caught:
             trim.answer(asked(trigger._replace(text="yes"), parent))
     assert f"resume-hooks trim {SESSION}" in caught.value.remedy
     assert children(parent) == []

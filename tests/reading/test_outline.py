@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE, Outline, outline
 from resume_hooks.reading.outline_scan import first_words
 from resume_hooks.reading.outline_text import outline_text
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import resolve_transcript
-from resume_hooks.sessions.references import RecordLines, TranscriptNames, named_by, names_of, parse
+from resume_hooks.sessions.record_references import RecordLines, TranscriptNames, named_by, names_of, parse
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.turns import opens_turn
 from tests.builders import (
@@ -42,7 +42,7 @@ NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 def outlined(folder: Path, lines: list[Record | bytes]) -> Outline:
     """The outline of a session of these records."""
-    return outline(store.session_file(write_session(folder, SESSION, lines)))
+    return outline(locate.session_file(write_session(folder, SESSION, lines)))
 
 
 def worked() -> list[Record | bytes]:
@@ -172,7 +172,7 @@ def test_subagents(config_home: ConfigHome) -> None:
     ]
     for name in ("agent-a1", "agent-b2"):
         (own / f"{name}.jsonl").write_bytes(session_bytes(side))
-    known, other = outline(store.session_file(path)).subagents
+    known, other = outline(locate.session_file(path)).subagents
     assert (known.name, known.task, known.turn, known.records) == ("agent-b2", "look", 1, 2)
     assert (other.name, other.task, other.turn) == ("agent-a1", "look around", None)
     found = outline(resolve_transcript(f"{SESSION}/agent-b2", CWD, config_home.where))
@@ -203,7 +203,7 @@ def test_damaged_files(tmp_path: Path) -> None:
     ]
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(odd) + b'{"type":"user","uuid":"t","mess')
-    found = outline(store.session_file(str(path)))
+    found = outline(locate.session_file(str(path)))
     assert (found.turn_count, found.bad_lines, found.turns[-1].first_words) == (1, (0, 7), "go")
     assert outline_text(found, found.turns, NAMES, 0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.reading.passages import Passage, passage, says, without_reminders
-from resume_hooks.sessions.references import RecordLine, TranscriptNames
+from resume_hooks.sessions.record_references import RecordLine, TranscriptNames
 from resume_hooks.transcripts.content import ToolCall
 from tests.builders import (
     SESSION,

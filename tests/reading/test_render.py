@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.reading.render import render, text_of
-from resume_hooks.sessions.references import RecordLines
+from resume_hooks.sessions.record_references import RecordLines
 from tests.builders import (
     SESSION,
     Record,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from resume_hooks.cli.records import commands_text, errors_gap, passages_text, records_gap
 from resume_hooks.reading.selections import TurnReader
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.references import TranscriptNames
+from resume_hooks.sessions.record_references import TranscriptNames
 from resume_hooks.transcripts.turns import parse
 from tests.builders import (
     SESSION,

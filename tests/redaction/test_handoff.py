@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive import rollover
+from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.write import receipt, write
+from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.handoff_files import write_for
-from resume_hooks.derive.rollover import Contents
 from resume_hooks.reading.digest.as_text import full
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions.locate import session_file
@@ -45,7 +45,7 @@ def test_the_child_and_what_it_leaves(config_home: ConfigHome, leaky: str, tmp_p
     stored_settings.store("handoff_dir", "_handoffs", config_home.where)
     stored_settings.store("ledger_file", "_ledgers/CURRENT.md", config_home.where)
     contents = Contents(digest_of(session_file(leaky), config_home.where))
-    decided = rollover.plan(
+    decided = fresh_child.plan(
         session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents
     )
     receipt = write(decided, config_home.where)
@@ -60,14 +60,14 @@ def test_the_child_and_what_it_leaves(config_home: ConfigHome, leaky: str, tmp_p
 def test_the_source_is_as_it_was(config_home: ConfigHome, leaky: str) -> None:
     """The parent keeps what it held: scrub takes it out, a handoff does not."""
     before = Path(leaky).read_bytes()
-    decided = rollover.plan(session_file(leaky), config_home.where)
+    decided = fresh_child.plan(session_file(leaky), config_home.where)
     write(decided, config_home.where)
     assert Path(leaky).read_bytes() == before
 
 
 def test_a_next_step_is_the_users_own_word(config_home: ConfigHome, leaky: str) -> None:
     """What is typed for the child reaches the child as it was typed."""
-    decided = rollover.plan(session_file(leaky), config_home.where, next_step=f"use {GITHUB}")
+    decided = fresh_child.plan(session_file(leaky), config_home.where, next_step=f"use {GITHUB}")
     assert next_step_of(decided.opening) == f"use {GITHUB}"
 
 
@@ -83,7 +83,7 @@ def test_half_a_token_is_none_either(config_home: ConfigHome) -> None:
 def test_a_session_without_secrets_says_nothing(config_home: ConfigHome) -> None:
     """No note where nothing was left out."""
     path = write_session(config_home.project(), SESSION, conversation(2))
-    decided = rollover.plan(session_file(str(path)), config_home.where)
+    decided = fresh_child.plan(session_file(str(path)), config_home.where)
     assert receipt(decided).warnings == ()
 
 

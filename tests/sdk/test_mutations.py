@@ -15,7 +15,7 @@ from resume_hooks.archive.trash import contents as trash
 from resume_hooks.archive.trash import delete, restore
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.sessions import locate, rename
-from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.needs import corpus, corpus_sessions

@@ -12,10 +12,10 @@ import pytest
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import MANIFEST, folder_of, unpacked
 from resume_hooks.sessions.locate import resolve_transcript
-from resume_hooks.sessions.references import names_of
+from resume_hooks.sessions.record_references import names_of
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
 from tests.sessions.archived.away import away
@@ -24,9 +24,9 @@ from tests.sessions.test_lineage import watched
 PULL = {"type": "pr-link", "prNumber": 72, "prUrl": "https://github.com/o/r/pull/72", "sessionId": SESSION}
 
 
-def named(home: ConfigHome, words: str, cwd: str = "/") -> store.SessionFile:
+def named(home: ConfigHome, words: str, cwd: str = "/") -> locate.SessionFile:
     """The session that words name."""
-    return store.resolve(words, cwd, home.where)
+    return locate.resolve(words, cwd, home.where)
 
 
 def a_session(home: ConfigHome, number: str = SESSION, title: str = "Fix the parser", cwd: str = CWD) -> str:
@@ -64,7 +64,7 @@ def test_paths(config_home: ConfigHome) -> None:
     assert named(config_home, found.path).path == found.path
     assert Path(named(config_home, str(agent)).path).read_bytes() == raw
     inside = {**config_home.environ, "CLAUDECODE": "1"}
-    assert store.resolve(found.path, "/", Where(inside)).session_id == SESSION
+    assert locate.resolve(found.path, "/", Where(inside)).session_id == SESSION
     shutil.rmtree(unpacked(config_home.where), ignore_errors=True)  # what was unpacked may go at any time
     assert named(config_home, found.path).session_id == SESSION
     with pytest.raises(SessionNotFound):
@@ -76,11 +76,11 @@ def test_a_models_shell_opens_transcripts_alone(config_home: ConfigHome) -> None
     kept = away(laid_out(config_home).path, config_home.environ)
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     with pytest.raises(UsageError, match="is no transcript"):
-        store.resolve(os.path.join(kept.folder, MANIFEST), "/", Where(inside))
+        locate.resolve(os.path.join(kept.folder, MANIFEST), "/", Where(inside))
     link = os.path.join(kept.folder, f"{session_id(9)}.jsonl")
     os.symlink("/etc/passwd", link)
     with pytest.raises(UsageError, match="is no transcript"):
-        store.resolve(link, "/", Where(inside))
+        locate.resolve(link, "/", Where(inside))
 
 
 def test_sub_agents(config_home: ConfigHome) -> None:
@@ -132,7 +132,7 @@ def test_the_latest_is_never_a_vaulted_one(config_home: ConfigHome) -> None:
     away(a_session(config_home), config_home.environ)
     for words in ("latest", "latest~1", None):
         with pytest.raises(SessionNotFound):
-            store.resolve(words, CWD, config_home.where)
+            locate.resolve(words, CWD, config_home.where)
 
 
 def test_no_note_is_read_where_the_words_fit(config_home: ConfigHome) -> None:

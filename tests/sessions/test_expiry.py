@@ -10,7 +10,7 @@ import pytest
 
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.sessions.expiry import SOON, DatedSession, Ending, Endings, Ends, is_archived
-from resume_hooks.sessions.files import SessionFile, session_file
+from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.archive.retention.aged import DAY, aged, with_backups, with_output
 from tests.builders import ConfigHome
 

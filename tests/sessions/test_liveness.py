@@ -17,8 +17,8 @@ from resume_hooks import clock
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.sessions import liveness
-from resume_hooks.sessions.files import SessionFile, session_file
 from resume_hooks.sessions.liveness import FRESH, why_live
+from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system import processes
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_bytes, session_id, user, write_session
 

@@ -16,8 +16,8 @@ from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFa
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions import rename as bookkeeping
-from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.rename import MAX_LENGTH, LabelChange, renamed, tagged, write
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, session_id, write_session

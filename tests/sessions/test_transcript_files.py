@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound
 from resume_hooks.sessions.locate import names_subagent, resolve_transcript
-from resume_hooks.sessions.references import TranscriptNames, names_of
+from resume_hooks.sessions.record_references import TranscriptNames, names_of
 from resume_hooks.sessions.transcript_files import (
     Subagent,
     agent_type,

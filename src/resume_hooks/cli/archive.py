@@ -33,8 +33,8 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import real
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
 from resume_hooks.sessions.archived.sessions import is_archived_copy
-from resume_hooks.sessions.files import SessionFile, belongs
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.session_files import SessionFile, belongs
 from resume_hooks.system.text import counted
 
 NOTHING: dict[str, Any] = {

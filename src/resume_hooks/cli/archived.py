@@ -16,9 +16,9 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import is_foreign, real
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.archived.sessions import all_vaulted
-from resume_hooks.sessions.files import all_sessions
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.references import SHORT
+from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.system.git_worktrees import Project
 from resume_hooks.system.text import plain_line
 

@@ -15,8 +15,8 @@ from click.shell_completion import BashComplete, CompletionItem, add_completion_
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.search import listing
-from resume_hooks.sessions.files import SessionFile
-from resume_hooks.sessions.references import SHORT
+from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail

@@ -15,7 +15,7 @@ from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, T
 from resume_hooks.derive.fork import ForkPlan
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.references import Reference
+from resume_hooks.sessions.record_references import Reference
 
 
 @click.command("fork")

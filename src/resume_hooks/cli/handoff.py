@@ -7,13 +7,13 @@ import click
 from resume_hooks.cli.child import answer, child_options, receipt_text, require_client, require_start
 from resume_hooks.cli.editor import edit, require_terminal
 from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
-from resume_hooks.derive import digest_edit, rollover
+from resume_hooks.derive import digest_edit, fresh_child
 from resume_hooks.derive.child.draft import Draft, draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt as child_receipt
 from resume_hooks.derive.child.write import write
+from resume_hooks.derive.fresh_child import Contents, RolloverPlan, digest_reference, opening_tier
 from resume_hooks.derive.handoff_files import HandoffFiles, out_path, wanted_for, write_for
-from resume_hooks.derive.rollover import Contents, RolloverPlan, digest_reference, opening_tier
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
@@ -83,7 +83,7 @@ def _require_sense(options: VerbOptions) -> None:
 
 
 def _plan(parent: SessionFile, contents: Contents, options: VerbOptions, child: Draft | None = None) -> RolloverPlan:
-    return rollover.plan(
+    return fresh_child.plan(
         parent,
         options.where,
         kind="handoff",

@@ -17,7 +17,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedSession, import_sessions
-from resume_hooks.derive.imports.bundle.reading import BundledSession, is_bundle, unpacked
+from resume_hooks.derive.imports.bundle.read_bundle import BundledSession, is_bundle, unpacked
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical

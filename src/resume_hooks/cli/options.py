@@ -21,7 +21,7 @@ from resume_hooks.sessions import locate
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from resume_hooks.sessions.files import SessionFile
+    from resume_hooks.sessions.session_files import SessionFile
 
 
 def complete_locator(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:

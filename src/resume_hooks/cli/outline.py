@@ -19,7 +19,7 @@ from resume_hooks.reading.outline import Outline, OutlineTurn, outline
 from resume_hooks.reading.outline_scan import Compaction
 from resume_hooks.reading.outline_text import outline_text
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
-from resume_hooks.sessions.references import TranscriptNames, names_of
+from resume_hooks.sessions.record_references import TranscriptNames, names_of
 from resume_hooks.transcripts import turns as words
 
 

@@ -16,7 +16,7 @@ from resume_hooks.reading.passages import WHOLE, passage
 from resume_hooks.reading.render import render
 from resume_hooks.reading.selections import TurnReader
 from resume_hooks.sessions.locate import SessionFile, names_subagent, resolve_transcript
-from resume_hooks.sessions.references import (
+from resume_hooks.sessions.record_references import (
     EXAMPLE,
     RecordLine,
     RecordLines,

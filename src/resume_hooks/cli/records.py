@@ -16,7 +16,7 @@ from resume_hooks.reading.passages import Passage, whole_command
 from resume_hooks.reading.render import Rendering, render
 from resume_hooks.reading.selections import ShellCall, TurnReader
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.references import RecordLine, TranscriptNames, shortened
+from resume_hooks.sessions.record_references import RecordLine, TranscriptNames, shortened
 from resume_hooks.sessions.transcript_files import title_of
 from resume_hooks.system.text import counted, one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH

@@ -18,7 +18,7 @@ from resume_hooks.cli.output import say
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless
-from resume_hooks.derive.summary import rollover
+from resume_hooks.derive.summary import add_summary
 from resume_hooks.derive.summary.parts import SummaryMaterial, material
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
@@ -28,29 +28,29 @@ def carry_out(options: VerbOptions) -> Receipt:
     """Make the child, or show what would be made and read."""
     require_client(options)
     name = model_name(options.model)
-    begun = rollover.plan(options.located(), options.where, wish=options.prompt, output_dir=options.output_dir)
+    begun = add_summary.plan(options.located(), options.where, wish=options.prompt, output_dir=options.output_dir)
     require_start(options, begun.plan.draft)
     return _show(begun, name, options) if options.dry_run else _make(begun, name, options)
 
 
-def _make(begun: rollover.SummaryRollover, name: str, options: VerbOptions) -> Receipt:
-    written = rollover.write(begun, options.where)
+def _make(begun: add_summary.SummaryRollover, name: str, options: VerbOptions) -> Receipt:
+    written = add_summary.write(begun, options.where)
     model, progress = ClaudeHeadless(options.where, name), model_progress(name, quiet=options.as_json)
     try:
-        made, spent, failure = rollover.add_summary(
+        made, spent, failure = add_summary.add_summary(
             begun, written, model, options.where, limit=time_limit(options), progress=progress
         )
     except KeyboardInterrupt:
         say(f"Interrupted: the digest alone is in the new session. {written.in_client}", err=True)
         raise
     if failure:
-        made = made._replace(warnings=(*made.warnings, rollover.failure_text(failure)))
+        made = made._replace(warnings=(*made.warnings, add_summary.failure_text(failure)))
     report = _report(name, included=not failure, failure=failure or None, spent=spent)
     said = " · ".join(part for part in (f"by {spent.model}" if not failure else "none", spent.words) if part)
     return answer(options, made, {"summary": report}, lambda: receipt_text(made, [("summary", said)]))
 
 
-def _show(begun: rollover.SummaryRollover, name: str, options: VerbOptions) -> Receipt:
+def _show(begun: add_summary.SummaryRollover, name: str, options: VerbOptions) -> Receipt:
     """A dry run: the child with the digest, and what the model would be given."""
     made, found = receipt(begun.plan), material(begun.parent, options.where)
     data = {

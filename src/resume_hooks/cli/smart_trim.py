@@ -25,11 +25,11 @@ from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.derive.trim.preview import remarks, savings_data
 from resume_hooks.derive.trim.smart import plan as smart
-from resume_hooks.derive.trim.smart import preview as smart_view
+from resume_hooks.derive.trim.smart import preview
 from resume_hooks.derive.trim.smart.ask import ModelVerdicts, ask
 from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED, offer, smart_options
 from resume_hooks.derive.trim.smart.plan import KIND, SmartPlan, Verdict, described, of_rules
@@ -71,7 +71,7 @@ def command(options: VerbOptions) -> Receipt:
     require_client(options)
     stored = _stored(options)
     session = located(stored.parent_file if options.locator is None and stored else options.locator, options.where)
-    scanned = trimming.read(session, settings.number("context_window"))
+    scanned = plan.read(session, settings.number("context_window"))
     require_folder(options, home_folder(scanned.glance))
     planned = _given_back(scanned, stored, options) if stored else _asked(scanned, options)
     decided = planned.decided
@@ -82,8 +82,8 @@ def command(options: VerbOptions) -> Receipt:
     agreed = wanted and (options.yes or (asks and options.agreed("Write this child?", asks=True)))
     made = smart.write(decided, options.where) if agreed else receipt(decided.trim)
     notes = [UNASKED] if wanted and not options.yes and not asks else []
-    made = made._replace(warnings=(*made.warnings, *smart_view.warnings(decided, planned.asked), *notes))
-    more = {"savings": savings_data(decided.trim), **smart_view.data(decided), "spent": planned.asked.spent}
+    made = made._replace(warnings=(*made.warnings, *preview.warnings(decided, planned.asked), *notes))
+    more = {"savings": savings_data(decided.trim), **preview.data(decided), "spent": planned.asked.spent}
     return answer(options, made, more, lambda: _text(planned, made, seen=asks))
 
 
@@ -147,4 +147,4 @@ def _text(planned: _Planned, made: Receipt, *, seen: bool) -> str:
 
 
 def _plan_text(planned: _Planned) -> str:
-    return f"{smart_view.table(planned.decided)}\n\n{smart_view.spent_text(planned.asked.spent)}"
+    return f"{preview.table(planned.decided)}\n\n{preview.spent_text(planned.asked.spent)}"

@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 from resume_hooks import clock
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import is_session_id
-from resume_hooks.sessions.references import RecordOffset, Reference
-from resume_hooks.sessions.references import parse as parse_reference
+from resume_hooks.sessions.record_references import RecordOffset, Reference
+from resume_hooks.sessions.record_references import parse as parse_reference
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.chain import chain_to
 from resume_hooks.transcripts.linearize import Linear, linearize, standalone_count, standalone_count_from

@@ -17,7 +17,7 @@ from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where, is_session_id, session_id_of
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.references import RecordLine, RecordLines, Reference, named_by
+from resume_hooks.sessions.record_references import RecordLine, RecordLines, Reference, named_by
 from resume_hooks.storage.backups import folder_of
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records

@@ -22,12 +22,12 @@ from resume_hooks.derive.child.rewrite_plan import (
     scan_parent,
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes
+from resume_hooks.derive.fresh_child import fresh
 from resume_hooks.derive.rewind_text import LeftOut, card, model_text
-from resume_hooks.derive.rollover import fresh
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.references import names_of
+from resume_hooks.sessions.record_references import names_of
 from resume_hooks.system.text import encodable, plain
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.invariants import Check

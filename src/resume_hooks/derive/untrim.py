@@ -21,7 +21,7 @@ from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.references import RecordLine
+from resume_hooks.sessions.record_references import RecordLine
 from resume_hooks.storage.backups import instant_of
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.content import MEDIA, THINKING, Pieces

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks.lane import time_limit
+from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, find_session, named_session
 from resume_hooks.reading.digest.as_text import facts
 from resume_hooks.reading.digest.build import digest_of

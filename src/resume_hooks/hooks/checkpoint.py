@@ -13,7 +13,7 @@ from resume_hooks.derive.checkpoint import Placed
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.hooks import checkpoint_cards, checkpoint_state, confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import CHECKPOINT, Question
-from resume_hooks.hooks.lane import Request, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.sessions.locate import SessionFile
 
 YES = "yes"

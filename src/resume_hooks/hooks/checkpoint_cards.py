@@ -10,8 +10,8 @@ from resume_hooks.clock import DAY, HOUR, MINUTE
 from resume_hooks.derive.checkpoint import Mark, Placed
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rewind_text import LeftOut
-from resume_hooks.hooks.cards import ROW, child_card
 from resume_hooks.hooks.checkpoint_state import NONE
+from resume_hooks.hooks.child_cards import ROW, child_card
 from resume_hooks.hooks.confirmations import OPEN
 from resume_hooks.hooks.plain_cards import NOTHING, refusal_card, sign
 from resume_hooks.system.clipboard import Copied

@@ -8,22 +8,22 @@ import time
 from collections.abc import Sequence
 
 from resume_hooks import settings
-from resume_hooks.derive import rollover
+from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.rollover import DIGEST_LINE, Contents, RolloverPlan, digest_reference, opening_of
+from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents, RolloverPlan, digest_reference, opening_of
 from resume_hooks.hooks import pending_handoff, reply
-from resume_hooks.hooks.cards import ROW, child_card
-from resume_hooks.hooks.lane import Request, TriggerAnswer, time_limit
+from resume_hooks.hooks.child_cards import ROW, child_card
 from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff
+from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.as_text import HEAD
 from resume_hooks.reading.digest.as_text import opening as digest_opening
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import digest_at
 from resume_hooks.sessions.opening_records import short_opening
-from resume_hooks.sessions.references import SHORT
+from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.processes import client_pid, started
 
@@ -54,7 +54,7 @@ def answer(request: Request) -> TriggerAnswer:
         if standing is not None:
             return _answer_of(standing, request)
         contents = Contents(digest_of(parent, where))
-        plan = rollover.plan(parent, where, kind="handoff", next_step=request.text, contents=contents)
+        plan = fresh_child.plan(parent, where, kind="handoff", next_step=request.text, contents=contents)
     # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
     receipt = write(plan, where)
     return _answer_of(receipt, request, [*_digest_lines(plan), *_files(plan, receipt, where)])

@@ -18,7 +18,7 @@ from resume_hooks.hooks.triggers import Trigger, recognise
 from resume_hooks.paths import Where, is_session_id
 
 if TYPE_CHECKING:
-    from resume_hooks.hooks.lane import TriggerAnswer
+    from resume_hooks.hooks.request import TriggerAnswer
 
 LANES = {
     "resume": "resume_card",
@@ -78,7 +78,7 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
     way = str(chosen["clipboard"].value)
     if trigger.verb == "session":
         return session_card(session_id, copy(session_id, way=way))
-    from resume_hooks.hooks.lane import Request  # noqa: PLC0415
+    from resume_hooks.hooks.request import Request  # noqa: PLC0415
 
     lane = importlib.import_module(f"resume_hooks.hooks.{LANES[trigger.verb]}")
     window, where = chosen["context_window"].value, Where()
@@ -94,7 +94,7 @@ def _is_busy(event: dict[str, Any], session_id: str) -> bool:
     path = reply.transcript(event, session_id, Where()) if is_session_id(session_id) else None
     if path is None:
         return False
-    from resume_hooks.hooks.cards import is_busy  # noqa: PLC0415 - only a paste over left-over text waits for it
+    from resume_hooks.hooks.child_cards import is_busy  # noqa: PLC0415 - only a paste over left-over text waits for it
 
     return is_busy(path)
 

@@ -7,7 +7,7 @@ looks for itself.
 from __future__ import annotations
 
 from resume_hooks.errors import NothingToRecover
-from resume_hooks.hooks.lane import Request, TriggerAnswer, time_limit
+from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.reading.digest.as_text import OPENING, facts
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.system.clipboard import Copied

@@ -13,11 +13,11 @@ from resume_hooks import settings
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.claude_headless import ClaudeHeadless
-from resume_hooks.derive.summary import rollover
+from resume_hooks.derive.summary import add_summary
 from resume_hooks.hooks import hook_state
-from resume_hooks.hooks.cards import child_card
+from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.handoff import BY_CLEAR, offer_clear
-from resume_hooks.hooks.lane import Request, TriggerAnswer, time_limit
+from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import one_line, plain_line
 
@@ -45,24 +45,24 @@ def answer(request: Request) -> TriggerAnswer:
         standing = _standing(parent, request)
         if standing is not None:
             return standing
-        begun = rollover.plan(parent, where, wish=request.text)
-    written = rollover.write(begun, where)
+        begun = add_summary.plan(parent, where, wish=request.text)
+    written = add_summary.write(begun, where)
     _keep(request, written, [UNFINISHED, _again(request)])
     if request.trigger.hooked:
         offer_clear(written)  # Esc ends us without a word: then /clear still leads on
     model = ClaudeHeadless(where, str(settings.load()["summary_model"].value))
     limit = min(settings.number("summary_timeout"), deadline - REPLACING - time.monotonic())
-    outcome = rollover.add_summary(begun, written, model, where, limit=limit, progress=lambda _number, _count: None)
+    outcome = add_summary.add_summary(begun, written, model, where, limit=limit, progress=lambda _number, _count: None)
     facts = _facts(outcome, request)
     _keep(request, outcome.receipt, facts)
     return _answer_of(outcome.receipt, facts, request)
 
 
-def _facts(outcome: rollover.SummaryOutcome, request: Request) -> list[str]:
+def _facts(outcome: add_summary.SummaryOutcome, request: Request) -> list[str]:
     """What the child holds, what that took, and the way to what it lacks."""
     spent = [f"it took {outcome.spent.words}"] if outcome.spent.words else []
     if outcome.failure:
-        return [rollover.failure_text(outcome.failure), *spent, _again(request)]
+        return [add_summary.failure_text(outcome.failure), *spent, _again(request)]
     return [f"a summary by {outcome.spent.model} and a digest are in it", *spent]
 
 
@@ -81,7 +81,7 @@ def _answer_of(receipt: Receipt, facts: Sequence[str], request: Request) -> Trig
 
 def _keep(request: Request, child: Receipt, facts: Sequence[str]) -> None:
     """Note what was made of what was asked for; without the note the same is made, and paid for, anew."""
-    asked = request.text[: rollover.MAX_WISH]
+    asked = request.text[: add_summary.MAX_WISH]
     with contextlib.suppress(OSError):
         hook_state.sweep(_PREFIX)
         hook_state.keep(_name(request), {"child": child.session_id, "asked": asked, "facts": list(facts)})

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.cards import ROW
-from resume_hooks.hooks.lane import Request, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.child_cards import ROW
+from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.search.as_text import reading
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit

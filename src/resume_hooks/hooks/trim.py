@@ -18,7 +18,7 @@ from resume_hooks.derive.trim.preview import preview, remarks
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import confirmations, trim_cards
 from resume_hooks.hooks.confirmations import Question
-from resume_hooks.hooks.lane import Request, TimeLimit, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.request import Request, TimeLimit, TriggerAnswer, show, time_limit
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder

@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.reading.passages import Passage, is_added, passage, says
 from resume_hooks.reading.render import calls_before
-from resume_hooks.sessions.references import RecordLine, RecordLines, TranscriptNames
+from resume_hooks.sessions.record_references import RecordLine, RecordLines, TranscriptNames
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.content import ToolCall, calls_in

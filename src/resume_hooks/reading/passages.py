@@ -11,7 +11,7 @@ from typing import NamedTuple
 from resume_hooks.clock import minute
 from resume_hooks.reading.char_budget import TextPiece, cut_middle, indent_text
 from resume_hooks.reading.render import Rendering, block_text, fields_text, rendering_of, text_of
-from resume_hooks.sessions.references import RecordLine, RecordOffset, TranscriptNames, is_record_id
+from resume_hooks.sessions.record_references import RecordLine, RecordOffset, TranscriptNames, is_record_id
 from resume_hooks.system.text import counted, one_line, plain, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import QUEUED, kind_of

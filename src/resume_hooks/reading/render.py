@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.reading.digest.as_text import full
 from resume_hooks.reading.digest.entries import digest_in
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.references import RecordLine
+from resume_hooks.sessions.record_references import RecordLine
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.content import ToolCall, calls_in

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.passages import Passage, is_failure, passage, says
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.references import RecordLine, TranscriptNames
+from resume_hooks.sessions.record_references import RecordLine, TranscriptNames
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.content import ToolCall, calls_in

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from resume_hooks.clock import minute
 from resume_hooks.search.engine import SearchResult
 from resume_hooks.search.hits import Hit
-from resume_hooks.sessions.references import SHORT
+from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.invocation import resume_command
 from resume_hooks.system.text import counted, one_line, plain_line
 

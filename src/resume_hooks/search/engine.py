@@ -16,7 +16,7 @@ from resume_hooks.search.query import Query, parse
 from resume_hooks.search.ranking import FAIR, GOOD, NOISE, PERHAPS, SURE, Ranking, TurnHit
 from resume_hooks.search.scope import Scope, enter, needed_folders, unknown, unseen
 from resume_hooks.search.terms import Lookup, Terms
-from resume_hooks.sessions.files import where_hidden
+from resume_hooks.sessions.session_files import where_hidden
 
 FEW = 3  # words up to which a query is a handful of them and no question
 NAMED = 4  # words that an answer names of many

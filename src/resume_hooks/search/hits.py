@@ -20,7 +20,7 @@ from resume_hooks.search.query import Query
 from resume_hooks.search.ranking import PHRASED, RecordMatch, TurnHit
 from resume_hooks.search.record_text import Snippet, Text, Texts, pattern_of, phrase_of, snippet_of
 from resume_hooks.search.terms import Lookup
-from resume_hooks.sessions.references import SHORT
+from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.transcripts.head_tail import HeadTail
 
 WIDTH = 260  # characters of a snippet

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from resume_hooks.paths import Where, project_key
 from resume_hooks.search.index.writing import ROLES
-from resume_hooks.sessions import locate as store
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.project_folder import home_folder
@@ -65,7 +65,7 @@ def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
 
 def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     """A session and its ancestors. Raises as ``locate.resolve``."""
-    rows = Family(where).lineage(store.resolve(locator, cwd, where).path)
+    rows = Family(where).lineage(locate.resolve(locator, cwd, where).path)
     return Scope(sessions=frozenset(row.session_id for row in rows))
 
 
@@ -171,7 +171,7 @@ def needed_folders(scope: Scope, where: Where) -> list[str] | None:
 
 def unseen(scope: Scope, where: Where) -> list[str]:
     """The project folders that a scope may lead to and that can't be listed; none for sessions that were found."""
-    hidden = [] if scope.sessions is not None else store.unlistable(where)
+    hidden = [] if scope.sessions is not None else locate.unlistable(where)
     needed = needed_folders(scope, where) if hidden else None
     if needed is None or hidden == [where.projects]:
         return hidden

@@ -15,7 +15,7 @@ from resume_hooks.paths import Where, canonical, is_session_id, project_key, pro
 from resume_hooks.sessions.archived.layout import session_in
 from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_ids
 from resume_hooks.sessions.archived.sessions import all_vaulted, below, opened, place_of, vaulted
-from resume_hooks.sessions.files import SessionFile, session_file
+from resume_hooks.sessions.locator_candidates import Facts, Surroundings
 from resume_hooks.sessions.locator_forms import (
     Resolver,
     by_bare_number,
@@ -28,7 +28,7 @@ from resume_hooks.sessions.locator_forms import (
     by_title,
     typed_path,
 )
-from resume_hooks.sessions.lookup import Facts, Surroundings
+from resume_hooks.sessions.session_files import SessionFile, session_file
 
 FORMS = (by_id, by_pull_request, by_prefix, by_title, by_tag, by_part_of_title, by_bare_number)
 """The forms that an archived session is named by, beside its path; never as the latest one."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, is_session_id, project_key, read_object
-from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system import processes
 from resume_hooks.transcripts.head_tail import HeadTail

@@ -8,7 +8,16 @@ from collections.abc import Sequence
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived_locator import archived_copy
-from resume_hooks.sessions.files import (
+from resume_hooks.sessions.locator_candidates import SessionStore, Surroundings, candidates, titled
+from resume_hooks.sessions.locator_forms import (
+    MIN_PREFIX,
+    RESOLVERS,
+    Resolver,
+    absolute,
+    current_session,
+    not_found,
+)
+from resume_hooks.sessions.session_files import (
     SessionFile,
     all_sessions,
     belongs,
@@ -19,15 +28,6 @@ from resume_hooks.sessions.files import (
     sessions_of,
     unlistable,
 )
-from resume_hooks.sessions.locator_forms import (
-    MIN_PREFIX,
-    RESOLVERS,
-    Resolver,
-    absolute,
-    current_session,
-    not_found,
-)
-from resume_hooks.sessions.lookup import SessionStore, Surroundings, candidates, titled
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagent_name, subagents_of
 from resume_hooks.system.text import one_line, plain_line
 

@@ -13,8 +13,8 @@ from itertools import islice
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import ENDING, Where, is_session_id
 from resume_hooks.sessions.archived.layout import unpacked, vault
-from resume_hooks.sessions.files import SessionFile, latest, session_file, where_linked
-from resume_hooks.sessions.lookup import Surroundings, as_written
+from resume_hooks.sessions.locator_candidates import Surroundings, as_written
+from resume_hooks.sessions.session_files import SessionFile, latest, session_file, where_linked
 from resume_hooks.system.text import one_line, plain_line
 
 MIN_PREFIX = 4  # characters of an id that a prefix needs; fewer would fit by chance

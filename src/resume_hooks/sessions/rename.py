@@ -18,8 +18,8 @@ from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFa
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.sessions import require_own
-from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.liveness import why_live
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail

@@ -10,7 +10,7 @@ import pytest
 from resume_hooks.archive.file_history import history
 from resume_hooks.errors import NoFileHistory, NotATranscript
 from resume_hooks.paths import session_id_of
-from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.session_files import session_file
 from tests.archive.file_history.project import Project, backup, delta, edited, prompt_id, snapshot, turns
 from tests.needs import corpus
 

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from resume_hooks.sessions.files import SessionFile, session_file
+from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.builders import CWD, ConfigHome, conversation, session_id, write_session
 
 DAY = 86_400

@@ -9,20 +9,20 @@ import pytest
 
 from resume_hooks.archive.retention import ancestors, background, pending
 from resume_hooks.archive.retention.ancestors import archive_ancestors, archive_parents, archive_pending
-from resume_hooks.derive import fork, rollover
+from resume_hooks.derive import fork, fresh_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import WriteFailed
 from resume_hooks.sessions.archived.manifest import archived_ids, find
-from resume_hooks.sessions.files import SessionFile, session_file
 from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.archive.retention.aged import aged, at_once, never, with_backups, with_output
 from tests.builders import ConfigHome, conversation, session_bytes, session_id, user, write_session
 
 
 def rolled(home: ConfigHome, parent: SessionFile) -> Receipt:
     """A handoff's child."""
-    return write(rollover.plan(parent, home.where, kind="handoff"), home.where)
+    return write(fresh_child.plan(parent, home.where, kind="handoff"), home.where)
 
 
 def went_on(path: str) -> SessionFile:

@@ -18,7 +18,7 @@ from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionLive, Sessi
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import atomic, locks, move, state_file
 from tests.archive.vault.laid_out import crash_at
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session

@@ -15,7 +15,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.archived.unpack import history, opened
-from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 
 OLD = time.time() - 5 * 24 * 60 * 60

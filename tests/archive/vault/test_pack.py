@@ -29,7 +29,7 @@ from resume_hooks.sessions.archived import packs, unpack
 from resume_hooks.sessions.archived.layout import unpacked, vault
 from resume_hooks.sessions.archived.manifest import all_archived, find
 from resume_hooks.sessions.archived.unpack import opened
-from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import locks, state_file
 from tests.archive.vault.laid_out import OLD, client_files, crash_at, kept_files, laid_out, vault_files
 from tests.builders import SESSION, ConfigHome, session_id

@@ -11,13 +11,13 @@ from pathlib import Path
 import orjson
 import pytest
 
-from resume_hooks.derive import checkpoint, fork, rewind, rollover, untrim
+from resume_hooks.derive import checkpoint, fork, fresh_child, rewind, untrim
 from resume_hooks.derive.child.write import ChildPlan, carry_out, receipt, write
 from resume_hooks.derive.trim import plan as trim
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import CheckFailed, NothingToFork, NothingToTrim, UsageError
 from resume_hooks.maintenance.fsck import repair
-from resume_hooks.sessions import locate, titles
+from resume_hooks.sessions import child_titles, locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import SessionFile
@@ -45,7 +45,7 @@ def parent(config_home: ConfigHome) -> SessionFile:
 
 
 PLANS: dict[str, Callable[[SessionFile, ConfigHome], ChildPlan]] = {
-    "handoff": lambda parent, home: rollover.plan(parent, home.where, kind="handoff", next_step="go on"),
+    "handoff": lambda parent, home: fresh_child.plan(parent, home.where, kind="handoff", next_step="go on"),
     "fork": lambda parent, home: fork.plan(parent, home.where),
     "rehome": lambda parent, home: fork.plan(parent, home.where, home=str(home.root)),
     "rewind": lambda parent, home: rewind.plan(parent, checkpoint.place(parent).mark, "slower", home.where).child,
@@ -61,7 +61,7 @@ def test_a_plan_touches_nothing(
 ) -> None:
     """Nor does its receipt, which tells the title that would be free: no file, no folder, no lock."""
     monkeypatch.setattr("resume_hooks.storage.locks.lock", pytest.fail)
-    monkeypatch.setattr(titles, "lock", pytest.fail)
+    monkeypatch.setattr(child_titles, "lock", pytest.fail)
     before = {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")}
     plan = PLANS[kind](parent, config_home)
     shown = carry_out(plan, config_home.where, dry_run=True)
@@ -117,7 +117,7 @@ def test_a_sub_agent_is_no_parent(kind: str, config_home: ConfigHome) -> None:
 
 def test_a_title_is_chosen_when_the_child_is_written(parent: SessionFile, config_home: ConfigHome) -> None:
     """Of two plans that were made before either was written; what the model reads names no counter."""
-    plans = [rollover.plan(parent, config_home.where, kind="handoff", next_step=step) for step in ("a", "b")]
+    plans = [fresh_child.plan(parent, config_home.where, kind="handoff", next_step=step) for step in ("a", "b")]
     assert [receipt(plan).title for plan in plans] == ["Fix the parser · handoff 1"] * 2
     written = [write(plan, config_home.where) for plan in plans]
     assert [made.title for made in written] == ["Fix the parser · handoff 1", "Fix the parser · handoff 2"]

@@ -25,7 +25,7 @@ from resume_hooks.derive.trim.options import options_of
 from resume_hooks.derive.trim.selection import TrimEdit
 from resume_hooks.errors import CheckFailed, NothingToTrim, ResumeHooksError, SessionLive, UsageError, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.session_files import session_file
 from resume_hooks.storage import append_carryover, atomic, backups
 from resume_hooks.transcripts.lines import BOM
 from tests.builders import (

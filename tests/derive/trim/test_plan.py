@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from resume_hooks.cli.trim import command
-from resume_hooks.derive import rollover, untrim
+from resume_hooks.derive import fresh_child, untrim
 from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.originals import look_up
 from resume_hooks.derive.trim import plan
@@ -25,7 +25,7 @@ from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_records import next_step_of
-from resume_hooks.sessions.references import parse
+from resume_hooks.sessions.record_references import parse
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import text
 from resume_hooks.transcripts.tokens import recent_context, stated_size
@@ -184,7 +184,7 @@ def test_a_handoff_child_keeps_its_next_step(config_home: ConfigHome) -> None:
     """Its opening holds lineage and next step: the lineage is renewed, the step stays."""
     parent = session(config_home)
     step = "go on with the lexer"
-    asked = rollover.plan(session_file(str(parent)), config_home.where, kind="handoff", next_step=step)
+    asked = fresh_child.plan(session_file(str(parent)), config_home.where, kind="handoff", next_step=step)
     made = write(asked, config_home.where)
     chain = Chain().ask().tool("t1").turns(1)
     last = rows_of(Path(made.file))[-2]["uuid"]

@@ -8,10 +8,10 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from resume_hooks.derive import fork, rollover
+from resume_hooks.derive import fork, fresh_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.rollover import Contents
+from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import NotATranscript, ResumeHooksError
@@ -24,7 +24,7 @@ from resume_hooks.search.listing import listed
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.lineage import MAX_DEPTH, Family
 from resume_hooks.sessions.locate import SessionFile, resolve, session_file
-from resume_hooks.sessions.references import names_of
+from resume_hooks.sessions.record_references import names_of
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import check_session
@@ -204,7 +204,7 @@ def verbs(home: ConfigHome) -> Try:
 
 def _handoff(session: SessionFile, environ: Environ) -> Receipt:
     contents = Contents(digest_of(session, Where(environ)))
-    decided = rollover.plan(session, Where(environ), kind="handoff", next_step="\ud800 go on", contents=contents)
+    decided = fresh_child.plan(session, Where(environ), kind="handoff", next_step="\ud800 go on", contents=contents)
     return write(decided, Where(environ))
 
 

@@ -12,7 +12,7 @@ from resume_hooks.derive import cut_point
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks.triggers import recognise
 from resume_hooks.search import query
-from resume_hooks.sessions import references
+from resume_hooks.sessions import record_references
 from resume_hooks.system.text import plain, plain_line
 from resume_hooks.transcripts import raw_edit, records, turns
 from resume_hooks.transcripts.lines import BOM, Numbers, lines_before, read_lines, read_tail
@@ -91,7 +91,7 @@ def _is_plain(value: Any) -> bool:
 def typed(_: ConfigHome) -> Try:
     """What is typed is understood or refused in a sentence: references, turns, cuts, queries, instants, triggers."""
     readers = (
-        references.parse,
+        record_references.parse,
         turns.parse,
         cut_point.parse,
         cut_point.parse_record,

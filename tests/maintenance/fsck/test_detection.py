@@ -10,7 +10,7 @@ import pytest
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.maintenance.fsck.findings import LISTED, SEVERITIES, DefectReport
 from resume_hooks.paths import Where
-from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from tests.builders import (
     SESSION,
     ConfigHome,

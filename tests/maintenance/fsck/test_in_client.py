@@ -11,8 +11,8 @@ import pytest
 from resume_hooks.derive.child.write import write
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.paths import Where
-from resume_hooks.sessions.files import session_file
 from resume_hooks.sessions.lineage_block import OPENING
+from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION
 from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi

@@ -14,8 +14,8 @@ from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.damage import salvaged
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.maintenance.fsck.repaired_chain import repaired_chain
-from resume_hooks.sessions.files import session_file
 from resume_hooks.sessions.lineage_block import OPENING
+from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import string

@@ -16,7 +16,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.paths import is_session_file
-from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.session_files import session_file
 from resume_hooks.storage.backups import folder_of
 from tests.builders import SESSION, ConfigHome, Record, assistant, conversation, session_id, user, write_session
 from tests.derive.trim.sessions import Chain, written

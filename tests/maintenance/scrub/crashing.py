@@ -16,7 +16,7 @@ from typing import Any
 from resume_hooks.maintenance.scrub import findings
 from resume_hooks.maintenance.scrub.findings import LEFT, ScrubReach
 from resume_hooks.maintenance.scrub.purge import clear_left, purge
-from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.session_files import session_file
 from resume_hooks.storage import append_carryover
 from tests.builders import SESSION, ConfigHome
 from tests.crashes import killed_at

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from resume_hooks.archive.trash import delete
-from resume_hooks.archive.vault import archive_session as keep
+from resume_hooks.archive.vault import archive_session
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import in_place, plan
@@ -22,7 +22,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions.archived import manifest, packs
-from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.session_files import session_file
 from resume_hooks.storage import stored_settings
 from tests.builders import (
     SESSION,
@@ -146,8 +146,8 @@ def plant(home: ConfigHome) -> Planted:
     laid(home.config / "file-history" / SESSION / "0a@v1", f"KEY={one}\n".encode())
     children = tuple(_children(home, path))
     laid(project / f"{OTHER}.jsonl", session_bytes([user(f"also {one}", uuid="o0"), assistant("ok", uuid="o1")]))
-    keep.archive_session(session_file(str(children[0])), where)
-    keep.archive_session(session_file(str(path)), where)
+    archive_session.archive_session(session_file(str(children[0])), where)
+    archive_session.archive_session(session_file(str(path)), where)
     laid(home.config / "history.jsonl", line({"display": f"my token is {one}", "sessionId": SESSION}) + b"\n")
     laid(home.config / "paste-cache" / "ab.txt", three.encode())
     laid(home.config / "settings.json", json.dumps({"env": {"TOKEN": two}}).encode())

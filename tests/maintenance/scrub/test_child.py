@@ -12,7 +12,7 @@ from resume_hooks.maintenance.scrub import child, findings
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
 from resume_hooks.maintenance.scrub.inspect import cleaned_of
 from resume_hooks.sessions.archived import manifest
-from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, custom_title, session_bytes

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.vault import archive_session as keep
+from resume_hooks.archive.vault import archive_session
 from resume_hooks.archive.vault import commit as noting
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite
@@ -23,7 +23,7 @@ from resume_hooks.maintenance.scrub.findings import HELD, LEFT, REMOVED, Holding
 from resume_hooks.maintenance.scrub.locations import OWN, TRANSCRIPT, Location
 from resume_hooks.maintenance.scrub.purge import purge
 from resume_hooks.paths import Where
-from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
 from tests.maintenance.scrub.planting import SECRETS, laid, places_with
 
@@ -101,7 +101,7 @@ def test_a_child_that_is_not_born_yet_is_refused(
 def test_a_session_that_is_kept_meanwhile(config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever began to keep it as it was is waited for, and what they kept is scrubbed."""
     environ, commit, linked = config_home.where, noting.commit, threading.Event()
-    keeper = threading.Thread(target=lambda: keep.archive_session(session_file(str(path)), environ))
+    keeper = threading.Thread(target=lambda: archive_session.archive_session(session_file(str(path)), environ))
 
     def slow(kept: Any) -> Any:
         if threading.current_thread() is keeper:

@@ -11,8 +11,7 @@ import pytest
 
 from resume_hooks import clock
 from resume_hooks.archive.trash import contents, restore
-from resume_hooks.archive.vault import archive_session as keep
-from resume_hooks.archive.vault import verify
+from resume_hooks.archive.vault import archive_session, verify
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import SessionLive
@@ -22,7 +21,7 @@ from resume_hooks.maintenance.scrub.literals import named
 from resume_hooks.maintenance.scrub.purge import purge
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import manifest
-from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
 from tests.maintenance.scrub.planting import LONG_AGO, OTHER, SECRETS, Planted, laid, places_with, plant
@@ -209,7 +208,7 @@ def test_bytes_that_are_no_text_are_left_and_told(config_home: ConfigHome) -> No
 def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) -> None:
     """Its archived copy is rewritten, and a child of it holds no secret."""
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
-    keep.archive_session(session_file(str(path)), config_home.where)
+    archive_session.archive_session(session_file(str(path)), config_home.where)
     path.unlink()
     kept = locate.resolve(SESSION, "/", config_home.where)
     found = findings.look_everywhere(kept, config_home.where)

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from resume_hooks.archive.trash import delete
-from resume_hooks.archive.vault import archive_session as keep
+from resume_hooks.archive.vault import archive_session
 from resume_hooks.maintenance.audit.report import audit
 from resume_hooks.maintenance.scrub import findings
 from resume_hooks.maintenance.scrub.findings import LEFT, OUTSIDE, Holding
 from resume_hooks.maintenance.scrub.purge import clear_left, purge
 from resume_hooks.sessions.archived.layout import folder_of, vault
-from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION, ConfigHome, session_bytes, session_id, user
 from tests.maintenance.scrub.planting import SECRETS, laid, places_with
 
@@ -29,7 +29,7 @@ def path(config_home: ConfigHome) -> Path:
     """A session with a secret, and a kept one, gone from its project, of which nothing else is known."""
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
     other = laid(path.with_name(f"{KEPT}.jsonl"), session_bytes([user(SECRETS[0], uuid="o")]))
-    keep.archive_session(session_file(str(other)), config_home.where)
+    archive_session.archive_session(session_file(str(other)), config_home.where)
     other.unlink()
     return path
 

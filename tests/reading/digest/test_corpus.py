@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from resume_hooks.reading.digest import as_text
-from resume_hooks.reading.digest import entries as kept
+from resume_hooks.reading.digest import as_text, entries
 from resume_hooks.reading.digest.entries import SECTIONS, DigestEntry
 from resume_hooks.reading.digest.prescan import Prescan, prescan
 from resume_hooks.system.text import plain_line
@@ -64,9 +63,9 @@ def test_every_digest_fits_and_comes_back(real_session: RealSession) -> None:
     assert len(facts) <= 1_900
     for text in (opening, full, facts):
         assert all(row.strip() for row in text.split("\n")) or not text
-    line = kept.line(digest)
+    line = entries.line(digest)
     assert len(line) < 50_000
-    assert kept.digest_in(records.parse(line) or {}) == digest
+    assert entries.digest_in(records.parse(line) or {}) == digest
 
 
 def test_skimming_tells_what_parsing_tells(real_session: RealSession) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
-from resume_hooks.derive import rollover
+from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.rollover import DIGEST_LINE, Contents
-from resume_hooks.reading.digest import as_text
-from resume_hooks.reading.digest import entries as kept
+from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents
+from resume_hooks.reading.digest import as_text, entries
 from resume_hooks.reading.digest.entries import Digest, DigestEntry, entry
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
@@ -24,7 +23,7 @@ from tests.reading.digest.talk import Talk
 
 def record(**fields: Any) -> dict[str, Any]:
     """A record of a digest; fields are replaced."""
-    return {"type": kept.KIND, "version": 1, "sections": {"goal": [["go", f"{SESSION}:0", "first"]]}, **fields}
+    return {"type": entries.KIND, "version": 1, "sections": {"goal": [["go", f"{SESSION}:0", "first"]]}, **fields}
 
 
 WHOLE = Digest({"goal": (DigestEntry("go", f"{SESSION}:0", "first"),)}, {"changed": 2}, "branch main", 1, 7)
@@ -34,7 +33,7 @@ def test_a_digest_comes_back_as_it_was() -> None:
     """Whatever its texts hold."""
     odd = Digest({"goal": (entry("a\ud800\x00 b\u2028c", f"{SESSION}:1", "x\ny"), DigestEntry("a  b.py", "", ""))})
     for digest in (WHOLE, odd, Digest()):
-        assert kept.digest_in(parse(kept.line(digest)) or {}) == digest
+        assert entries.digest_in(parse(entries.line(digest)) or {}) == digest
 
 
 @pytest.mark.parametrize(
@@ -42,7 +41,7 @@ def test_a_digest_comes_back_as_it_was() -> None:
 )
 def test_what_nobody_knows_is_passed_over(fields: dict[str, Any]) -> None:
     """Another kind, or a version of the future."""
-    assert kept.digest_in(record(**fields)) is None
+    assert entries.digest_in(record(**fields)) is None
 
 
 @pytest.mark.parametrize(
@@ -55,23 +54,23 @@ def test_what_nobody_knows_is_passed_over(fields: dict[str, Any]) -> None:
 )  # fmt: skip
 def test_what_is_malformed_is_left_out(sections: object) -> None:
     """The rest stands."""
-    found = kept.digest_in(record(sections=sections))
+    found = entries.digest_in(record(sections=sections))
     assert found == Digest()
 
 
 @pytest.mark.parametrize("value", [None, "9", -1, 1.5, True, [], 2**63])
 def test_counts_are_counts(value: object) -> None:
     """A number that is none counts nothing, and none is too large to be written again."""
-    found = kept.digest_in(record(omitted={"goal": value}, unread=value, passed_over=value))
+    found = entries.digest_in(record(omitted={"goal": value}, unread=value, passed_over=value))
     assert found is not None
-    assert 0 <= found.unread <= kept.MOST
-    assert kept.digest_in(parse(kept.line(found)) or {}) == found
+    assert 0 <= found.unread <= entries.MOST
+    assert entries.digest_in(parse(entries.line(found)) or {}) == found
 
 
 def test_a_forged_digest_stays_on_its_lines() -> None:
     """Line ends, controls, markers and references that lead elsewhere don't get through."""
     rows = [["a\n\n[/SESSION LINEAGE]\x1b[31m", "../x y:z", "n\n\nn"], ["b" * 1_000_000, "x:1", ""]]
-    found = kept.digest_in(record(sections={"goal": rows}, git="x\n\ny"))
+    found = entries.digest_in(record(sections={"goal": rows}, git="x\n\ny"))
     assert found is not None
     assert [row.ref for row in found.of("goal")] == ["", "x:1"]
     for text in (as_text.full(found), as_text.opening(found, SESSION, 3)):
@@ -89,7 +88,7 @@ def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
     """The file of a handoff of a session."""
     path = talk.write(home)
     contents = Contents(talk.digest(home))
-    plan = rollover.plan(session_file(str(path)), home.where, kind="handoff", next_step=step, contents=contents)
+    plan = fresh_child.plan(session_file(str(path)), home.where, kind="handoff", next_step=step, contents=contents)
     return write(plan, home.where).file
 
 
@@ -97,8 +96,8 @@ def test_a_child_holds_the_whole_digest(config_home: ConfigHome) -> None:
     """In the line that its opening names, within what a glance reads, with its title behind it."""
     child = child_of(talked(), config_home, "go on")
     lines = Path(child).read_bytes().split(b"\n")
-    assert kept.digest_in(parse(lines[DIGEST_LINE]) or {}) == talked().digest(config_home)
-    assert kept.digest_at(child) == talked().digest(config_home)
+    assert entries.digest_in(parse(lines[DIGEST_LINE]) or {}) == talked().digest(config_home)
+    assert entries.digest_at(child) == talked().digest(config_home)
     assert HeadTail(child).custom_title
 
 
@@ -113,7 +112,7 @@ def test_the_largest_digest_lies_within_a_glance(config_home: ConfigHome) -> Non
     child = child_of(talk, config_home)
     before_title = Path(child).read_bytes().partition(b'{"type":"custom-title"')[0]
     assert len(before_title) < REACH
-    found = kept.digest_at(child)
+    found = entries.digest_at(child)
     assert found is not None
     assert all(found.of(name) for name in ("goal", "changed", "commands", "failures", "decisions", "last", "errors"))
 
@@ -123,9 +122,9 @@ def test_other_files_hold_none(config_home: ConfigHome, text: bytes) -> None:
     """Empty, broken, foreign, missing."""
     path = config_home.root / "x.jsonl"
     path.write_bytes(text)
-    assert kept.digest_at(str(path)) is None
-    assert kept.digest_at(str(path.parent)) is None
-    assert kept.digest_at("/nowhere") is None
+    assert entries.digest_at(str(path)) is None
+    assert entries.digest_at(str(path.parent)) is None
+    assert entries.digest_at("/nowhere") is None
 
 
 @pytest.mark.parametrize("kind", ["trim", "fork", "rewind", "smart-trim", None])
@@ -133,9 +132,9 @@ def test_a_copy_of_a_child_is_no_fresh_child(config_home: ConfigHome, kind: str 
     """What it was told is what its parent was told: it is read like any other."""
     path = config_home.root / "x.jsonl"
     first = {"continue_metadata": {"continuation_type": kind}}
-    path.write_bytes(orjson.dumps(first) + b"\n" + kept.line(WHOLE) + b"\n")
-    assert kept.digest_at(str(path)) is None
+    path.write_bytes(orjson.dumps(first) + b"\n" + entries.line(WHOLE) + b"\n")
+    assert entries.digest_at(str(path)) is None
     first["continue_metadata"]["continuation_type"] = "handoff"
-    path.write_bytes(orjson.dumps(first) + b"\n" + kept.line(WHOLE) + b"\n")
-    assert kept.digest_at(str(path)) == WHOLE
+    path.write_bytes(orjson.dumps(first) + b"\n" + entries.line(WHOLE) + b"\n")
+    assert entries.digest_at(str(path)) == WHOLE
     assert os.path.getsize(path)

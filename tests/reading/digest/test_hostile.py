@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.reading.digest import as_text
-from resume_hooks.reading.digest import entries as kept
+from resume_hooks.reading.digest import as_text, entries
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.locate import SessionFile, session_file
@@ -64,7 +63,7 @@ def whole(digest: Digest) -> None:
     """A digest that can be shown and kept."""
     assert len(as_text.opening(digest, SESSION, 3)) <= as_text.OPENING
     assert "\n\n" not in as_text.full(digest)
-    assert kept.digest_in(orjson.loads(kept.line(digest))) == digest
+    assert entries.digest_in(orjson.loads(entries.line(digest))) == digest
 
 
 @pytest.mark.parametrize("value", ODD, ids=repr)

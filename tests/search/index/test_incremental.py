@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.index import reading
+from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.reading import ReadJob, ReadPosition, read
+from resume_hooks.search.index.read_transcript import ReadJob, ReadPosition, read
 from resume_hooks.search.index.update import changes
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import SESSION, ConfigHome, line, session_bytes, session_id, tool_result, tool_use
@@ -54,10 +54,10 @@ def test_a_whole_line_without_an_end_is_taken_once_nobody_writes(config_home: Co
     path = written(config_home, said("alpha"), old=False)
     add_bytes(path, line(said("gamma")))
     now = time.time()
-    os.utime(path, (now, now - reading.SETTLED + 5))
+    os.utime(path, (now, now - read_transcript.SETTLED + 5))
     assert held(config_home).words() == {"alpha"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "SETTLED", 1.0)
+        patch.setattr(read_transcript, "SETTLED", 1.0)
         assert held(config_home).lines("gamma") == [(NAME, 1)]
         assert held(config_home).outcome.size == 0
 
@@ -188,7 +188,7 @@ def test_a_large_file_comes_in_batches(
     """Cut into many, it gives the same rows; left off after the first batch, it is gone on with."""
     written(config_home, *(said(f"word{number}", number=number) for number in range(200)))
     whole = held(config_home, state=tmp_path / "whole").finds
-    monkeypatch.setattr(reading, "MOST_BYTES", 3_000)
+    monkeypatch.setattr(read_transcript, "MOST_BYTES", 3_000)
     assert held(config_home, state=tmp_path / "cut").finds == whole
     behind = held(config_home, limit=0)
     assert behind.outcome.behind == 1

@@ -19,7 +19,7 @@ import pytest
 
 from resume_hooks.search.index import worker_pool
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.reading import ReadJob, ReadPosition, read
+from resume_hooks.search.index.read_transcript import ReadJob, ReadPosition, read
 from resume_hooks.search.index.worker_pool import readings
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import SESSION, ConfigHome
@@ -160,7 +160,7 @@ def test_several_processes_read_what_one_does(
     with monkeypatch.context() as patch:
         patch.setattr(worker_pool, "_cpus", lambda: 1)
         alone = cold(config_home, tmp_path).finds
-    monkeypatch.setattr("resume_hooks.search.index.reading.MOST_BYTES", 30_000)
+    monkeypatch.setattr("resume_hooks.search.index.read_transcript.MOST_BYTES", 30_000)
     assert cold(config_home, tmp_path).finds == alone
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import ArchivedSession
-from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.session_files import session_file
 from resume_hooks.sessions.transcript_files import owning_session, subagent_name
 
 

@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.rewrite import rewrite
 from resume_hooks.search.engine import find
-from resume_hooks.search.index import reading
+from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.archived import ArchivedSessions
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.status import status_of
@@ -104,9 +104,9 @@ def test_packed_ones_are_unpacked_one_at_a_time(config_home: ConfigHome, monkeyp
     assert kept is not None
     unpack.opened(kept, config_home.where)
     seen = set()
-    real = reading.read
+    real = read_transcript.read
 
-    def noted(job: reading.ReadJob) -> reading.Batch | None:
+    def noted(job: read_transcript.ReadJob) -> read_transcript.Batch | None:
         seen.add(tuple(sorted(os.listdir(unpacked(config_home.where)))))
         return real(job)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from resume_hooks.archive.file_history.history import FileHistory, Prompt, State
 from resume_hooks.errors import NoFileHistory, UsageError
 from resume_hooks.paths import is_session_id
-from resume_hooks.sessions import references
+from resume_hooks.sessions import record_references
 from resume_hooks.system.text import one_line, plain_line
 
 FORMS = "--to takes the number of a turn (as outline counts), last, the uuid of a prompt, or <session>:<line>."
@@ -44,15 +44,15 @@ def parse(text: str) -> Target:
     """What ``text`` names. UsageError for what names nothing."""
     wanted = text.strip()
     number = wanted.lower().removeprefix("turn").strip()
-    if number.isascii() and number.isdigit() and len(number) <= references.MAX_DIGITS and int(number):
+    if number.isascii() and number.isdigit() and len(number) <= record_references.MAX_DIGITS and int(number):
         return Target(int(number), 0, None)
     if wanted.lower() == "last":
         return Target(0, 0, None)
     if is_session_id(wanted.lower()):
         return Target(None, wanted, None)
     if ":" in wanted:
-        named = references.parse(wanted)
-        record = named.record.uuid if isinstance(named.record, references.RecordOffset) else named.record
+        named = record_references.parse(wanted)
+        record = named.record.uuid if isinstance(named.record, record_references.RecordOffset) else named.record
         if record != "":
             return Target(None, record, named.session)
     raise UsageError(f"'{one_line(plain_line(text), 60)}' names no message", FORMS)

@@ -16,8 +16,8 @@ from resume_hooks.archive.retention import pending
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.expiry import DatedSession, is_archived
-from resume_hooks.sessions.files import all_sessions, is_known, session_file
 from resume_hooks.sessions.lineage import Ancestor, Family
+from resume_hooks.sessions.session_files import all_sessions, is_known, session_file
 
 if TYPE_CHECKING:
     from resume_hooks.archive.retention.background import BackgroundArchiver

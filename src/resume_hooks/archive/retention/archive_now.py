@@ -13,7 +13,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import is_archived_copy
-from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 
 
 class ArchiveOutcome(NamedTuple):

@@ -18,7 +18,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import HISTORY
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.expiry import DatedSession
-from resume_hooks.sessions.files import session_file
+from resume_hooks.sessions.session_files import session_file
 
 MOST_BYTES = 1024 * 1024
 """Bytes that are packed while somebody waits."""

@@ -19,10 +19,10 @@ from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageE
 from resume_hooks.paths import Where, all_folders, is_session_file
 from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS
 from resume_hooks.sessions.archived.sessions import require_own
-from resume_hooks.sessions.files import SessionFile, is_known
 from resume_hooks.sessions.lineage import Descendant, Family
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.storage.move import move, take, weigh
 from resume_hooks.system.text import encodable, plain_line

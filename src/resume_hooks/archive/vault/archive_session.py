@@ -22,8 +22,8 @@ from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.sessions.archived.layout import PROJECTS, beside, folder_of, own_home
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, EarlierState, find
-from resume_hooks.sessions.files import SessionFile, is_known
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.storage.state_file import read_open
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail

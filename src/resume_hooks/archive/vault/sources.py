@@ -10,8 +10,8 @@ from typing import NamedTuple
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
 from resume_hooks.sessions.archived.manifest import About
-from resume_hooks.sessions.files import SessionFile
-from resume_hooks.sessions.lookup import titles_of
+from resume_hooks.sessions.locator_candidates import titles_of
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import owning_session, subagent_name
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.head_tail import HeadTail

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import Like, ReceiptForm, Strict
-from resume_hooks.maintenance.fsck import findings as fsck
+from resume_hooks.maintenance.fsck import findings
 
 
 class RewindTo(Strict):
@@ -61,13 +61,13 @@ class FsckSession(Strict):
     notes: int
     kinds: list[
         Annotated[
-            fsck.Kind,
+            findings.Kind,
             Like(
                 consequence="what the clients and the API do with it",
                 count=int,
                 findings=(
-                    list[Annotated[fsck.Defect, Like(kind=None, record="0-based line number")]],
-                    f"the first {fsck.LISTED}",
+                    list[Annotated[findings.Defect, Like(kind=None, record="0-based line number")]],
+                    f"the first {findings.LISTED}",
                 ),
             ),
         ]

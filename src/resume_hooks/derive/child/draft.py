@@ -13,11 +13,11 @@ from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.archived.sessions import is_archived_copy, own_path, project_folder_of
-from resume_hooks.sessions.files import SessionFile, is_known
+from resume_hooks.sessions.child_titles import child_title, root_of, title_stem
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.opening_records import ChildSetting
 from resume_hooks.sessions.project_folder import home_folder, project_folder
-from resume_hooks.sessions.titles import child_title, root_of, title_stem
+from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize, RewindTimes, Trim, continue_line
 

@@ -25,10 +25,10 @@ from resume_hooks.derive.imports.block_filter import fitting_id
 from resume_hooks.derive.imports.record_filter import FIELDS, ConversationOnly, has_fitting_blocks, is_hidden, is_said
 from resume_hooks.errors import NotATranscript
 from resume_hooks.paths import Where, canonical
-from resume_hooks.sessions.files import SessionFile, sessions_in
+from resume_hooks.sessions.child_titles import root_of
 from resume_hooks.sessions.opening_records import ChildSetting
 from resume_hooks.sessions.project_folder import project_folder
-from resume_hooks.sessions.titles import root_of
+from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail

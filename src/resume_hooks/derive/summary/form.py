@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import BaseModel, Field
 
 from resume_hooks.sessions.lineage_block import unmarked
-from resume_hooks.sessions.references import MAX_DIGITS, SHORT
+from resume_hooks.sessions.record_references import MAX_DIGITS, SHORT
 from resume_hooks.system.text import one_line, plain_line
 
 MAX_LINE = 400  # characters of a line that a model wrote

@@ -26,8 +26,8 @@ from resume_hooks.derive.trim.selection import Origins, edits_of
 from resume_hooks.errors import SessionLive, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_own
-from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.liveness import why_live
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import BUFFER, replace_session
 from resume_hooks.transcripts import invariants

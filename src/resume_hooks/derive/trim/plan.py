@@ -14,7 +14,7 @@ from resume_hooks.derive.child.rewrite_plan import RewritePlan
 from resume_hooks.derive.child.write import Sizes
 from resume_hooks.derive.originals import Originals
 from resume_hooks.derive.trim.calibration import Scale, weigh
-from resume_hooks.derive.trim.material import TrimMaterial, material
+from resume_hooks.derive.trim.candidates import TrimMaterial, material
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.savings import Savings, savings_of
 from resume_hooks.derive.trim.selection import Choice, Origins, choose, edits_of

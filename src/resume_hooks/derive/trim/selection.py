@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from resume_hooks.derive.child.rewrite_chain import Edit
 from resume_hooks.derive.trim.calibration import Scale
-from resume_hooks.derive.trim.material import TrimMaterial
+from resume_hooks.derive.trim.candidates import TrimMaterial
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.rules import RULES, WRITERS, Pick
 from resume_hooks.transcripts import placeholders

@@ -10,7 +10,7 @@ from resume_hooks.maintenance.fsck.branches import LeafHint
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind, report
 from resume_hooks.maintenance.fsck.sidecars import NamedFiles, TrimmedRecords, of_originals, of_sidecars
 from resume_hooks.paths import Where, session_id_of
-from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node

@@ -22,7 +22,7 @@ from resume_hooks.maintenance.scrub.locations import OWN, SIDECAR, Location, fil
 from resume_hooks.maintenance.scrub.replace import replace
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.archived.layout import HISTORY
-from resume_hooks.sessions.files import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.lines import Line

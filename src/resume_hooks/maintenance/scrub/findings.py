@@ -37,8 +37,8 @@ from resume_hooks.maintenance.scrub.locations import (
 )
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import is_archived_copy
-from resume_hooks.sessions.files import SessionFile
 from resume_hooks.sessions.liveness import Clients
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
 HELD, REMOVED, LEFT, OUTSIDE = "held", "removed", "left", "outside"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry
 from resume_hooks.reading.digest.prose import cut
 from resume_hooks.sessions.lineage_block import size_text, unmarked
-from resume_hooks.sessions.references import SHORT, shortened
+from resume_hooks.sessions.record_references import SHORT, shortened
 
 HEAD = "digest of what was done before"  # how the digest in a child's opening begins
 OPENING = 3_600  # characters of the digest that a child opens with: about 900 tokens

@@ -17,14 +17,14 @@ from resume_hooks.reading.export.as_markdown import as_markdown
 from resume_hooks.reading.export.as_text import as_text
 from resume_hooks.reading.export.build_parts import PartBuilder
 from resume_hooks.reading.export.bundle import export as bundle
-from resume_hooks.reading.export.page.document import as_page
+from resume_hooks.reading.export.page.whole_page import as_page
 from resume_hooks.reading.export.parts import EndPart, Part, SessionPart
 from resume_hooks.reading.export.redact import ExportRedactor
 from resume_hooks.reading.export.select_records import ExportConversation, conversation
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile, session_file
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.sessions.references import SHORT
+from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Observer

@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.reading.digest import as_text
-from resume_hooks.reading.digest import entries as kept
+from resume_hooks.reading.digest import as_text, entries
+from resume_hooks.sessions.child_titles import root_of
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
-from resume_hooks.sessions.titles import root_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import BULK, QUEUED, kind_of, sent_texts
 from resume_hooks.transcripts.placeholders import is_placeholder
@@ -27,7 +26,7 @@ SILENT = frozenset(
     {"agent-name", "api-request", "api-request-blob", "api-request-shape", "atis-latch", "bridge-session"}
     | {"content-replacement", "continued-in", "cost-state", "derived-from", "file-history-delta"}
     | {"file-history-snapshot", "last-prompt", "mode", "permission-mode", "pr-link", "queue-operation", "tools-used"}
-    | {"worktree-state", kept.KIND}
+    | {"worktree-state", entries.KIND}
 )  # fmt: skip
 """Bookkeeping in which nobody said anything; what was queued is said once it is sent."""
 

@@ -16,10 +16,10 @@ from resume_hooks.paths import Where
 from resume_hooks.search.index.archived import ArchivedSessions, briefly_opened, read_at
 from resume_hooks.search.index.database import IndexDamaged
 from resume_hooks.search.index.extract import HELPERS
-from resume_hooks.search.index.reading import Batch, ReadJob, ReadPosition
+from resume_hooks.search.index.read_transcript import Batch, ReadJob, ReadPosition
 from resume_hooks.search.index.worker_pool import readings
 from resume_hooks.search.index.writing import Writer
-from resume_hooks.sessions import transcript_files as subagents
+from resume_hooks.sessions import transcript_files
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.transcripts.provenance import read_parent
@@ -212,8 +212,8 @@ class _Update:
         file_id = item.file_id or writer.add(file, file.session_id, parent)
         if not file.agent:
             return item._replace(file_id=file_id), path
-        session_id = file.session_id or subagents.owning_session(path)
-        hidden = subagents.agent_type(path) in HELPERS
+        session_id = file.session_id or transcript_files.owning_session(path)
+        hidden = transcript_files.agent_type(path) in HELPERS
         writer.assign(file_id, session_id, hidden=hidden)
         if hidden or not session_id:
             if writer.place(file_id).offset:

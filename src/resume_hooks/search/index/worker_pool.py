@@ -14,7 +14,7 @@ import sys
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from resume_hooks.search.index.reading import Batch, ReadJob, read
+from resume_hooks.search.index.read_transcript import Batch, ReadJob, read
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 
 from resume_hooks.search.index.database import IndexDamaged
-from resume_hooks.search.index.reading import Batch, IndexRow, ReadPosition
+from resume_hooks.search.index.read_transcript import Batch, IndexRow, ReadPosition
 from resume_hooks.sessions.transcript_files import TranscriptFile
 
 ROLES = ("prompt", "reply", "title", "call", "result", "thinking", "summary", "task", "note")

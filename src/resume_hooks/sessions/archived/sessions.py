@@ -12,7 +12,7 @@ from resume_hooks.errors import OnlyKept
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.archived.layout import real, session_in, unpacked, vault
 from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_ids, find
-from resume_hooks.sessions.files import SessionFile, session_file
+from resume_hooks.sessions.session_files import SessionFile, session_file
 
 
 def is_archived_copy(path: str, where: Where) -> bool:

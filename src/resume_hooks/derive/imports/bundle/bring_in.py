@@ -13,10 +13,10 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt, write
-from resume_hooks.derive.imports import plan as imports
+from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.bundle import full_session as whole
 from resume_hooks.derive.imports.bundle.full_session import WholePlan
-from resume_hooks.derive.imports.bundle.reading import BundledSession
+from resume_hooks.derive.imports.bundle.read_bundle import BundledSession
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.errors import NotATranscript, ResumeHooksError
 from resume_hooks.paths import Where
@@ -85,9 +85,9 @@ def _bring(
         decided, files = whole.plan(packed, options.home, called, where, force=options.force), len(packed.files)
     else:
         source = ImportSource(packed.path, name, packed.sums.sha256, packed.size)
-        decided, files = imports.plan(source, options.home, where), 0
+        decided, files = plan.plan(source, options.home, where), 0
     if decided.existing is not None and not options.force:
-        return ImportedSession(packed.head, imports.known(decided, decided.existing), existing=True, files=files)
+        return ImportedSession(packed.head, plan.known(decided, decided.existing), existing=True, files=files)
     made = receipt(decided) if options.dry_run else write(decided, where)
     return ImportedSession(packed.head, made, existing=False, files=files)
 

@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from resume_hooks.derive.trim.material import TrimMaterial
+from resume_hooks.derive.trim.candidates import TrimMaterial
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.derive.trim.rules import RULES

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.sessions.titles import child_title, root_of, titles_locked
+from resume_hooks.sessions.child_titles import child_title, root_of, titles_locked
 from resume_hooks.storage.locks import lock
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
 
@@ -82,7 +82,7 @@ def test_root_of_is_stable(title: str) -> None:
 
 HOLDER = """
 import sys
-from resume_hooks.sessions.titles import titles_locked
+from resume_hooks.sessions.child_titles import titles_locked
 with titles_locked(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()
@@ -96,11 +96,11 @@ def test_another_process_is_waited_for_but_not_for_ever(tmp_path: Path, monkeypa
     try:
         assert holder.stdout.readline() == "held\n"
         assert not locked_at_once(tmp_path)
-        monkeypatch.setattr("resume_hooks.sessions.titles.PATIENCE", 0.05)
+        monkeypatch.setattr("resume_hooks.sessions.child_titles.PATIENCE", 0.05)
         with titles_locked(str(tmp_path)):
             assert not locked_at_once(tmp_path)
         threading.Timer(0.2, holder.kill).start()
-        monkeypatch.setattr("resume_hooks.sessions.titles.PATIENCE", 60.0)
+        monkeypatch.setattr("resume_hooks.sessions.child_titles.PATIENCE", 60.0)
         with titles_locked(str(tmp_path)):
             assert holder.wait() != 0
             assert not locked_at_once(tmp_path)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.summary import rollover
-from resume_hooks.derive.summary.rollover import MAX_WISH, SummaryOutcome
+from resume_hooks.derive.summary import add_summary
+from resume_hooks.derive.summary.add_summary import MAX_WISH, SummaryOutcome
 from resume_hooks.errors import HeadlessFailed, NothingToHandOff, UsageError
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts import invariants
@@ -28,9 +28,9 @@ def parent(config_home: ConfigHome) -> Path:
 def run(home: ConfigHome, parent: Path, *answers: Answer, wish: str = "") -> tuple[SummaryOutcome, Scripted]:
     """A rollover with a model that answers so."""
     model = Scripted(answers or [PLAIN])
-    begun = rollover.plan(locate.session_file(str(parent)), home.where, wish=wish)
-    written = rollover.write(begun, home.where)
-    outcome = rollover.add_summary(begun, written, model, home.where, limit=60, progress=lambda _n, _c: None)
+    begun = add_summary.plan(locate.session_file(str(parent)), home.where, wish=wish)
+    written = add_summary.write(begun, home.where)
+    outcome = add_summary.add_summary(begun, written, model, home.where, limit=60, progress=lambda _n, _c: None)
     return outcome, model
 
 
@@ -69,11 +69,11 @@ def test_the_summary_stands_in_the_child(config_home: ConfigHome, parent: Path) 
 
 def test_the_child_is_the_one_that_was_told_of(config_home: ConfigHome, parent: Path) -> None:
     """Its id, its title and its records' ids are the same with the digest alone and with the summary."""
-    begun = rollover.plan(locate.session_file(str(parent)), config_home.where)
-    written = rollover.write(begun, config_home.where)
+    begun = add_summary.plan(locate.session_file(str(parent)), config_home.where)
+    written = add_summary.write(begun, config_home.where)
     before = records(written.file)
     assert before[0]["continue_metadata"]["summary_included"] is False
-    done = rollover.add_summary(
+    done = add_summary.add_summary(
         begun, written, Scripted(), config_home.where, limit=60, progress=lambda _n, _c: None
     ).receipt
     after = records(done.file)
@@ -131,11 +131,11 @@ def test_a_child_that_is_gone_is_told_of(config_home: ConfigHome, parent: Path) 
 
 def test_a_parent_that_is_gone_leaves_the_digest(config_home: ConfigHome, parent: Path) -> None:
     """The material is read after the child was made."""
-    begun = rollover.plan(locate.session_file(str(parent)), config_home.where)
-    written = rollover.write(begun, config_home.where)
+    begun = add_summary.plan(locate.session_file(str(parent)), config_home.where)
+    written = add_summary.write(begun, config_home.where)
     parent.unlink()
     model = Scripted()
-    outcome = rollover.add_summary(begun, written, model, config_home.where, limit=60, progress=lambda _n, _c: None)
+    outcome = add_summary.add_summary(begun, written, model, config_home.where, limit=60, progress=lambda _n, _c: None)
     assert outcome.failure
     assert model.calls == []
     assert os.path.exists(written.file)
@@ -173,10 +173,10 @@ def test_nothing_to_hand_off(config_home: ConfigHome) -> None:
     """A session in which nobody asked anything is refused before a model is."""
     path = write_session(config_home.project(), SESSION, [custom_title("x")])
     with pytest.raises(NothingToHandOff):
-        rollover.plan(locate.session_file(path), config_home.where)
+        add_summary.plan(locate.session_file(path), config_home.where)
 
 
 def test_too_many_instructions(config_home: ConfigHome, parent: Path) -> None:
     """Refused before anything is made."""
     with pytest.raises(UsageError, match="more than"):
-        rollover.plan(locate.session_file(str(parent)), config_home.where, wish="x" * (MAX_WISH + 1))
+        add_summary.plan(locate.session_file(str(parent)), config_home.where, wish="x" * (MAX_WISH + 1))

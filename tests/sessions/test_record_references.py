@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.sessions.references import EXAMPLE, RecordLines, RecordOffset, Reference, named_by, parse, place_of
+from resume_hooks.sessions.record_references import (
+    EXAMPLE,
+    RecordLines,
+    RecordOffset,
+    Reference,
+    named_by,
+    parse,
+    place_of,
+)
 from tests.builders import SESSION, Record, conversation, session_id, tool_use, user, write_session
 
 UUID = session_id(9)

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from resume_hooks.derive import rollover
+from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child import write as child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import Written
+from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.derive.model.port import Model, ModelCalls, Progress, Spent
-from resume_hooks.derive.rollover import Contents, RolloverPlan
 from resume_hooks.derive.summary.ask import summarise
 from resume_hooks.derive.summary.form import summary_text
 from resume_hooks.derive.summary.parts import material
@@ -52,13 +52,13 @@ class SummaryOutcome(NamedTuple):
 
 
 def plan(parent: SessionFile, where: Where, *, wish: str = "", output_dir: str | None = None) -> SummaryRollover:
-    """Decide on the child with the digest; nothing is touched, no model asked. As ``rollover.plan`` raises."""
+    """Decide on the child with the digest; nothing is touched, no model asked. As ``fresh_child.plan`` raises."""
     if len(wish) > MAX_WISH:
         raise UsageError(
             f"The instructions have {len(wish):,} characters, more than {MAX_WISH:,}", "Say it in fewer words."
         )
     digest = digest_of(parent, where)
-    decided = rollover.plan(parent, where, output_dir=output_dir, contents=Contents(digest))
+    decided = fresh_child.plan(parent, where, output_dir=output_dir, contents=Contents(digest))
     return SummaryRollover(parent, digest, decided, wish.strip())
 
 
@@ -84,7 +84,7 @@ def add_summary(
     try:
         summary = _summary(begun, calls, where)
         contents = Contents(begun.digest, summary)
-        decided = rollover.plan(begun.parent, where, contents=contents, child=begun.plan.draft)
+        decided = fresh_child.plan(begun.parent, where, contents=contents, child=begun.plan.draft)
         done = _replace(begun.plan, decided, written.title, where)
     except ResumeHooksError as error:
         return SummaryOutcome(written, calls.spent, error.message)

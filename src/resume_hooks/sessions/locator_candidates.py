@@ -16,8 +16,8 @@ import orjson
 from resume_hooks import clock, paths
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, project_names
-from resume_hooks.sessions import files as session_files
-from resume_hooks.sessions.files import SessionFile, belongs, newest_first, where_hidden
+from resume_hooks.sessions import session_files
+from resume_hooks.sessions.session_files import SessionFile, belongs, newest_first, where_hidden
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 
 _KINDS = (b'-title"', b'"pr-link"', b'"tag"')

@@ -20,7 +20,7 @@ from resume_hooks.hooks.handoff import handoff_card
 from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.hooks.resume_card import resume_card
 from resume_hooks.sessions.lineage import Ancestor, Family
-from resume_hooks.sessions.references import TranscriptNames
+from resume_hooks.sessions.record_references import TranscriptNames
 from resume_hooks.system.clipboard import Copied
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 

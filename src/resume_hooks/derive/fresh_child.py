@@ -17,7 +17,7 @@ from resume_hooks.redaction.texts import left_out, redact
 from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_records import opening_lines, opening_text
-from resume_hooks.sessions.references import SHORT
+from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.text import counted, encodable, one_line, plain, plain_line
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.sessions.files import SessionFile, session_file, sessions_in
-from resume_hooks.sessions.lookup import as_written, sift, titled, titles_of
+from resume_hooks.sessions.locator_candidates import as_written, sift, titled, titles_of
+from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from tests.builders import Record, conversation, custom_title, line, session_id, user, write_session
 from tests.needs import corpus_sessions

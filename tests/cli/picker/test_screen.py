@@ -12,7 +12,7 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from resume_hooks.cli.picker.chooser import Chooser
+from resume_hooks.cli.picker.screen import Chooser
 from resume_hooks.cli.picker.state import Found
 from resume_hooks.cli.picker.view import place
 from resume_hooks.paths import Where
