@@ -24,7 +24,7 @@ from resume_hooks.maintenance.scrub import cleaner, literals
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
 from resume_hooks.redaction import assignments, false_positives, json_strings, passwords, private_keys, unescape
 from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, redact_line
-from resume_hooks.redaction.rules import rules
+from resume_hooks.redaction.load_rules import rules
 from resume_hooks.redaction.scanner import suspects
 from tests.needs import corpus_folder
 from tests.redaction.planted import Planted, planted

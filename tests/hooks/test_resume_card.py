@@ -21,7 +21,7 @@ from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, FirstRequest,
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextUse
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
-from tests.hooks.test_cards import LAST_LINE, WAYS, shown
+from tests.hooks.test_child_cards import LAST_LINE, WAYS, shown
 
 MOST_LINES = 60
 """Lines of a message that the client shows in full."""

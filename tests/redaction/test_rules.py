@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from resume_hooks.redaction.extra_rules import TOKENS
-from resume_hooks.redaction.rules import FARTHEST, FILE, Rule, rules
+from resume_hooks.redaction.load_rules import FARTHEST, FILE, Rule, rules
+from resume_hooks.redaction.own_rules import TOKENS
 
 EVERY = list(
     {id(rule): rule for group in (*rules().by_keyword.values(), *rules().by_name.values()) for rule in group}.values()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from resume_hooks.archive.file_history import backup, history, plan_rewind, target, writing
+from resume_hooks.archive.file_history import backup, files_at_prompt, history, target, writing
 from resume_hooks.archive.file_history.plan import Change, FilesPlan
 from resume_hooks.archive.file_history.target import FORMS, Aim, told
 from resume_hooks.cli.options import (
@@ -93,7 +93,7 @@ def _asked(options: VerbOptions) -> _Asked:
     require_own(session, where)
     read = history.read(session)
     aimed = target.aim(read, wanted)
-    return _Asked(session, aimed, plan_rewind.plan(read, aimed, where), why_live(session, where))
+    return _Asked(session, aimed, files_at_prompt.plan(read, aimed, where), why_live(session, where))
 
 
 def _require_complete(decided: FilesPlan, *, partial: bool) -> None:

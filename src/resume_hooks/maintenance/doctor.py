@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from resume_hooks import clock, settings
-from resume_hooks.archive.retention.forecast import outlook
+from resume_hooks.archive.retention.expiring_soon import outlook
 from resume_hooks.archive.trash.contents import all_deleted, strays
 from resume_hooks.archive.vault import policy
 from resume_hooks.archive.vault.verify import unreadable

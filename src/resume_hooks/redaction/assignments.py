@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 
 from resume_hooks.redaction.false_positives import entropy, is_key, is_password, stands_for
+from resume_hooks.redaction.load_rules import rules
 from resume_hooks.redaction.passwords import is_basic, is_password_name
-from resume_hooks.redaction.rules import rules
 from resume_hooks.redaction.spans import ASSIGNED, GENERIC, Span
 
 _REACH = 64

@@ -6,7 +6,7 @@ where every such character is the same one; what stands around a run decides.
 
 from __future__ import annotations
 
-from resume_hooks.redaction.rules import rules
+from resume_hooks.redaction.load_rules import rules
 
 SHORTEST = 16
 """Characters of a run that is looked at."""

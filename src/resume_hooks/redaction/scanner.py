@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from resume_hooks.redaction.assignments import is_named, run_values
 from resume_hooks.redaction.long_runs import begin, promising
+from resume_hooks.redaction.match_tokens import is_called, tokens
 from resume_hooks.redaction.passwords import word_spans, word_suspects
 from resume_hooks.redaction.spans import Span, merged
-from resume_hooks.redaction.token_patterns import is_called, tokens
 from resume_hooks.redaction.unescape import ESCAPED, Views, blanked, shown
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.file_history import history, plan_rewind, target
+from resume_hooks.archive.file_history import files_at_prompt, history, target
 from resume_hooks.archive.file_history.plan import FilesPlan
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
@@ -100,7 +100,7 @@ class Project:
     def plan(self, session: SessionFile, to: str = "1") -> FilesPlan:
         """What takes the files back to a prompt."""
         read = history.read(session)
-        return plan_rewind.plan(read, target.aim(read, target.parse(to)), self.home.where)
+        return files_at_prompt.plan(read, target.aim(read, target.parse(to)), self.home.where)
 
     def tree(self) -> dict[str, tuple[int, bytes]]:
         """Every file with its permissions and bytes."""

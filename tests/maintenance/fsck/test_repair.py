@@ -11,7 +11,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.fsck import repair
-from resume_hooks.maintenance.fsck.damage import salvaged
+from resume_hooks.maintenance.fsck.damaged_bytes import salvaged
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.maintenance.fsck.repaired_chain import repaired_chain
 from resume_hooks.sessions.lineage_block import OPENING

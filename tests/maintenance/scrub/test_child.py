@@ -10,7 +10,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.errors import CheckFailed, NothingToFork
 from resume_hooks.maintenance.scrub import child, findings
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
-from resume_hooks.maintenance.scrub.inspect import cleaned_of
+from resume_hooks.maintenance.scrub.scan_place import cleaned_of
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.provenance import read_parent

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from resume_hooks.derive.child.copy_sidecars import backups_named, sidecars_of
 from resume_hooks.derive.child.draft import NOBODY, Draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite
-from resume_hooks.derive.child.sidecars import backups_named, sidecars_of
 from resume_hooks.derive.child.write import ChildPlan
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile

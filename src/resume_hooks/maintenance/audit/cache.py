@@ -12,7 +12,7 @@ import orjson
 
 from resume_hooks.maintenance.audit.scan import FileScan, FoundSecret
 from resume_hooks.paths import Where, is_private, read_regular
-from resume_hooks.redaction.rules import rules
+from resume_hooks.redaction.load_rules import rules
 from resume_hooks.storage import state_file
 
 FILE_NAME = "audit.json"

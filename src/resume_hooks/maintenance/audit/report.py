@@ -11,7 +11,6 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.maintenance.audit.cache import FILE_NAME, AuditCache
 from resume_hooks.maintenance.audit.scan import FileScan, in_kept, scan
-from resume_hooks.maintenance.scrub.inspect import is_lines
 from resume_hooks.maintenance.scrub.locations import (
     BACKUP,
     INDEXED,
@@ -25,6 +24,7 @@ from resume_hooks.maintenance.scrub.locations import (
     inventory,
     notes_of,
 )
+from resume_hooks.maintenance.scrub.scan_place import is_lines
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import MANIFEST

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.maintenance.fsck import branches, damage, links, messages, order
+from resume_hooks.maintenance.fsck import branches, damaged_bytes, links, messages, order
 from resume_hooks.maintenance.fsck.branches import LeafHint
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind, report
 from resume_hooks.maintenance.fsck.sidecars import NamedFiles, TrimmedRecords, of_originals, of_sidecars
@@ -38,12 +38,12 @@ class DefectCollector:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""
-        self.certain += damage.of_line(line, node)
+        self.certain += damaged_bytes.of_line(line, node)
         self.trimmed.take(record, line.number)
         if node is None:
             self._keep_books(line, record)
             return
-        self.where_live += damage.of_text(line, node)
+        self.where_live += damaged_bytes.of_text(line, node)
         if node.kind == "assistant":
             self.where_live += self.thoughts.take(record, node)
         if node.spoken:
@@ -83,7 +83,7 @@ def diagnose(session: SessionFile, where: Where, observers: Sequence[Observer] =
 def _findings(transcript: Transcript, ledger: DefectCollector, session_id: str, where: Where) -> Iterator[Defect]:
     live = {node.number for node in transcript.chain}
     yield from ledger.certain
-    yield from damage.of_bad_lines(transcript)
+    yield from damaged_bytes.of_bad_lines(transcript)
     yield from (finding for finding in ledger.where_live if finding.record in live)
     yield from messages.of_alone(transcript.chain, ledger.thoughts.alone)
     yield from order.of_pairs(transcript.chain)

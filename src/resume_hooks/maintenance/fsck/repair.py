@@ -12,7 +12,7 @@ from resume_hooks.derive.child.rewrite_plan import RewritePlan, Watcher
 from resume_hooks.derive.child.write import Sizes
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.fsck.branches import LONGER, NEWER
-from resume_hooks.maintenance.fsck.damage import GARBAGE, TORN, UTF8, salvaged
+from resume_hooks.maintenance.fsck.damaged_bytes import GARBAGE, TORN, UTF8, salvaged
 from resume_hooks.maintenance.fsck.diagnose import diagnose
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport
 from resume_hooks.maintenance.fsck.links import MARKS_LOST, TWICE

@@ -17,9 +17,9 @@ from resume_hooks.derive.child.rewrite_plan import ParentScan, RewritePlan
 from resume_hooks.derive.child.write import FORGETTING, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
-from resume_hooks.maintenance.scrub.inspect import cleaned_of
 from resume_hooks.maintenance.scrub.locations import OWN, SIDECAR, Location, files_in
 from resume_hooks.maintenance.scrub.replace import replace
+from resume_hooks.maintenance.scrub.scan_place import cleaned_of
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.archived.layout import HISTORY
 from resume_hooks.sessions.session_files import SessionFile

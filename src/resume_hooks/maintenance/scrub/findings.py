@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.scrub.cleaner import Cleaner, RemovedSecret
-from resume_hooks.maintenance.scrub.inspect import CleanLocations, LocationContents, look
 from resume_hooks.maintenance.scrub.literals import NAMED, Literals, is_telling, is_token, lines_of
 from resume_hooks.maintenance.scrub.locations import (
     CHILD,
@@ -35,6 +34,7 @@ from resume_hooks.maintenance.scrub.locations import (
     inventory,
     notes_of,
 )
+from resume_hooks.maintenance.scrub.scan_place import CleanLocations, LocationContents, look
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.liveness import Clients

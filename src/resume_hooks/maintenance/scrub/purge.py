@@ -18,7 +18,6 @@ from resume_hooks.errors import ResumeHooksError, SessionLive, WriteFailed
 from resume_hooks.maintenance.scrub import replace
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
 from resume_hooks.maintenance.scrub.findings import HELD, LEFT, REMOVED, STUCK, Holding, ScrubFindings, look_again
-from resume_hooks.maintenance.scrub.inspect import look
 from resume_hooks.maintenance.scrub.locations import (
     INDEXED,
     KEPT,
@@ -30,6 +29,7 @@ from resume_hooks.maintenance.scrub.locations import (
     Location,
     files_in,
 )
+from resume_hooks.maintenance.scrub.scan_place import look
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import forget_index, opened_index
 from resume_hooks.sessions.archived import manifest

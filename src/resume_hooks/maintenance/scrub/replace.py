@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
-from resume_hooks.maintenance.scrub.inspect import cleaned_of, is_lines
 from resume_hooks.maintenance.scrub.locations import RECORDS, Location
+from resume_hooks.maintenance.scrub.scan_place import cleaned_of, is_lines
 from resume_hooks.paths import Where, open_regular, private_folder
 from resume_hooks.storage.append_carryover import CHUNK, begins_with
 from resume_hooks.storage.atomic import replace_session

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from resume_hooks.archive.retention import background, expiring
-from resume_hooks.archive.retention.expiring import Slice, archive_expiring
+from resume_hooks.archive.retention import background, keep_expiring
+from resume_hooks.archive.retention.keep_expiring import Slice, archive_expiring
 from resume_hooks.sessions.archived.manifest import archived_ids, find
 from tests.archive.retention.aged import DAY, aged, at_once, never, with_backups, with_output
 from tests.builders import CWD, ConfigHome, session_id
@@ -116,4 +116,4 @@ def test_a_vault_that_refuses(config_home: ConfigHome) -> None:
     (state / "vault").write_text("in the way")
     found = sliced(config_home)
     assert (found.kept, found.failed, found.left) == (0, 2, 0)
-    assert found.look == pytest.approx(time.time() + expiring.AGAIN, abs=60)
+    assert found.look == pytest.approx(time.time() + keep_expiring.AGAIN, abs=60)

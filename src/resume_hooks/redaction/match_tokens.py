@@ -7,8 +7,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from resume_hooks.redaction.false_positives import entropy, stands_for
+from resume_hooks.redaction.load_rules import Rule, rules
 from resume_hooks.redaction.long_runs import begin
-from resume_hooks.redaction.rules import Rule, rules
 from resume_hooks.redaction.spans import SHAPE, Span
 
 _BACK = 96
