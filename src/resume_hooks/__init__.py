@@ -3,6 +3,10 @@
 The Python API: ``get_parent_info``, ``get_continuation_lineage``, ``get_full_lineage_chain``, ``SessionNode``,
 ``rollover``, ``trim`` and its ``Options``, ``fork_session``, ``search_sessions`` and its ``SearchHit``. Names load on
 first use: hooks import this package before every trigger.
+
+Each package may import those to its right: cli, hooks, maintenance, search, derive, archive, reading, sessions,
+transcripts, then redaction, storage and system, which do not know each other, then the ground: ``settings``,
+``paths``, ``errors``, ``clock``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command line: one file a verb; typed arguments in, engine called, text or JSON out, an exit code.
+"""The command line: a file for each verb, and what verbs share; typed arguments in, text or JSON out, an exit code.
 
 May import everything below, of hooks what ``slash`` needs. Must not decide anything that a hook would decide otherwise.
 """

@@ -1,4 +1,4 @@
-"""The entry of the command line: finds the verb, and turns every failure into a sentence and an exit code.
+"""The entry of the command line: the list of verbs, and every failure as a sentence and an exit code.
 
 Verbs are loaded when they are called, so that ``lineage`` does not pay for what ``doctor`` needs.
 """

@@ -1,4 +1,4 @@
-"""A fresh child: its lineage and, where they are given, a digest, a model's summary and the next step."""
+"""What handoff and rollover both make: a fresh child with its lineage and, if given, digest, summary and next step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session's start leaves for later, and nobody waits for: the rest is archived, what has to go goes.
+"""The async hook after a session's start: archive what the start had no time for, and apply the vault's limits.
 
 It is no daemon: it ends with its work, when its time is over, or when the client has left; a headless one may leave
 before its sessions are kept, and so does not count.

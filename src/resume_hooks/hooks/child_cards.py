@@ -1,4 +1,4 @@
-"""What the cards of all triggers share: a child and the ways into it.
+"""The cards of handoff, rollover and trim: a child that was made, and how to open it.
 
 Each card ends in its useful line of at most 40 columns: a busy client shows no more. Beside a working model none says
 Ctrl+C, the key that would end the turn.

@@ -1,4 +1,4 @@
-"""``>handoff``: a fresh child at once, or the one that the same words made; ``/clear`` may lead to it as well."""
+"""``>handoff``: make a fresh child, or show the one that the same words made; its card is in ``child_cards``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trigger that reads a transcript is given, what it gives back, and how long it may take."""
+"""The input, the output and the time limit of a trigger that reads a transcript."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules, read when the first text is looked at; each expression is compiled when its keyword is met."""
+"""Load the token rules when the first text is looked at; each expression is compiled when its keyword is met."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens, which have a shape of their own, by their keywords."""
+"""Apply the token rules to a text: the rules of ``rules.json`` and ``own_rules``, looked up by their keywords."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token rules of our own, beside those of ``rules.json``: services that it lacks, and shapes that have changed since.
+"""Our own token rules, beside ``rules.json``; a service that is missing goes here.
 
 Same form as there. The facts are the services' own documentation of what their tokens look like.
 """

@@ -1,4 +1,4 @@
-"""Names of derived sessions: the root's title, what was done, a counter; unique within the project folder."""
+"""Titles of child sessions: the root's title, what was done, a counter; unique within the project folder."""
 
 from __future__ import annotations
 

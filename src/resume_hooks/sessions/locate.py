@@ -1,4 +1,4 @@
-"""The door to the sessions on this machine: what a user's words name, and the listings behind it."""
+"""Find the session that a user's words name, and list those that a name could mean."""
 
 from __future__ import annotations
 

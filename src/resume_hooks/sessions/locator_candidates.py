@@ -1,4 +1,4 @@
-"""Where a locator was typed: the sessions near and far, newest first, and what each may be named by, read once.
+"""The sessions that a locator may mean, newest first, with the names that each goes by, read once.
 
 Sessions are sifted before any record is parsed: both ends of each file are searched as bytes, at a tenth of the cost.
 """

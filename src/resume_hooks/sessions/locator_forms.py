@@ -1,4 +1,4 @@
-"""What a user's words may name a session by, one small resolver a form, tried in order; each can be replaced.
+"""The forms of a locator: an id, a path, a title, a tag, ``latest~2``, ``#72``; one resolver each, tried in order.
 
 A locator is data: it never reaches a path before it has the shape of an id, unless it was typed as a path.
 """

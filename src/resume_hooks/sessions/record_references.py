@@ -1,4 +1,4 @@
-"""References: the words that name one record, ``<session>:<record>``, and the line of a file that they lead to.
+"""References to one record, ``<session>:<record>``, and the line of a file that they lead to.
 
 What was typed is data: a session's part is a locator like any other; a record's part is a line number, a uuid, or the
 byte at which its line begins. Of a file is read what leads to the line, never all of it into memory.

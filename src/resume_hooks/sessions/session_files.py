@@ -1,4 +1,4 @@
-"""The sessions on this machine: which files are sessions, and which of them are meant where none is named.
+"""Which files on this machine are sessions, and which session is the latest of a folder.
 
 A session file is strictly ``<uuid>.jsonl``, regular and not empty; everything else in a project folder is left alone.
 """

@@ -1,6 +1,6 @@
-"""Head and tail of a session file: what its first and last 64 KB tell, whatever the size of the file.
+"""A session's title, tag, branch, folder and dates, from the first and last 64 KB of its file.
 
-Titles, tag, branch, folder and dates come from here; the middle is read only where the ends can't tell of any talk.
+The middle is read only if the two ends hold no prompt.
 """
 
 from __future__ import annotations

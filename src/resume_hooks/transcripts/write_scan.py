@@ -1,4 +1,4 @@
-"""What a copy of a conversation must know of a file beyond its nodes; gathered while the file is scanned.
+"""What a copy of a conversation must know of a file besides its records; gathered while the file is scanned.
 
 Which records need mending before an API takes them, and which snapshots of the user's files belong to which messages.
 """

@@ -1,4 +1,4 @@
-"""Archiving that nobody asked for, one session after the other: a locked or vanished session is skipped.
+"""Archive sessions without being asked, one after the other: a locked or vanished session is skipped.
 
 Packing and reading back takes 1 MB some 30 ms (benchmarks/vault.py), so a start or a verb leaves what is larger to the
 hook that nobody waits for.

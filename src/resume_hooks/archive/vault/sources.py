@@ -1,4 +1,4 @@
-"""What the client has of a session: its transcript and all that belongs to it, file by file. No link is followed."""
+"""List every file that the client has of a session: its transcript and all that belongs to it. No link is followed."""
 
 from __future__ import annotations
 

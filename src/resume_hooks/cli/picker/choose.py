@@ -1,4 +1,4 @@
-"""The door to the chooser: a full screen where the terminal has one, else a numbered list."""
+"""Open the picker: a full screen where the terminal has one, else a numbered list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chooser on a terminal: a full screen that is left as it was found, whatever ends it.
+"""The picker on a terminal: a full screen that is left as it was found, whatever ends it.
 
 The list is loaded and previews are made in threads of their own; only this one touches the screen. Neither the first
 paint nor leaving waits for them.

@@ -1,4 +1,4 @@
-"""What every child is made with.
+"""The one way to make a child: a draft, its lines and checks, one writer, a receipt.
 
 ``draft`` decides on id, folder and lineage, ``ChildPlan`` adds lines, checks and sizes; a ``RewritePlan`` takes its
 parent's records over by a ``ChainRewrite``. Both are values and touch nothing. ``write`` alone puts a child on disk: it

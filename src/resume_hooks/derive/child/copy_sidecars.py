@@ -1,4 +1,4 @@
-"""What lies beside a transcript and belongs to it: large tool outputs, backups of the user's files.
+"""Copy or link what lies beside a parent's transcript to its child: large tool outputs, backups of the user's files.
 
 A child gets them under its own id, so that they outlive the parent: outputs as hard links where the file system can,
 backups as copies, since clients before 2.1.329 write a new version of a backup into the file that has its name. What

@@ -1,4 +1,4 @@
-"""Rollover with a summary: a child with lineage and digest first, then the same child with a model's summary in it.
+"""Add a model's summary to a fresh child that was written with lineage and digest.
 
 Invariant: whatever happens to the model or to us, the child stands with the digest, or with digest and summary; a child
 that somebody opened meanwhile is left alone.

@@ -1,4 +1,4 @@
-"""The rules of a trim: which contents each of them gives up.
+"""The rules of a trim: which contents each of them offers for replacement.
 
 A rule names pieces anywhere in the conversation; ``selection`` leaves the protected ones alone.
 """

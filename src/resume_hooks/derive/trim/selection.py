@@ -1,4 +1,4 @@
-"""Selection: which pieces a trim gives up, each by the first rule that names it; and the edits that replace them."""
+"""Apply the rules of a trim: the first that names a piece decides; and the edits that replace what was chosen."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is broken in a session, by record; one module a group of defects."""
+"""Find what is broken in a session, by record: one module a group of defects; ``diagnose`` runs them all."""

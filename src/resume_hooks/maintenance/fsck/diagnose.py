@@ -1,4 +1,4 @@
-"""One reading of a session, all groups of defects looked for: a file is parsed once, whatever is wrong with it."""
+"""Run every group of defects over one reading of a session: a file is parsed once, whatever is wrong with it."""
 
 from __future__ import annotations
 

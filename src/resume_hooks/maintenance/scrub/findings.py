@@ -1,4 +1,4 @@
-"""What a scrub finds, before anything is changed: every place that holds secrets, and whether it will be rewritten.
+"""What a scrub would do: every place that holds secrets, and whether it will be rewritten. Nothing is changed.
 
 The secrets themselves are learned from the family's sessions, and then looked for everywhere, also where the scanner
 would not know them.

@@ -1,4 +1,4 @@
-"""What places hold: lines and texts without secrets, and the secrets that were in them. Nothing is written here."""
+"""Scan one place for secrets: its lines and texts without them, and what was in them. Nothing is written here."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Shell commands as a digest sees them: the simple commands in a command, and what makes two of them the same.
 
-A ends, not a shell: quotes and operators are told apart, nothing is expanded.
+A lexer, not a shell: quotes and operators are told apart, nothing is expanded.
 """
 
 from __future__ import annotations
