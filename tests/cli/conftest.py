@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from resume_hooks.cli.schema import form
 from tests.builders import ConfigHome
+from tests.cli.fork_server import ForkServer
 from tests.needs import REPO
 
 Cli = Callable[..., "subprocess.CompletedProcess[bytes]"]
 Document = Callable[..., dict[str, Any]]
 
 
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """The process that every run of ``cli`` is forked from."""
+    server = ForkServer(str(REPO / "src"), str(REPO))
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def cli(config_home: ConfigHome) -> Cli:
+def cli(config_home: ConfigHome, fork_server: ForkServer) -> Cli:
     """Run ``resume-hooks`` with these words from an empty folder; no client is on PATH, no clipboard is touched."""
     here = config_home.root / "here"
     here.mkdir()
@@ -35,10 +43,10 @@ def cli(config_home: ConfigHome) -> Cli:
             **config_home.environ,
             **(environ or {}),
         }
+        if not any(name.startswith("PYTHON") for name in (environ or {})):
+            return fork_server.run(words, env, stdin, str(cwd), 60)
         command = [sys.executable, "-m", "resume_hooks", *words]
-        return subprocess.run(
-            command, input=stdin, env=env, cwd=os.fspath(str(cwd)), capture_output=True, check=False, timeout=60
-        )
+        return subprocess.run(command, input=stdin, env=env, cwd=str(cwd), capture_output=True, check=False, timeout=60)
 
     return run
 

@@ -1,0 +1,105 @@
+"""Runs the command line in processes that are forked from one that has loaded it: as a start, without its cost.
+
+What is about the start itself starts a process from scratch: tests/test_import_budget.py, tests/hook_scripts, and every
+test that sets a variable of Python's own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+from typing import NoReturn
+
+LOADED = ("click", "orjson", "pydantic", "rich.console", "sqlite3", "resume_hooks.api", "resume_hooks.cli.main")
+LONGEST = 1_000_000
+"""Bytes of a request, which is one packet."""
+
+
+class ForkServer:
+    """A process that has loaded the engine and is forked once a run."""
+
+    def __init__(self, source: str, repository: str) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST)
+        environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{source}:{repository}", "HOME": "/dev/null/none"}
+        command = [sys.executable, "-m", "tests.cli.fork_server", str(theirs.fileno())]
+        self._process = subprocess.Popen(command, env=environ, pass_fds=[theirs.fileno()], cwd="/")
+        theirs.close()
+        self._socket = ours
+
+    def run(
+        self, words: tuple[str, ...], environ: dict[str, str], stdin: bytes, cwd: str, timeout: float
+    ) -> subprocess.CompletedProcess[bytes]:
+        """What a process did that was started with these words."""
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            given.write(stdin)
+            given.seek(0)
+            self._socket.settimeout(timeout)
+            request = json.dumps({"words": words, "environ": environ, "cwd": cwd}).encode()
+            socket.send_fds(self._socket, [request], [given.fileno(), out.fileno(), err.fileno()])
+            code = int(self._socket.recv(64))
+            out.seek(0)
+            err.seek(0)
+            return subprocess.CompletedProcess(["resume-hooks", *words], code, out.read(), err.read())
+
+    def close(self) -> None:
+        """End the process."""
+        self._socket.close()
+        self._process.wait(timeout=30)
+
+
+def _serve(connection: socket.socket) -> None:
+    for name in LOADED:
+        importlib.import_module(name)
+    while True:
+        request, streams, _, _ = socket.recv_fds(connection, LONGEST, 3)
+        if not request:
+            return
+        child = os.fork()
+        if not child:
+            connection.close()
+            _become(json.loads(request), streams)
+        for stream in streams:
+            os.close(stream)
+        _, status = os.waitpid(child, 0)
+        connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _become(request: dict[str, object], streams: list[int]) -> NoReturn:
+    """The process of one run: its folder, environment and streams, then the command line from its entry on."""
+    code = 1
+    try:
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        os.environ.clear()
+        os.environ.update(request["environ"])  # type: ignore[call-overload]
+        os.chdir(str(request["cwd"]))
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
+            errors = "backslashreplace" if name == "stderr" else "surrogateescape" if name == "stdin" else "strict"
+            setattr(sys, name, open(number, mode, encoding="utf-8", errors=errors, closefd=False))  # noqa: SIM115
+        sys.argv = ["resume-hooks", *request["words"]]  # type: ignore[misc]
+        from resume_hooks.__main__ import start
+
+        start()
+        code = 0
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else int(left.code is not None)
+    except BaseException:  # noqa: BLE001 - a process that fails prints its trace and ends with 1
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    _serve(socket.socket(fileno=int(sys.argv[1])))
