@@ -96,8 +96,8 @@ def _become(request: dict[str, object], streams: list[int]) -> NoReturn:
     except BaseException:  # noqa: BLE001 - a process that fails prints its trace and ends with 1
         traceback.print_exc()
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+        sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(code)
 
 

@@ -348,13 +348,13 @@ def test_a_name_that_is_taken_is_not_overwritten(config_home: ConfigHome) -> Non
 
 REFUSED = """
 import os, resource, signal, sys
-from resume_hooks.paths import Where; from resume_hooks.derive import rollover; from resume_hooks.sessions import locate
+from resume_hooks.paths import Where; from resume_hooks.derive import fresh_child; from resume_hooks.sessions import locate
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import WriteFailed
 if sys.argv[2] == "full":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 parent = locate.session_file(sys.argv[1])
-decided = rollover.plan(parent, Where(), kind="handoff")
+decided = fresh_child.plan(parent, Where(), kind="handoff")
 if sys.argv[2] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 else:

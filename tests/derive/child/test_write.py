@@ -27,13 +27,13 @@ from tests.builders import SESSION, ConfigHome, Record, assistant, conversation,
 
 AT_ONCE = """
 import sys
-from resume_hooks.derive import rollover
+from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.write import write
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 session = locate.session_file(sys.argv[1])
 sys.stdin.readline()
-print(write(rollover.plan(session, Where(), kind="handoff"), Where()).title)
+print(write(fresh_child.plan(session, Where(), kind="handoff"), Where()).title)
 """
 
 
