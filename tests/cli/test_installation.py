@@ -49,6 +49,7 @@ def test_without_a_client_the_commands_are_printed(
     assert (plugin / ".claude-plugin" / "plugin.json").is_file()
     assert (plugin / "src" / "resume_hooks" / "__init__.py").is_file()
     assert not (plugin / ".venv").exists()
+    assert not [path for path in plugin.rglob("*") if path.stat().st_mode & 0o077], "doctor would call it a problem"
 
 
 def test_with_a_client_its_commands_run_in_order(tools: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -348,7 +348,8 @@ def test_a_name_that_is_taken_is_not_overwritten(config_home: ConfigHome) -> Non
 
 REFUSED = """
 import os, resource, signal, sys
-from resume_hooks.paths import Where; from resume_hooks.derive import fresh_child; from resume_hooks.sessions import locate
+from resume_hooks.derive import fresh_child; from resume_hooks.paths import Where
+from resume_hooks.sessions import locate
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import WriteFailed
 if sys.argv[2] == "full":

@@ -212,7 +212,8 @@ def test_what_force_does_not_overwrite(config_home: ConfigHome, project: Path, k
 
 FULL = """
 import os, resource, sys
-from resume_hooks.paths import Where; from resume_hooks.derive import fresh_child; from resume_hooks.sessions import locate
+from resume_hooks.derive import fresh_child; from resume_hooks.paths import Where
+from resume_hooks.sessions import locate
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.handoff_files import write_for
 decided = fresh_child.plan(locate.session_file(sys.argv[1]), Where(), kind="handoff")

@@ -49,6 +49,7 @@ def assemble(target: str) -> None:
                 os.makedirs(fresh, exist_ok=True)
                 shutil.copyfile(path, os.path.join(fresh, part))
         shutil.copytree(_PACKAGE, os.path.join(fresh, "src", "resume_hooks"), ignore=ignored)
+        _make_private(fresh)
         if os.path.isdir(target):
             os.replace(target, old)
         os.replace(fresh, target)
@@ -57,3 +58,10 @@ def assemble(target: str) -> None:
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _make_private(folder: str) -> None:
+    """Take group's and others' rights from all that was copied: doctor calls anything else in the state a problem."""
+    for each, _, names in os.walk(folder):
+        for path in (each, *(os.path.join(each, name) for name in names)):
+            os.chmod(path, os.stat(path).st_mode & 0o700)
