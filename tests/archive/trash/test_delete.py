@@ -81,6 +81,15 @@ def file_systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     return set_up
 
 
+def test_a_copy_in_another_folder_is_named(config_home: ConfigHome) -> None:
+    """Newer clients refuse an id that lies in two folders, so a restore says that it makes a second one."""
+    session = laid_out(config_home)
+    other = write_session(config_home.project("/elsewhere"), SESSION, conversation(2))
+    delete(session, config_home)
+    (warning,) = restore(config_home).warnings
+    assert warning.startswith(f"{other} has the same id")
+
+
 def test_a_session_goes_whole_and_comes_back(config_home: ConfigHome, file_systems: Callable[[], None]) -> None:
     """Transcript, sub-agents, outputs, backups: nothing stays; all comes back with its time, and the trash is empty."""
     bystander = write_session(config_home.project(), OTHER, conversation(1, session_id=OTHER), mtime=OLD)
@@ -564,7 +573,8 @@ def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> N
     assert not backup.exists()
     restore(config_home, one.locator)
     assert backup.read_bytes() == b"the user's file"
-    assert restore(config_home, two.locator).warnings == ()
+    (warning,) = restore(config_home, two.locator).warnings
+    assert first.path in warning
     delete(first, config_home)
     last = delete(second, config_home)
     Path(first.path).write_bytes(b"{}\n")  # back by hand

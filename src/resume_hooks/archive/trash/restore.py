@@ -22,8 +22,6 @@ from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS
 from resume_hooks.storage.move import inside, is_same, is_stub, move, remove, weigh
 from resume_hooks.system.claude_settings import kept_days
 
-"""Seconds."""
-
 SPARE_DAYS = 7
 """Days that a restored session is left at least, before the client deletes it for its age."""
 
@@ -31,6 +29,7 @@ AGED = "It is older than the {kept} days that the client keeps sessions: it coun
 LOST = "{place} is neither in the trash nor where it was: it did not come back."
 CHANGED = "{name} was changed in the trash since the session was deleted."
 LEFT = "{path} is left of an interrupted delete, and is not what came back: look at it."
+TWICE = "{path} has the same id: clients since 2.1.223 resume no id that lies in two folders. Delete one of them."
 THERE = "It was there already, byte for byte the same; it is no longer in the trash."
 
 
@@ -86,6 +85,9 @@ def plan(entry: TrashEntry, where: Where) -> TrashRestoration:
     notes = [AGED.format(kept=days, left=spare(days))] if aged and days is not None else []
     if all(step.there for step in steps):
         notes.insert(0, THERE)
+    other = find_session(entry.session_id, where)
+    if other is not None and other != path:
+        notes.append(TWICE.format(path=other))
     return TrashRestoration(entry, path, (*shared, *steps), aged, (*notes, *warnings))
 
 
