@@ -79,6 +79,14 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         config.option.dist = "loadgroup"
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is for ``make test-all`` alone, unless RUN_ALL=1."""
+    wide = {item for item in items if item.get_closest_marker("wide") or item.get_closest_marker("whole_corpus")}
+    if wide and os.environ.get("RUN_ALL") != "1":
+        config.hook.pytest_deselected(items=list(wide))
+        items[:] = [item for item in items if item not in wide]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Under REQUIRE_ALL=1 a skipped test has failed, whatever skipped it."""

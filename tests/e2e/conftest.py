@@ -1,4 +1,4 @@
-"""Owns the fixtures and marks of the end-to-end tests; wide runs wait for RUN_ALL=1."""
+"""Owns the fixtures of the end-to-end tests, and on which clients each of them runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness.client import (
-    MIDDLE,
     NEWEST,
     OLDEST,
     VERSIONS,
@@ -25,7 +24,6 @@ from tests.e2e.harness.xvfb import XServer
 from tests.needs import need
 
 _HERE = Path(__file__).resolve().parent
-_WIDE = ("all_versions", "whole_corpus")
 
 CONFORMANCE = frozenset(
     {
@@ -48,27 +46,14 @@ CONFORMANCE = frozenset(
         "test_the_slash_form_is_blocked_too",
     }
 )
-"""The tests that every run takes to old clients, too: what a plugin or a child needs of any of them."""
+"""The tests that every run takes to the oldest client, too: what a plugin or a child needs of any of them."""
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Name the marks."""
-    config.addinivalue_line("markers", "e2e: drives the real client")
-    config.addinivalue_line("markers", "all_versions: runs only with RUN_ALL=1")
-    config.addinivalue_line("markers", "whole_corpus: every transcript of the corpus; runs only with RUN_ALL=1")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark everything in this folder `e2e`; take the wide runs out unless RUN_ALL=1."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark everything in this folder `e2e`."""
     for item in items:
         if _HERE in item.path.parents:
             item.add_marker(pytest.mark.e2e)
-    if os.environ.get("RUN_ALL") == "1":
-        return
-    wide = [item for item in items if any(item.get_closest_marker(mark) for mark in _WIDE)]
-    if wide:
-        config.hook.pytest_deselected(items=wide)
-        items[:] = [item for item in items if item not in wide]
 
 
 def _need_tool(tool: str, package: str) -> None:
@@ -103,12 +88,12 @@ def every_client(request: pytest.FixtureRequest) -> ClientVersion:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes ``every_client`` runs on the newest; CONFORMANCE on old ones too; with RUN_ALL=1 all on all."""
+    """Run a test that takes ``every_client`` on the newest, CONFORMANCE on the oldest too; with RUN_ALL=1 on all."""
     if "every_client" in metafunc.fixturenames:
         if os.environ.get("RUN_ALL") == "1":
             versions: tuple[str, ...] = VERSIONS
         else:
-            versions = (OLDEST, MIDDLE, NEWEST) if metafunc.function.__name__ in CONFORMANCE else (NEWEST,)
+            versions = (OLDEST, NEWEST) if metafunc.function.__name__ in CONFORMANCE else (NEWEST,)
         metafunc.parametrize("every_client", versions, indirect=True)
 
 

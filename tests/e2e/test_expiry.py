@@ -161,7 +161,7 @@ def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:
     assert archived_ids(Where(tui.home.env())) == [soon.stem]
 
 
-@pytest.mark.all_versions
+@pytest.mark.wide
 @pytest.mark.parametrize("version", [OLDEST, MIDDLE])
 def test_an_older_client_keeps_what_goes_soon(home: ClientHome, api: MockApi, plugin: Path, version: str) -> None:
     """In headless runs; what did not fit into the first is kept by the second.

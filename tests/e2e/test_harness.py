@@ -151,7 +151,7 @@ def test_blocked_prompt_shows_on_screen(
         assert api.main_requests() == []
 
 
-@pytest.mark.parametrize("version", [MIDDLE, NEWEST])
+@pytest.mark.parametrize("version", [pytest.param(MIDDLE, marks=pytest.mark.wide), NEWEST])
 def test_resume_command_switches_session(home: ClientHome, api: MockApi, version: str) -> None:
     """`/resume <id>` pasted in the TUI goes on in that session: its history is in the next request."""
     source = corpus() / SMALL_SESSIONS[1]

@@ -26,7 +26,7 @@ def install(home: ClientHome, number: int, *more: Record) -> str:
     return HeadTail(str(home.install_session(session_bytes([*talk, *books]), own, set_cwd=True))).title
 
 
-@pytest.mark.all_versions
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("records", "shown"),
     [
@@ -53,7 +53,7 @@ def test_the_order_of_titles(
     assert ours == (shown[1] if records else "FIRST 1")
 
 
-@pytest.mark.all_versions
+@pytest.mark.wide
 @pytest.mark.parametrize("name", ["Mine_1", "a/b", "nul", "x" * 65, "", "x" * 64, "."])
 def test_the_folder_that_a_variable_names(
     every_client: ClientVersion, home: ClientHome, api: MockApi, name: str

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.client import NEWEST, VERSIONS, ClientHome, find_client, run_print
+from tests.e2e.harness.client import NEWEST, OLDEST, VERSIONS, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_session import wait_for
@@ -78,7 +78,9 @@ def test_an_ordinary_prompt_goes_through_at_two_processes(loaded: PluginCopy, ho
     assert started_by(trace.read_text(errors="replace"), "hooks/guard") == ["sh", "cat"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "version", [pytest.param(each, marks=[] if each in {OLDEST, NEWEST} else pytest.mark.wide) for each in VERSIONS]
+)
 def test_a_trigger_is_answered_and_an_install_outlives_the_client(
     loaded: PluginCopy, home: ClientHome, version: str
 ) -> None:

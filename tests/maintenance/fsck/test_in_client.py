@@ -21,7 +21,10 @@ from tests.maintenance.fsck.cases import CASES, Case
 PROMPT = "THE NEW PROMPT"
 INSERTED = ("<system-reminder>", "No response requested", OPENING)
 REPAIRED = [case for case in CASES if case.kept]
-RUNS = [(case, NEWEST) for case in REPAIRED] + [(case, OLDEST) for case in REPAIRED if case.severity == "error"]
+RUNS = [
+    *((case, NEWEST) for case in REPAIRED),
+    *(pytest.param(case, OLDEST, marks=pytest.mark.wide) for case in REPAIRED if case.severity == "error"),
+]
 
 pytestmark = pytest.mark.e2e
 

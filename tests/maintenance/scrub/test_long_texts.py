@@ -32,7 +32,7 @@ MORE_REPEATED = [
     "://a:Hx7kQ2mZp9@b ", " -p", "@", "cookie:", "login a password ", "<secret>", "$2b$", "$", "MIIEpAIBAAKCAQEA\n",
     "net use \\\\a ", "-----BEGIN PRIVATE KEY-----\n", "\x1b[", "\x1b]8;;", "\x1b[1ma",
 ]  # fmt: skip
-SLOW = [pytest.param(text, marks=pytest.mark.slow) for text in MORE_REPEATED]
+WIDE = [pytest.param(text, marks=pytest.mark.wide) for text in MORE_REPEATED]
 
 WAYS: dict[str, Callable[[str], object]] = {
     "text": redact,
@@ -43,14 +43,14 @@ WAYS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize("repeated", [*REPEATED, *SLOW])
+@pytest.mark.parametrize("repeated", [*REPEATED, *WIDE])
 def test_repeated_text(repeated: str) -> None:
     """350 KB of it in a line end; what began anew at every quote took minutes."""
     WAYS["scrubbed line"](repeated * (SIZE // len(repeated)))
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "scrubbed line"])
-@pytest.mark.parametrize("repeated", [*REPEATED[:3], *SLOW])
+@pytest.mark.parametrize("repeated", [*REPEATED[:3], *WIDE])
 def test_repeated_text_elsewhere(repeated: str, way: str) -> None:
     """In a text, a line that is torn, a key of JSON."""
     WAYS[way](repeated * (SIZE // len(repeated)))
