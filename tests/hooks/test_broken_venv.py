@@ -13,7 +13,7 @@ from tests.archive.retention.aged import aged
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.needs import REPO
 
-ANEW = "The engine's packages no longer load; the next session to start installs them anew."
+ANEW = "The engine's packages no longer load; it repairs itself when the next session starts"
 LOCK = "requirements.lock"
 
 

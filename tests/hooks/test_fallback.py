@@ -105,7 +105,7 @@ def test_an_id_that_is_none_is_not_shown(ask: Ask, session: object) -> None:
 
 def test_pasted_over_left_over_text(ask: Ask) -> None:
     """The message is the same as the engine's."""
-    assert ask(f">handoff x/resume {SESSION}").endswith("then paste again.")
+    assert ask(f">handoff x/resume {SESSION}").endswith("Ctrl+C (once!), paste again.")
 
 
 def test_our_own_model_calls_pass(run_hook: Run, any_python: str, config_home: ConfigHome) -> None:

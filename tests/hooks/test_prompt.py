@@ -66,9 +66,9 @@ ANSWERS = {
     "/resume-hooks:trim help": "--keep-recent",
     "/resume-hooks:session": SESSION,
     "/resume-hooks:help": "A space before >",
-    f">trim yes /resume {OTHER}": "Press Ctrl+C once, then paste again.",
-    f">handoff fix/resume {OTHER}": "Press Ctrl+C once, then paste again.",
-    ">handoff fix /clear": "nothing was made",
+    f">trim yes /resume {OTHER}": "Clear it: Ctrl+C (once!), paste again.",
+    f">handoff fix/resume {OTHER}": "Clear it: Ctrl+C (once!), paste again.",
+    ">handoff fix /clear": "nothing was done",
 }
 
 
@@ -165,7 +165,7 @@ def test_an_id_that_is_none_reaches_no_file(
     write_session(config_home.config / "projects", OTHER, conversation(1))
     before = files(config_home)
     text = reason(run_hook("prompt", event(prompt, session_id=hostile)))
-    assert "The client named no session" in text
+    assert "Claude Code gave no session id" in text
     assert "Nothing was changed." in text
     assert ("words kept" in text) is ("words kept" in prompt)
     assert files(config_home) == before
@@ -241,9 +241,9 @@ def test_a_paste_over_left_over_text(config_home: ConfigHome, sign: str, left: s
     trigger = recognise(prompt)
     assert trigger is not None
     text = card(trigger, event(prompt))
-    assert "nothing was made" in text
+    assert "nothing was done" in text
     assert left.partition(" ")[2] in text
-    assert text.endswith("\nPress Ctrl+C once, then paste again.")
+    assert text.endswith("\nClear it: Ctrl+C (once!), paste again.")
     assert children(session) == []
 
 

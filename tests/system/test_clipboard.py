@@ -157,7 +157,7 @@ def test_copy_that_cannot_be_read_back_in_time_is_only_sent(nowhere: dict[str, s
     assert is_running(pid)
     os.kill(pid, 9)
     assert copied == Copied("sent", "xclip")
-    assert copied.sentence("session id") == "session id sent, unconfirmed (xclip)"
+    assert copied.sentence("session id") == "session id offered to the clipboard, unconfirmed (xclip)"
 
 
 def test_hung_program_leaves_time_for_the_other_ways(nowhere: dict[str, str], tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None
     environ = {"PATH": str(tmp_path / "bin"), "WSL_DISTRO_NAME": "Debian"}
     copied = clipboard.copy("é\n", environ=environ)
     assert copied == Copied("sent", "clip.exe")
-    assert copied.sentence("session id") == "session id sent, unconfirmed (clip.exe)"
+    assert copied.sentence("session id") == "session id offered to the clipboard, unconfirmed (clip.exe)"
     assert (tmp_path / "got").read_bytes() == "é\n".encode("utf-16-le")
 
 
@@ -276,7 +276,7 @@ def test_unknown_way_is_refused() -> None:
     ("copied", "sentence"),
     [
         (Copied("copied", "xclip"), "session id copied (xclip)"),
-        (Copied("sent", "OSC 52"), "session id sent to your terminal, unconfirmed (OSC 52)"),
+        (Copied("sent", "OSC 52"), "session id offered to your terminal's clipboard, unconfirmed (OSC 52)"),
         (NOT_COPIED, "session id not copied: here it is"),
     ],
 )

@@ -21,6 +21,8 @@ from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.system.clipboard import copy
 
 LOCK = "requirements.lock"
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+_ITSELF = "itself when the next session starts; do not /clear for it."
 
 
 def main() -> None:
@@ -36,10 +38,10 @@ def answer(trigger: Trigger, session_id: str) -> str:
     if trigger.pasted:
         return pasted_card(trigger.text)
     if trigger.verb == "help":
-        return f"{engine_state()}\n\n{HELP}"
+        return f"{_state_and_remedy()}\n\n{HELP}"
     if trigger.verb in {"resume", "session"} and is_session_id(session_id):
         card = session_card(session_id, copy(session_id), trigger.text)
-        return f"{engine_state()}\n\n{card}" if trigger.verb == "resume" else card
+        return f"{_state_and_remedy()}\n\n{card}" if trigger.verb == "resume" else card
     kept = f"\n\nYour text was not sent: {trigger.text}" if trigger.text else ""
     return f"resume-hooks: >{trigger.verb} needs the engine. {engine_state()}{kept}\n\n{_what_next()}"
 
@@ -53,17 +55,27 @@ def engine_state() -> str:
         error = state.get("error") or "see install.log in the data folder of the plugin"
         return f"The engine's installation failed: {error}."
     if venv_is_marked():
-        return "The engine's packages no longer load; the next session to start installs them anew."
-    return "The engine is not installed yet; the next session to start installs it, also one that /clear starts."
+        return f"The engine's packages no longer load; it repairs {_ITSELF}"
+    return f"The engine is not installed yet; it installs {_ITSELF}"
 
 
 def _what_next() -> str:
     if _installer_state().get("state") == "installing":
         return "Try again in a minute."
     log = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
-    engine = os.path.join(os.environ.get("CLAUDE_PLUGIN_ROOT", ""), "hooks", "engine")
     named = f"Log: {log}\n" if os.path.isfile(log) else ""
-    return f"{named}To install it now, in a shell:\n  sh {shlex.quote(engine)} --install\n\nThen try again."
+    return f"{named}{_installing()}\n\nThen try again."
+
+
+def _state_and_remedy() -> str:
+    """The engine's state and, unless it is being installed, what installs it now."""
+    busy = _installer_state().get("state") == "installing"
+    return engine_state() if busy else f"{engine_state()}\n{_installing()}"
+
+
+def _installing() -> str:
+    engine = os.path.join(os.environ.get("CLAUDE_PLUGIN_ROOT") or _ROOT, "hooks", "engine")
+    return f"To install it now, in a shell:\n  sh {shlex.quote(engine)} --install"
 
 
 def _installer_state() -> Dict[str, Any]:

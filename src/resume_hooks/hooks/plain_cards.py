@@ -22,11 +22,13 @@ TRIGGERS = (
     TriggerHelp("trim", "[options]", "Preview a copy without old tool output; trim yes makes it"),
     TriggerHelp("resume", "", "Show how full this session is and how to go on; copy its id", ("continue",)),
     TriggerHelp("checkpoint", "[goal]", "Mark this place before you try something"),
-    TriggerHelp("rewind", "<report>", "Go back to the mark in a session that keeps only your report"),
+    TriggerHelp(
+        "rewind", "<report>", "Go back to the mark in a new session; of what came after, only your report stays"
+    ),
     TriggerHelp("search", "[--all] <words>", "Find what was said in this project; --all: in every project"),
     TriggerHelp("session", "", "Copy this session's id", ("session-id",)),
     TriggerHelp("lineage", "", "Show this session's ancestors, oldest first"),
-    TriggerHelp("recover-context", "", "Show what was done here, to paste where the model lost it"),
+    TriggerHelp("recover-context", "", "Show what was done here, to paste if the model has lost it"),
     TriggerHelp("help", "", "Show this list"),
 )
 
@@ -69,8 +71,10 @@ def pasted_card(text: str, *, busy: bool = False) -> str:
     ``busy``: the model is at work, and Ctrl+C would end its turn.
     """
     kept = f"\n\n  Your text: {text}" if text else ""
-    again = "Once the answer ends, clear and paste." if busy else "Press Ctrl+C once, then paste again."
-    return f"resume-hooks: nothing was made. The command was pasted over text left in the input box.{kept}\n\n{again}"
+    again = "Once the answer ends, clear and paste." if busy else "Clear it: Ctrl+C (once!), paste again."
+    said = "nothing was done: text was already in the input box when you pasted"
+    then = "once the answer ends, clear it" if busy else "clear it (Ctrl+C, once: twice quits)"
+    return f"resume-hooks: {said}; {then}, then paste the copied line again.{kept}\n\n{again}"
 
 
 def session_card(session_id: str, copied: Copied, text: str = "") -> str:
@@ -86,5 +90,5 @@ def offer(text: str) -> str:
 
 def id_line(copied: Copied) -> str:
     """The last line of a card that copied an id."""
-    lines = {"copied": "ID copied.", "sent": "ID sent, unconfirmed."}
+    lines = {"copied": "ID copied.", "sent": "Maybe copied: if not, the id is above."}
     return lines.get(copied.how, "Not copied: the id is above.")

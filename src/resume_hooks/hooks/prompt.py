@@ -70,7 +70,7 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
     if trigger.verb == "help":
         return HELP
     if not is_session_id(session_id):
-        raise SessionNotFound("The client named no session", "Send a prompt first.")
+        raise SessionNotFound("Claude Code gave no session id", "Send a prompt first.")
     if LANES.get(trigger.verb) == "checkpoint" and reply.field(event, "agent_id"):
         raise InSubagent
     from resume_hooks.system.clipboard import copy  # noqa: PLC0415
@@ -107,7 +107,7 @@ def _bug(error: Exception, trigger: Trigger) -> str:
     bug_log.note(f">{trigger.verb}", __version__, error)
     kept = f"\n\n{_kept(trigger.text)}" if trigger.text else ""
     return (
-        f"resume-hooks failed and changed nothing you had ({type(error).__name__}: {error}).{kept}\n\n"
+        f"resume-hooks failed and changed none of your sessions or files ({type(error).__name__}: {error}).{kept}\n\n"
         "Your prompt was not sent. Put a space before > to send it as it is.\n"
         f"To see what is wrong, in a shell:\n  {typed('doctor', os.environ)}\n\nThen try again."
     )

@@ -31,8 +31,8 @@ class Copied(NamedTuple):
         if self.how == "copied":
             return f"{what} copied ({self.via})"
         if self.how == "sent":
-            target = " to your terminal" if self.via == OSC_52 else ""
-            return f"{what} sent{target}, unconfirmed ({self.via})"
+            whose = "your terminal's" if self.via == OSC_52 else "the"
+            return f"{what} offered to {whose} clipboard, unconfirmed ({self.via})"
         return f"{what} not copied: here it is"
 
 
