@@ -83,7 +83,7 @@ def test_every_documented_field(document: Document, home: ConfigHome) -> None:
     found = document("search", "timeouts", "redis", "eliminate")
     data = found["data"]
     assert (data["query"], found["warnings"]) == ("timeouts redis eliminate", [])
-    assert data["how"].startswith("all words; nowhere: eliminate; 'eliminate' also as drop")
+    assert data["how"].startswith("all words; no match for eliminate; 'eliminate' also as drop")
     (hit,) = data["hits"]
     assert hit["words"] == ["timeouts", "redis", "eliminate"]
     assert hit["missing"] == []
@@ -107,7 +107,7 @@ def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
     """Is said, and is no failure; a folder without sessions is told from one where nobody said it."""
     done = cli("search", "quux")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b"Nothing found (nowhere: quux)." in done.stdout
+    assert b"Nothing found (no match for quux)." in done.stdout
     found = document("search", "redis", "--project", "/nowhere")
     assert (found["data"]["hits"], found["warnings"]) == ([], ["No session is there to be searched"])
 

@@ -91,12 +91,13 @@ def test_the_table(config_home: ConfigHome) -> None:
     """A line a way, called an estimate, in 80 columns: what it leaves, what is sent anew, when it pays."""
     lines = table(comparison(config_home))
     assert lines == [
-        "estimated   tokens after  not in the cache   cheaper than going on",
-        "go on            150,000             1,200",
-        "trim              60,000            42,000   after 7 turns",
-        "handoff           31,200            13,200   after 1 turn",
-        "rollover          32,700            74,700   after 1,200 turns",
-        "compact        1,048,000         1,031,200   never",
+        "estimated   context after  paid in full (not in the cache)   pays off",
+        "go on             150,000                            1,200",
+        "trim               60,000                           42,000   after 7 turns",
+        "handoff            31,200                           13,200   after 1 turn",
+        "rollover           32,700                           74,700   after 1,200 turns",
+        "compact         1,048,000                        1,031,200   never",
+        "context after includes what every session starts with (system prompt, tools)",
         "prompt cache: warm for 4 min more (it lasts 5 minutes)",
         "a turn here takes about 3 requests and adds 4,100 tokens",
     ]
@@ -141,7 +142,7 @@ def test_a_trim_that_was_not_told(config_home: ConfigHome, trim_estimated: bool,
         (ContextUse(100_000, 200_000, measured=True), None, ""),
         (ContextUse(160_000, 200_000, measured=True), Advice(TRIM, "why"), "Nearly full: a trim fits best (why)."),
         (ContextUse(190_000, 200_000, measured=True), Advice(HANDOFF, "why"), "compact at once: a handoff"),
-        (ContextUse(160_000, 200_000, measured=True), Advice(SMART_TRIM, "why"), "resume-hooks smart-trim 11111111"),
+        (ContextUse(160_000, 200_000, measured=True), Advice(SMART_TRIM, "why"), "resume-hooks smart-trim 11111111 (asks"),
     ],
 )  # fmt: skip
 def test_it_recommends_when_it_is_late(

@@ -55,7 +55,7 @@ def test_the_card(home: ConfigHome, card: Card, typed: str) -> None:
         "  prompt, turn 1, 2026-01-31 09:30",
         "    is redis back?",
         f"  /resume {session_id(2)}",
-        "  resume-hooks read 00000002:0",
+        "  in a shell: resume-hooks read 00000002:0",
         "",
         "/resume <id> opens a session.",
     ]
@@ -73,7 +73,7 @@ def test_everywhere(home: ConfigHome, card: Card, typed: str) -> None:
 def test_nothing_found(home: ConfigHome, card: Card) -> None:
     """Said, with what may help, but not what was just done."""
     assert card(">search quux") == [
-        "resume-hooks · search · quux · nothing found · nowhere: quux",
+        "resume-hooks · search · quux · nothing found in this project · no match for quux",
         "",
         "Try >search --all, or other words.",
     ]

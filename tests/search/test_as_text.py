@@ -75,11 +75,11 @@ def test_a_hit() -> None:
 
 def test_nothing_found() -> None:
     """Said plainly, with what was nowhere and what may help."""
-    text = text_of(found(how="nowhere: linter", helpers=1))
+    text = text_of(found(how="no match for linter", helpers=1))
     assert text.split("\n") == [
-        f"resume-hooks search: linter · nothing found · nowhere: linter · {EVIDENCE}",
+        f"resume-hooks search: linter · nothing found · no match for linter · {EVIDENCE}",
         "",
-        "Nothing found (nowhere: linter).",
+        "Nothing found (no match for linter).",
         "1 headless run of one question left out: --helpers",
         "Other words may help; --all looks in every project.",
     ]

@@ -120,9 +120,9 @@ def test_marked(home: ConfigHome, query: str, marks: set[str]) -> None:
         ("get_user_name", "'get_user_name' as its parts get, user, name"),
         ("drop index", "all words"),
         ("drop -redis", "without redis"),
-        ("quux", "nowhere: quux"),
-        ('"quux"', 'nowhere: "quux"'),
-        ("eliminate", "nowhere: eliminate; 'eliminate' also as drop"),
+        ("quux", "no match for quux"),
+        ('"quux"', 'no match for "quux"'),
+        ("eliminate", "no match for eliminate; 'eliminate' also as drop"),
     ],
 )
 def test_the_answer_says_how(home: ConfigHome, query: str, how: str) -> None:

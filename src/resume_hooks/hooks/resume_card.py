@@ -19,6 +19,9 @@ from resume_hooks.transcripts.api_usage import FIVE_MINUTES
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextUse
 
+INCLUDED = "context after includes what every session starts with (system prompt, tools)"
+"""What a figure of the table holds."""
+
 BRANCH = 40
 """Columns that the name of a branch may fill."""
 
@@ -85,19 +88,19 @@ def recommended(comparison: Comparison) -> list[str]:
 def command_of(advice: Advice, session_id: str) -> str:
     """What to type for a way that is recommended; a smart trim is for the shell."""
     if advice.strategy == SMART_TRIM:
-        return f"in a shell: resume-hooks smart-trim {session_id[:8]}"
+        return f"in a shell: resume-hooks smart-trim {session_id[:8]} (asks a model, costs tokens)"
     return f"/resume-hooks:{advice.strategy}"
 
 
 def table(comparison: Comparison) -> list[str]:
     """The ways to go on, a line each, and what the estimates stand on."""
-    rows = [f"{'estimated':<12}{'tokens after':>12}{'not in the cache':>18}   cheaper than going on"]
+    rows = [f"{'estimated':<12}{'context after':>13}{'paid in full (not in the cache)':>33}   pays off"]
     ways = comparison.estimates
-    rows += [f"{way.name:<12}{way.after:>12,}{way.uncached:>18,}   {_pays(way)}".rstrip() for way in ways]
+    rows += [f"{way.name:<12}{way.after:>13,}{way.uncached:>33,}   {_pays(way)}".rstrip() for way in ways]
     if not any(way.name == TRIM for way in ways):
         why = "nothing to trim" if comparison.trim_estimated else "too long to look at here: >trim does"
         rows.append(f"{TRIM:<12}{why}")
-    return [*rows, _cache(comparison), _habit(comparison)]
+    return [*rows, INCLUDED, _cache(comparison), _habit(comparison)]
 
 
 def _pays(estimate: Estimate) -> str:

@@ -35,9 +35,9 @@ def answer(request: Request) -> TriggerAnswer:
     everywhere = first.lower() == EVERYWHERE
     words = " ".join(rest) if everywhere else request.text
     if not words:
-        raise UsageError("There is nothing to search for", "Type: >search words, or >search --all words")
+        raise UsageError("No search words given", "Type: >search words, or >search --all words")
     if option := _OPTION.match(words):
-        raise UsageError(f"{option[0]} works in a shell alone", f"In a shell: resume-hooks search {words[:LONGEST]}")
+        raise UsageError(f"{option[0]} works only in a shell", f"In a shell: resume-hooks search {words[:LONGEST]}")
     scope = Scope() if everywhere else _project(request)
     with time_limit(_command(words, everywhere=everywhere)):
         found = find([words], scope, request.where, most=HITS, limit=PATIENCE)
@@ -63,7 +63,8 @@ def _current_folder() -> str:
 
 def search_card(found: SearchResult, *, everywhere: bool = False) -> str:
     """The hits, the best first, and what each is opened with."""
-    head = f"resume-hooks · search · {one_line(plain_line(found.query.text), ROW)} · {_counted(found)}"
+    counted = _counted(found, everywhere=everywhere)
+    head = f"resume-hooks · search · {one_line(plain_line(found.query.text), ROW)} · {counted}"
     lines = [head, *(line for hit in found.hits for line in _hit(hit))]
     lines += [f"\n  note: {note}" for note in found.notes]
     if found.total > len(found.hits):
@@ -74,8 +75,9 @@ def search_card(found: SearchResult, *, everywhere: bool = False) -> str:
     return "\n".join([*lines, "", "/resume <id> opens a session."])
 
 
-def _counted(found: SearchResult) -> str:
-    counted = f"{'at least ' if found.more else ''}{found.total:,} found" if found.hits else "nothing found"
+def _counted(found: SearchResult, *, everywhere: bool) -> str:
+    nothing = f"nothing found in {'any' if everywhere else 'this'} project"
+    counted = f"{'at least ' if found.more else ''}{found.total:,} found" if found.hits else nothing
     return f"{counted}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
 
 
@@ -86,5 +88,5 @@ def _hit(hit: Hit) -> Sequence[str]:
         f"  {', '.join(filter(None, [hit.role, f'turn {hit.turn}', minute(hit.time)]))}",
         f"    {plain_line(hit.snippet)}",
         f"  /resume {hit.session_id}",
-        f"  {reading(hit)}",
+        f"  in a shell: {reading(hit)}",
     ]

@@ -164,7 +164,7 @@ def _how(query: Query, lookups: Sequence[Lookup], related: Mapping[int, Lookup],
         )
     for place, lookup in enumerate(lookups):
         if lookup.how == "nowhere":
-            yield f"nowhere: {lookup.term.name}"
+            yield f"no match for {lookup.term.name}"
         elif lookup.how != "word":
             yield f"'{lookup.term.name}' as {_KINDS[lookup.how]} {_listed(lookup.names)}"
         if place in related:
