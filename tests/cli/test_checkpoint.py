@@ -102,7 +102,7 @@ def test_rewind_in_words(cli: Cli, parent: Path) -> None:
     cli("checkpoint", SESSION)
     explore(parent)
     text = cli("rewind", SESSION, "--report", "slower").stdout.decode()
-    for part in ("left out here, still in the old session: 11111111:5 to 11111111:6", "not rewound", "/resume "):
+    for part in ("not in the new session, still in the old one: 11111111:5 to 11111111:6", "not rewound", "/resume "):
         assert part in text
 
 

@@ -253,8 +253,8 @@ def test_a_failure_leaves_the_digest(
     assert said in found["data"]["summary"]["failure"]
     assert found["data"]["summary"]["included"] is False
     (warning,) = found["warnings"]
-    assert warning.startswith("The summary failed: ")
-    assert warning.endswith("; the digest alone is in it.")
+    assert warning.startswith("No summary: ")
+    assert warning.endswith(". The new session has only the digest.")
     opening = opening_of(found["data"]["file"])
     assert "digest of" in opening
     assert "summary by" not in opening

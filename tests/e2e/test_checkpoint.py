@@ -87,7 +87,7 @@ def test_mark_explore_rewind_paste(tui: Tui, plugin: Path, xserver: XServer) -> 
     tui.wait_idle()
     asked = len(tui.api.requests)
     tui.submit(f"/resume-hooks:checkpoint {GOAL}")
-    tui.wait_for("Set: go on")
+    tui.wait_for("Set. Go on")
     tui.wait_idle()
     assert not tui.input_text()
     assert len(tui.api.requests) == asked

@@ -76,7 +76,7 @@ def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServe
     """Typed into one client: the next request of that client is the child's. ``>`` needs Ctrl+C, once."""
     tui.start(resume=PARENT, plugin_dir=plugin, extra_env=ENGINE | {"DISPLAY": xserver.display})
     tui.submit(f"{sign}trim")
-    tui.wait_for(f"^ *Type: {sign}trim yes")
+    tui.wait_for(f"^ *To make it: {sign}trim yes")
     tui.wait_idle()
     assert children(tui.home, parent) == []
     if sign == ">":
@@ -110,7 +110,7 @@ def test_yes_typed_over_what_came_back_and_a_stray_enter(
     """The blocked ``>trim`` is back in the box: ``>trim yes`` behind it counts, Enter on that makes nothing twice."""
     tui.start(resume=PARENT, plugin_dir=plugin, extra_env=ENGINE | {"DISPLAY": xserver.display})
     tui.submit(">trim")
-    tui.wait_for("^ *Type: >trim yes")
+    tui.wait_for("^ *To make it: >trim yes")
     tui.wait_idle()
     assert "trim" in tui.input_text()
     tui.submit(">trim yes")

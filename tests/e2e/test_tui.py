@@ -125,7 +125,7 @@ def test_a_paste_over_the_left_over_text_makes_nothing_twice(tui: Tui, plugin: P
     tui.wait_idle()
     command = xserver.clipboard()
     tui.submit_paste(command)
-    tui.wait_for("nothing was made")
+    tui.wait_for("nothing was done")
     assert len(children(tui.home, parent)) == 1
     tui.wait_idle()
     tui.key("C-c")
@@ -159,7 +159,7 @@ def test_osc_52_reaches_the_terminal(tui: Tui, plugin: Path) -> None:
     """With no display at all, the id reaches the user's terminal by OSC 52, and the card says so."""
     parent = begin(tui, plugin, {"RESUME_HOOKS_CLIPBOARD": "osc52"})
     tui.submit(">session")
-    tui.wait_for(r"sent to your terminal, unconfirmed")
+    tui.wait_for(r"offered to your terminal's clipboard")
     assert tui.clipboard_writes()[-1] == parent.stem
 
 
@@ -168,7 +168,7 @@ def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path, way: str) -> None:
     """Inside tmux its buffer holds the id, by tmux itself and by OSC 52 through it."""
     parent = begin(tmux_tui, plugin, {"RESUME_HOOKS_CLIPBOARD": way})
     tmux_tui.submit(">resume")
-    tmux_tui.wait_for("session id (copied|sent)")
+    tmux_tui.wait_for("session id (copied|offered)")
     assert tmux_tui.buffer() == parent.stem
 
 

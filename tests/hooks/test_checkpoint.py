@@ -55,7 +55,7 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
     assert "goal: try the other parser" in text
     assert "after record 11111111:3" in text
     assert text.index("/resume-hooks:rewind") < text.index(">rewind")
-    assert text.endswith("Set: Ctrl+C once, then go on." if sign == ">" else "Set: go on.")
+    assert text.endswith("Set. Ctrl+C (once!) clears the box." if sign == ">" else "Set. Go on.")
     assert children(parent) == []
     explore(parent)
     raw = parent.read_bytes()
@@ -67,9 +67,9 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
         "9,000 tokens here, about ",
         "just now: try the other parser",
         "report: it was slower so we stay",
-        "left out here, still in the old session: 11111111:5 to 11111111:6",
+        "not in the new session, still in this one: 11111111:5 to 11111111:6",
         "files, git and processes are not rewound",
-        "the client kept no copies of files",
+        "Claude Code has no file copies to restore",
         f"  in this client   /resume {child.stem}\n",
         f"claude --resume {child.stem}",
     ):
@@ -103,10 +103,10 @@ def test_a_second_one_asks(say: Say, parent: Path) -> None:
     first = checkpoint_state.find(SESSION)
     explore(parent)
     text = say(">checkpoint the new goal")
-    assert text.startswith("checkpoint · one is active, set just now")
+    assert text.startswith("checkpoint not set · another is active, set just now")
     for part in ("goal: the old goal", "new goal: the new goal", "/resume-hooks:checkpoint yes   or  >checkpoint yes"):
         assert part in text
-    assert text.endswith("\nReplace: >checkpoint yes")
+    assert text.endswith("\nTo replace it: >checkpoint yes")
     assert checkpoint_state.find(SESSION) == first
     assert say(">checkpoint the new goal>checkpoint YES").startswith("checkpoint replaced")
     now = checkpoint_state.find(SESSION)
@@ -206,7 +206,7 @@ def test_a_stray_enter_shows_the_child_that_stands(say: Say, parent: Path) -> No
         assert "No active checkpoint." in text
         assert f"/resume {child.stem}" in text
     assert children(parent) == [child]
-    assert "your text was not used: another report" in say("/resume-hooks:rewind another report")
+    assert "Your new report was not used: another report" in say("/resume-hooks:rewind another report")
     with child.open("ab") as stream:
         stream.write(line(user("go on", uuid="g", parent="r3", ts=LATER)) + b"\n")
     assert f"/resume {child.stem}" not in say(">rewind it was slower")
@@ -218,7 +218,7 @@ def test_while_the_model_works(say: Say, parent: Path) -> None:
         stream.write(line(tool_use("c", uuid="t", parent="r3", ts=60)) + b"\n")
     text = say(">checkpoint x")
     assert "the mark stands after the last whole step" in text
-    assert text.endswith("\nSet: go on once the answer ends.")
+    assert text.endswith("\nSet. Go on once the answer ends.")
     found = checkpoint_state.find(SESSION)
     assert found is not None
     assert found.uuid == "r3"

@@ -15,6 +15,7 @@ from resume_hooks.derive.compare import compare
 from resume_hooks.derive.rewind_text import LeftOut
 from resume_hooks.hooks import plain_cards, reply, trim_cards
 from resume_hooks.hooks.checkpoint_cards import not_rewound
+from resume_hooks.hooks.child_cards import WHY_CTRL_C
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.handoff import handoff_card
 from resume_hooks.hooks.lineage import lineage_card
@@ -60,15 +61,20 @@ def receipt(**more: Any) -> Receipt:
     return Receipt(**{**fields, **more})
 
 
+def first_line(copied: Copied) -> str:
+    """The end of the first line: what was copied, else what to type."""
+    return f"not copied · type: /resume {CHILD}\n" if copied == WAYS[2] else copied.sentence(f"/resume {CHILD}")
+
+
 @pytest.mark.parametrize("slash", [True, False])
 @pytest.mark.parametrize("copied", WAYS)
 def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
     """The title, the tokens, the step, the warnings; the last line says what to press, as this client needs it."""
     text = shown(handoff_card(receipt(warnings=("odd place",)), copied, "fix\nthe tests", slash=slash))
     for part in (
-        copied.sentence(f"/resume {CHILD}"),
+        first_line(copied),
         "Fix it · handoff 1",
-        "123,456 tokens here, about 321 there, beside what every session begins with",
+        "123,456 tokens here, about 321 there, plus what every session starts with",
         "note: /home/user/my proj is gone",
         "next step: fix the tests",
         "note: odd place",
@@ -78,8 +84,9 @@ def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
         assert part in text
     last = text.split("\n")[-1]
     assert len(last) <= LAST_LINE
-    assert ("Ctrl+C once" in last) is not slash
-    assert ("copied" in last.lower()) is (copied.how == "copied")
+    assert ("Ctrl+C (once!)" in last) is not slash
+    assert (WHY_CTRL_C in text) is not slash
+    assert last.startswith("Copied") is (copied.how == "copied")
 
 
 def test_a_handoff_without_a_step_says_so() -> None:
@@ -95,7 +102,7 @@ def test_trimmed_gives_both_commands(copied: Copied, slash: bool, written: bool)
     made = receipt(kind="trim", written=written, tools_trimmed=1_234, warnings=("odd place",))
     text = shown(trim_cards.trimmed_card(made, copied, "--tools Read", ["It would compact."], slash=slash))
     for part in (
-        copied.sentence(f"/resume {CHILD}"),
+        first_line(copied),
         "123,456 tokens here, about 321 there",
         "1,234 tool outputs",
         "  options: --tools Read\n  It would compact.\n  note: odd place\n",
@@ -106,7 +113,8 @@ def test_trimmed_gives_both_commands(copied: Copied, slash: bool, written: bool)
     assert text.startswith("trimmed" if written else "already trimmed")
     last = text.split("\n")[-1]
     assert len(last) <= LAST_LINE
-    assert ("Ctrl+C once" in last) is not slash
+    assert ("Ctrl+C (once!)" in last) is not slash
+    assert (WHY_CTRL_C in text) is not slash
 
 
 @pytest.mark.parametrize("slash", [True, False])
@@ -115,7 +123,7 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
     question = Question(SESSION, "--tools Read", 0)
     sign = "/resume-hooks:" if slash else ">"
     ends = {
-        trim_cards.question_card("numbers", "", "", slash=slash): f"Type: {sign}trim yes",
+        trim_cards.question_card("numbers", "", "", slash=slash): f"To make it: {sign}trim yes",
         trim_cards.question_card("numbers", "", "It can't.", slash=slash): "Nothing was changed.",
         trim_cards.no_use_card("numbers"): "Instead: /resume-hooks:handoff",
         trim_cards.help_card("options", slash=slash): f"Type: {sign}trim",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -44,7 +45,7 @@ def test_the_card(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
     made = stand_in(config_home.root, GOOD)
     text = card(run_hook, made, ">rollover focus on tabs")
     (child,) = children(parent)
-    assert text.startswith("rolled over · Ctrl+C once, paste · ")
+    assert text.startswith("rolled over · not copied · type: /resume ")
     assert "a summary by haiku-of-the-day and a digest are in it" in text
     assert "it took 1 call, 1,200 tokens read, 50 written, " in text
     assert f"/resume {child.stem}" in text
@@ -56,7 +57,7 @@ def test_the_card(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
 def test_the_slash_form(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
     """The same; its box is empty afterwards."""
     text = card(run_hook, stand_in(config_home.root, GOOD), "/resume-hooks:rollover")
-    assert text.startswith("rolled over · /resume ")
+    assert text.startswith("rolled over · not copied · type: /resume ")
 
 
 @pytest.mark.parametrize("body", [GOOD, "result(is_error=True, result='Not logged in')"])
@@ -66,7 +67,10 @@ def test_a_stray_enter_pays_for_nothing(config_home: ConfigHome, run_hook: Run, 
     first = card(run_hook, made, ">rollover tabs")
     again = card(run_hook, made, ">rollover tabs")
     assert again.startswith("already rolled over")
-    assert [row for row in again.split("\n") if "in it" in row] == [row for row in first.split("\n") if "in it" in row]
+    told = re.compile(r"are in it|No summary: ")
+    rows = [row for row in first.split("\n") if told.search(row)]
+    assert rows
+    assert [row for row in again.split("\n") if told.search(row)] == rows
     assert len(children(parent)) == len(made.calls()) == 1
     card(run_hook, made, ">rollover spaces")
     assert len(children(parent)) == len(made.calls()) == 2
@@ -96,7 +100,8 @@ def test_a_failure_is_said_plainly(config_home: ConfigHome, run_hook: Run, paren
     made = stand_in(config_home.root, body)
     text = card(run_hook, made, RESUME_HOOKS_SUMMARY_TIMEOUT="1")
     (child,) = children(parent)
-    assert f"The summary failed: {said}; the digest alone is in it." in text
+    assert text.startswith("rolled over without a summary · ")
+    assert f"No summary: {said}. The new session has only the digest." in text
     assert f"to try again, in a shell: resume-hooks rollover {SESSION}" in text
     assert f"/resume {child.stem}" in text
     assert b"digest of" in child.read_bytes()
@@ -105,7 +110,7 @@ def test_a_failure_is_said_plainly(config_home: ConfigHome, run_hook: Run, paren
 def test_without_a_client_on_path(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
     """The same, for there is nobody to be asked."""
     done = run_hook("prompt", event(">rollover"), environ={"PATH": "/nowhere"})
-    assert "claude is not installed, or not on PATH; the digest alone" in json.loads(done.stdout)["reason"]
+    assert "claude is not installed, or not on PATH. The new session has only" in json.loads(done.stdout)["reason"]
     assert len(children(parent)) == 1
 
 

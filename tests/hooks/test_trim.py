@@ -77,7 +77,7 @@ def test_a_preview_writes_nothing(say: Say, parent: Path, prompt: str) -> None:
     assert text.index("/resume-hooks:trim yes") < text.index("or  >trim yes")
     sign = "/resume-hooks:" if prompt[0] == "/" else ">"
     assert text.startswith(f"trim · type {sign}trim yes · nothing is written yet\n")
-    assert text.endswith(f"\nType: {sign}trim yes")
+    assert text.endswith(f"\nTo make it: {sign}trim yes")
     assert children(parent) == []
     assert parent.read_bytes() == raw
 
@@ -104,7 +104,7 @@ def test_yes_makes_the_child(say: Say, parent: Path, question: str, yes: str) ->
     assert "Fix the parser · trim 1" in text
     assert f"  in this client   /resume {child.stem}\n" in text
     assert f"claude --resume {child.stem}" in text
-    assert ("Ctrl+C once" in text.split("\n")[-1]) is (yes[0] == ">")
+    assert ("Ctrl+C (once!)" in text.split("\n")[-1]) is (yes[0] == ">")
     content = child.read_text()
     assert f'"parent_session_id":"{SESSION}"' in content.split("\n", 1)[0]
     assert "[Results from Read tool suppressed" in content
@@ -160,7 +160,7 @@ def test_only_the_exact_word_confirms(say: Say, parent: Path, prompt: str) -> No
     say(">trim")
     text = say(prompt)
     assert "To confirm, type /resume-hooks:trim yes" in text or "See >trim help." in text
-    assert ("the word is yes" in text) is (prompt.lower() == ">trim y")
+    assert ("is not enough: type yes" in text) is (prompt.lower() == ">trim y")
     assert f"Your text: {prompt.removeprefix('>trim ')}" in text
     assert text.endswith("\nNothing was changed.")
     assert children(parent) == []
@@ -170,14 +170,14 @@ def test_only_the_exact_word_confirms(say: Say, parent: Path, prompt: str) -> No
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--bogus 3", "'--bogus' is no option of >trim"),
+        ("--bogus 3", "'--bogus' is not an option of >trim"),
         ("--tools", "--tools needs a value"),
         ("--threshold many", "--threshold needs characters"),
         ("--only nothing", "There is no rule 'nothing'"),
         ("--tools 'Read", "can't be read"),
         ("--tools " + "x" * 5_000, "more than 4,000"),
-        ("$(id) `id`", "is no option"),
-        ("\x1b[2J", "is no option"),
+        ("$(id) `id`", "is not an option"),
+        ("\x1b[2J", "is not an option"),
     ],
 )
 def test_bad_options_lose_nothing(say: Say, parent: Path, options: str, words: str) -> None:
@@ -229,7 +229,9 @@ def test_a_stray_enter_shows_the_same_child(say: Say, parent: Path) -> None:
         stream.write(json.dumps({"type": "system", "subtype": "informational", "uuid": "s", "timestamp": LATER}) + "\n")
     for _ in range(2):
         again = say(">trim yes")
-        assert again == first.replace("trimmed", "already trimmed", 1)
+        lines = again.split("\n")
+        assert lines.pop(3) == "  Nothing new was made; this is the session from your last trim."
+        assert "\n".join(lines) == first.replace("trimmed", "already trimmed", 1)
     assert children(parent) == [child]
 
 
@@ -294,7 +296,7 @@ def test_a_child_of_somebody_else_is_not_offered(say: Say, parent: Path, config_
 def test_cancel(say: Say, parent: Path, word: str) -> None:
     """The question is gone; said alike where none was open."""
     say(">trim")
-    assert "the preview is forgotten" in say(f">trim {word}")
+    assert "preview discarded" in say(f">trim {word}")
     assert "no trim was waiting" in say("/resume-hooks:trim cancel")
     assert "no trim was previewed" in say(">trim yes")
     assert children(parent) == []
@@ -335,7 +337,7 @@ def test_a_question_with_options_that_are_none_any_more(say: Say, parent: Path) 
     """A question of a newer engine: its options are refused as any."""
     say(">trim")
     change(options="--of-tomorrow 1")
-    assert "is no option of >trim" in say(">trim yes")
+    assert "is not an option of >trim" in say(">trim yes")
     assert children(parent) == []
 
 

@@ -74,6 +74,6 @@ def _data(decided: RewindPlan) -> dict[str, Any]:
 def _text(decided: RewindPlan, made: Receipt) -> str:
     facts: list[tuple[str, object]] = [("goal", one_line(decided.mark.goal, 300))] if decided.mark.goal else []
     facts.append(("report", f"{len(decided.report):,} characters"))
-    notes = not_rewound(made, decided.left_out)
+    notes = not_rewound(made, decided.left_out, "the old one")
     facts += zip(("note", *[""] * len(notes)), notes, strict=False)
     return receipt_text(made, facts)

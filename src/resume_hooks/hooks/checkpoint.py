@@ -11,10 +11,13 @@ import time
 from resume_hooks.derive import checkpoint
 from resume_hooks.derive.checkpoint import Placed
 from resume_hooks.derive.child.existing import existing_child
+from resume_hooks.errors import UsageError
 from resume_hooks.hooks import checkpoint_cards, checkpoint_state, confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import CHECKPOINT, Question
+from resume_hooks.hooks.plain_cards import sign
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.text import plain
 
 YES = "yes"
 
@@ -69,6 +72,9 @@ def _rewind(request: Request) -> TriggerAnswer:
     from resume_hooks.derive import rewind  # noqa: PLC0415
     from resume_hooks.derive.child.write import write  # noqa: PLC0415
 
+    if not plain(request.text).strip():
+        typed = f"{sign(slash=request.slash)}rewind what you found out and what came of it"
+        raise UsageError(rewind.EMPTY, f"Type it after the command: {typed}")
     with time_limit(request.command):
         decided = rewind.plan(request.session, mark, request.text, request.where)
     # Outside the limit: what is written is never cut in two.

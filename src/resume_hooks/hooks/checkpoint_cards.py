@@ -19,6 +19,7 @@ from resume_hooks.system.text import one_line, plain
 
 _REWIND = "/resume-hooks:rewind <report>   or  >rewind <report>"
 _STAYS = "a rewind brings back the conversation up to here; files, git and processes stay as they are"
+_BOX = "the input box still holds the command: one Ctrl+C clears it, a second one quits"
 _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 
 
@@ -30,6 +31,10 @@ def set_card(placed: Placed, *, replaced: bool, already: bool, slash: bool) -> s
         marked.append("the answer is not finished: the mark stands after the last whole step")
     # Ctrl+C clears the box, but beside a working model it ends the turn.
     keys = "go on" if slash else "go on once the answer ends" if placed.unfinished else "Ctrl+C once, then go on"
+    last = (
+        "Set. Ctrl+C (once!) clears the box." if not slash and not placed.unfinished else f"Set. {keys.capitalize()}."
+    )
+    box = [f"  {_BOX}"] if not slash and not placed.unfinished else []
     lines = [
         f"checkpoint {done}{'' if slash else f' · {keys}'}",
         "",
@@ -37,8 +42,9 @@ def set_card(placed: Placed, *, replaced: bool, already: bool, slash: bool) -> s
         "",
         f"  back to here, with a report   {_REWIND}",
         f"  {_STAYS}",
+        *box,
         "",
-        f"Set: {keys}.",
+        last,
     ]
     return "\n".join(lines)
 
@@ -49,14 +55,14 @@ def question_card(active: Mark, goal: str, unkept: str, *, slash: bool) -> str:
     new = [f"new goal: {one_line(plain(goal), ROW * 2)}"] if goal else []
     ways = [unkept] if unkept else ["replace it by one here    /resume-hooks:checkpoint yes   or  >checkpoint yes"]
     lines = [
-        f"checkpoint · one is active, set {age(active)}",
+        f"checkpoint not set · another is active, set {age(active)}",
         "",
-        *(f"  {line}" for line in (*_described(active), *new)),
+        *(f"  {line}" for line in (*_described(active, its=True), *new)),
         "",
         *(f"  {line}" for line in ways),
         f"  back to it, with a report {_REWIND}",
         "",
-        NOTHING if unkept else f"Replace: {yes}",
+        NOTHING if unkept else f"{'Replace' if slash else 'To replace it'}: {yes}",
     ]
     return "\n".join(lines)
 
@@ -76,15 +82,15 @@ def rewound_card(
 ) -> str:
     """``>rewind``: the child, what it holds, what stays, and the ways into it."""
     facts = [
-        f"checkpoint set {age(mark)}" + (f": {one_line(plain(mark.goal), ROW)}" if mark.goal else ""),
+        f"back to the checkpoint, set {age(mark)}" + (f": {one_line(plain(mark.goal), ROW)}" if mark.goal else ""),
         f"report: {one_line(plain(report), ROW * 2)}",
         *not_rewound(receipt, left_out),
     ]
     return child_card("rewound", receipt, copied, facts, slash=slash)
 
 
-def not_rewound(receipt: Receipt, left_out: LeftOut | None) -> list[str]:
-    """What a rewind leaves as it is, in lines, and how files are brought back."""
+def not_rewound(receipt: Receipt, left_out: LeftOut | None, old: str = "this one") -> list[str]:
+    """What a rewind leaves as it is, in lines, and how files are brought back; ``old`` is the session it began in."""
     facts = ["files, git and processes are not rewound"]
     if left_out is None:
         return facts
@@ -92,8 +98,8 @@ def not_rewound(receipt: Receipt, left_out: LeftOut | None) -> list[str]:
         facts[0] += "; files, in a shell (it shows what would change, and asks):"
         facts.append(f"    resume-hooks rewind-files {receipt.parent_session_id} --to {left_out.prompt}")
     else:
-        facts[0] += "; the client kept no copies of files"
-    return [f"left out here, still in the old session: {left_out.span}", *facts]
+        facts[0] += "; Claude Code has no file copies to restore"
+    return [f"not in the new session, still in {old}: {left_out.span}", *facts]
 
 
 def standing_card(receipt: Receipt, copied: Copied, text: str, *, slash: bool) -> str:
@@ -102,8 +108,8 @@ def standing_card(receipt: Receipt, copied: Copied, text: str, *, slash: bool) -
     A slash command was typed anew, so its ``text`` is another report; a ``>`` one may be a stray Enter, and is still in
     the input box.
     """
-    unused = [f"your text was not used: {text}"] if slash and text else []
-    facts = [f"{NONE} The last rewind used it, for this session.", *unused]
+    unused = [f"Your new report was not used: {text}"] if slash and text else []
+    facts = [f"{NONE} The last rewind used it.", *unused]
     return child_card("already rewound", receipt, copied, facts, slash=slash)
 
 
@@ -122,6 +128,6 @@ def age(mark: Mark) -> str:
     return "just now"
 
 
-def _described(mark: Mark) -> Sequence[str]:
-    goal = f"goal: {one_line(plain(mark.goal), ROW * 2)}" if mark.goal else "no goal given"
+def _described(mark: Mark, *, its: bool = False) -> Sequence[str]:
+    goal = f"{'its ' * its}goal: {one_line(plain(mark.goal), ROW * 2)}" if mark.goal else "no goal given"
     return goal, f"after record {mark.session_id[:8]}:{mark.record}"

@@ -18,6 +18,9 @@ from resume_hooks.transcripts.head_tail import HeadTail
 ROW = 68
 """Columns that a title may fill."""
 
+WHY_CTRL_C = "Ctrl+C clears your command from the input box; press it once only, twice quits"
+UNSURE = "if pasting does not give the /resume line, it is above"
+
 INTERRUPTED = "[Request interrupted by user"
 """How the record begins that a client writes when Esc or Ctrl+C ended a turn."""
 
@@ -26,11 +29,18 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
     """Show a child that was made: ``done`` says how, ``facts`` are lines of what it holds."""
     busy = not slash and is_busy(receipt.parent_file)
     # Beside a working model 2.1.329 shows 40 columns of the last line, or 29 of the first where one line is wide.
-    keys = "" if slash else " · paste when done" if busy else " · Ctrl+C once, paste"
+    if copied.how == "not copied":
+        typed = f" · type when done: {receipt.in_client} · not copied"
+        first = f"{done}{typed if busy else f' · not copied · type: {receipt.in_client}'}"
+    else:
+        keys = "" if slash else " · paste when done" if busy else " · Ctrl+C once, paste"
+        first = f"{done}{keys} · {copied.sentence(receipt.in_client)}"
+    again = f"Nothing new was made; this is the session from your last {receipt.kind}."
     lines = [
-        f"{done}{keys} · {copied.sentence(receipt.in_client)}",
+        first,
         "",
         f"  {receipt.title}",
+        *([] if receipt.written else [f"  {again}"]),
         f"  {receipt.sizes}; this session stays as it is",
         *(f"  {fact}" for fact in facts),
         *(f"  note: {warning}" for warning in receipt.warnings),
@@ -38,6 +48,8 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
         "",
         f"  in this client   {receipt.in_client}",
         f"  in a shell       {receipt.shell}",
+        *([f"  {UNSURE}"] if copied.how == "sent" else []),
+        *([] if slash or busy else [f"  {WHY_CTRL_C}"]),
         "",
     ]
     return "\n".join([*lines, _paste_line(copied, slash=slash, busy=busy)])
@@ -45,14 +57,22 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
 
 def _paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
     """How to get into the child; a ``>`` prompt comes back into the input box, a slash command leaves it empty."""
-    if copied.how == "not copied":
-        if busy:
-            return "Type /resume once the answer ends."
-        return "Type the /resume line above." if slash else "Ctrl+C once, type the /resume line."
-    done = "Copied" if copied.how == "copied" else "Sent"
+    if copied.how != "not copied":
+        return paste_line(copied, slash=slash, busy=busy)
     if busy:
-        return f"{done}: paste it once the answer ends."
-    return f"{done}: paste it, press Enter." if slash else f"{done}: Ctrl+C once, paste, Enter."
+        return "Type /resume once the answer ends."
+    return "Type the /resume line above." if slash else "Ctrl+C (once!), type the /resume line."
+
+
+def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
+    """What to press for a text that is on the clipboard, or may be."""
+    if copied.how == "sent":
+        if busy:
+            return "Maybe copied: paste after the answer."
+        return "Maybe copied: check, then press Enter." if slash else "Ctrl+C (once!), paste, check, Enter."
+    if busy:
+        return "Copied: paste it once the answer ends."
+    return "Copied: paste it, press Enter." if slash else "Copied: Ctrl+C (once!), paste, Enter."
 
 
 def is_busy(path: str) -> bool:

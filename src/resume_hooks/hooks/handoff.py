@@ -27,7 +27,7 @@ from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.processes import client_pid, started
 
-BY_CLEAR = "or type /clear: it opens with the same, shortened if it is long"
+BY_CLEAR = "or type /clear: the new session also starts with this digest (cut if long)"
 """The fact of a child that waits for ``/clear``."""
 
 LEAST = 600
@@ -86,7 +86,7 @@ def _digest_lines(plan: RolloverPlan) -> list[str]:
     counts = {name: len(digest.of(name)) + digest.omitted.get(name, 0) for name in COUNTED}
     listed = ", ".join(f"{count} {COUNTED[name][count != 1]}" for name, count in counts.items() if count)
     reference = digest_reference(plan.draft.session_id)
-    return [f"digest: {listed or 'your prompts'}", f"  the whole digest: resume-hooks read {reference}"]
+    return [f"digest: {listed or 'your prompts'}", f"  the whole digest, in a shell: resume-hooks read {reference}"]
 
 
 def _files(plan: RolloverPlan, receipt: Receipt, where: Where) -> list[str]:

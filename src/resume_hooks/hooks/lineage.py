@@ -28,5 +28,5 @@ def lineage_card(rows: list[Ancestor]) -> str:
         dates = f" · {minute(row.created)} .. {minute(row.ended)} · {size_text(row.size)}" if row.created else ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
     archived = [row.session_id for row in rows if row.status == KEPT]
-    back = [f"A kept copy has to be restored first: resume-hooks restore {archived[0]}"] if archived else []
+    back = [f"A kept copy has to be restored first, in a shell: resume-hooks restore {archived[0]}"] if archived else []
     return "\n".join([*lines, "", *back, "/resume <id> opens one of them."])

@@ -7,6 +7,7 @@ looks for itself.
 from __future__ import annotations
 
 from resume_hooks.errors import NothingToRecover
+from resume_hooks.hooks.child_cards import is_busy, paste_line
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.reading.digest.as_text import OPENING, facts
 from resume_hooks.reading.digest.build import digest_of
@@ -18,6 +19,11 @@ SECTIONS = ("goal", "constraints", "todos", "changed", "commands", "errors", "fa
 
 _GIVEN = "Facts out of this work's transcripts, for you to go on with (quotes, not instructions):"
 _COMMAND = "resume-hooks handoff --print"
+_GOT = {
+    "copied": "copied: paste it into your next prompt",
+    "sent": "offered to your clipboard: paste it into your next prompt, or select and copy the text",
+    "not copied": "not copied: select the text and paste it into your next prompt",
+}
 
 
 def answer(request: Request) -> TriggerAnswer:
@@ -27,25 +33,32 @@ def answer(request: Request) -> TriggerAnswer:
         text = facts(digest_of(session, request.where), SECTIONS, OPENING)
     if not text:
         raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")
-    return TriggerAnswer(f"{_GIVEN}\n{text}", lambda copied: _card(text, copied, slash=request.slash))
+
+    def card(copied: Copied) -> str:
+        return _card(text, copied, slash=request.slash, busy=not request.slash and is_busy(session.path))
+
+    return TriggerAnswer(f"{_GIVEN}\n{text}", card)
 
 
-def _card(text: str, copied: Copied, *, slash: bool) -> str:
+def _card(text: str, copied: Copied, *, slash: bool, busy: bool) -> str:
     cost = round(len(text) / CHARACTERS_PER_TOKEN)
     return "\n".join(
         [
-            f"resume-hooks · what was done here · about {cost:,} tokens to paste",
+            f"resume-hooks · what was done here · {_GOT[copied.how]} · about {cost:,} tokens",
             "",
             text,
             "",
             "To let the model look for itself: /resume-hooks:recover-context <what is missing>",
             "",
-            _last_line(copied, slash=slash),
+            _last_line(copied, slash=slash, busy=busy),
         ]
     )
 
 
-def _last_line(copied: Copied, *, slash: bool) -> str:
+def _last_line(copied: Copied, *, slash: bool, busy: bool) -> str:
     if copied.how == "not copied":
-        return "Not copied: the facts are above."
-    return "Paste it where it is missing." if slash else "Ctrl+C once, paste, Enter."
+        return "Select and copy it into the next prompt."
+    if slash:
+        copied_line = "Copied: paste it into your next prompt."
+        return copied_line if copied.how == "copied" else "Maybe copied: paste, or copy the above."
+    return paste_line(copied, slash=slash, busy=busy)

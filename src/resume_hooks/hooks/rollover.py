@@ -16,7 +16,7 @@ from resume_hooks.derive.model.claude_headless import ClaudeHeadless
 from resume_hooks.derive.summary import add_summary
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.child_cards import child_card
-from resume_hooks.hooks.handoff import BY_CLEAR, offer_clear
+from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import one_line, plain_line
@@ -34,6 +34,7 @@ WIDEST = 300
 """Characters of a fact on the card."""
 
 _PREFIX = "rollover-"
+BY_CLEAR = "or type /clear: the new session also starts with this (cut if long)"
 UNFINISHED = "The summary is not in it: it is still being written, or was interrupted."
 
 
@@ -55,7 +56,8 @@ def answer(request: Request) -> TriggerAnswer:
     outcome = add_summary.add_summary(begun, written, model, where, limit=limit, progress=lambda _number, _count: None)
     facts = _facts(outcome, request)
     _keep(request, outcome.receipt, facts)
-    return _answer_of(outcome.receipt, facts, request)
+    done = "rolled over without a summary" if outcome.failure else "rolled over"
+    return _answer_of(done, outcome.receipt, facts, request)
 
 
 def _facts(outcome: add_summary.SummaryOutcome, request: Request) -> list[str]:
@@ -70,10 +72,9 @@ def _again(request: Request) -> str:
     return f"to try again, in a shell: {request.command}"
 
 
-def _answer_of(receipt: Receipt, facts: Sequence[str], request: Request) -> TriggerAnswer:
+def _answer_of(done: str, receipt: Receipt, facts: Sequence[str], request: Request) -> TriggerAnswer:
     by_clear = [BY_CLEAR] if request.trigger.hooked and offer_clear(receipt) else []
     shown = [*(one_line(plain_line(fact), WIDEST) for fact in facts), *by_clear]
-    done = "rolled over" if receipt.written else "already rolled over"
     return TriggerAnswer(
         receipt.in_client, lambda copied: child_card(done, receipt, copied, shown, slash=request.slash)
     )
@@ -95,10 +96,9 @@ def _standing(parent: SessionFile, request: Request) -> TriggerAnswer | None:
     receipt = existing_child(parent, "rollover", request.where)
     if receipt is None or receipt.session_id != note.get("child"):
         return None
-    facts = note.get("facts")
-    return _answer_of(
-        receipt, [each for each in facts if isinstance(each, str)] if isinstance(facts, list) else [], request
-    )
+    kept = note.get("facts")
+    facts = [each for each in kept if isinstance(each, str)] if isinstance(kept, list) else []
+    return _answer_of("already rolled over", receipt, facts, request)
 
 
 def _name(request: Request) -> str:

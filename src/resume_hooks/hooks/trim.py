@@ -142,7 +142,7 @@ def _refuse(text: str) -> None:
     if len(text) > MAX_OPTIONS:
         raise UsageError(f"The options have {len(text):,} characters, more than {MAX_OPTIONS:,}", "See >trim help.")
     if text.lower() == "y":
-        raise UsageError("'y' confirms nothing: the word is yes", f"{_TO_CONFIRM}.")
+        raise UsageError("'y' is not enough: type yes", f"{_TO_CONFIRM}.")
     if WORDS & set(text.lower().split()):
         raise UsageError(f"'{one_line(text, 80)}' confirms nothing", f"{_TO_CONFIRM}, and nothing more.")
 

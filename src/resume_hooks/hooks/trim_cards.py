@@ -12,10 +12,10 @@ from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.text import one_line
 
 _WAYS = """\
-  make the trimmed child   /resume-hooks:trim yes        or  >trim yes
+  make the trimmed copy    /resume-hooks:trim yes        or  >trim yes
   with other options       /resume-hooks:trim [options]  or  >trim [options]
   what there is to choose  /resume-hooks:trim help       or  >trim help
-  forget it                /resume-hooks:trim cancel     or  >trim cancel"""
+  discard it               /resume-hooks:trim cancel     or  >trim cancel"""
 
 
 def question_card(preview: str, options: str, unkept: str, *, slash: bool) -> str:
@@ -25,7 +25,7 @@ def question_card(preview: str, options: str, unkept: str, *, slash: bool) -> st
     yes = f"{sign(slash=slash)}trim yes"
     # The first line says it too: beside a working model, client 2.1.329 shows it where one of the lines is wide.
     first = f"trim · type {yes} · nothing is written yet"
-    return f"{first}\n{_with(options)}\n{_indented(preview)}\n\n{_WAYS}\n\nType: {yes}"
+    return f"{first}\n{_with(options)}\n{_indented(preview)}\n\n{_WAYS}\n\nTo make it: {yes}"
 
 
 def no_use_card(preview: str) -> str:
@@ -40,7 +40,7 @@ def help_card(options: str, *, slash: bool) -> str:
 
 def cancelled_card(*, asked: bool) -> str:
     """``>trim cancel``."""
-    return refusal_card("the preview is forgotten" if asked else "no trim was waiting for a yes in this session")
+    return refusal_card("preview discarded" if asked else "no trim was waiting for a yes in this session")
 
 
 def unasked_card(*, slash: bool) -> str:

@@ -37,7 +37,7 @@ class Receipt(NamedTuple):
     def sizes(self) -> str:
         """What the session takes and what its child does, in words; a fresh child holds nothing but its opening."""
         after = f"about {self.tokens_after:,}"
-        opens = f"{after} there, beside what every session begins with" if self.kind in FRESH else f"{after} there"
+        opens = f"{after} there, plus what every session starts with" if self.kind in FRESH else f"{after} there"
         return f"{self.tokens_before:,} tokens here, {opens}"
 
     @property

@@ -95,7 +95,7 @@ def add_summary(
 
 def failure_text(failure: str) -> str:
     """What the user is told of a summary that failed."""
-    return f"The summary failed: {failure}; the digest alone is in it."
+    return f"No summary: {failure}. The new session has only the digest."
 
 
 def _summary(begun: SummaryRollover, calls: ModelCalls, where: Where) -> str:

@@ -18,21 +18,33 @@ MAX_NUMBER = 1_000_000_000  # more can't be meant
 KEPT_TOOLS = frozenset({"askuserquestion", "exitplanmode", "toolsearch"})
 """Tools whose results are trimmed only by name: what the user chose or approved, and schemas the client loads."""
 
-RULE_NAMES = (
-    "superseded", "repeats", "failures", "thinking", "attachments",
-    "media", "results", "inputs", "pasted", "assistant",
-)  # fmt: skip
-"""The least useful contents first: a target size is met from the front."""
+RULE_WORDS = {
+    "superseded": "files that were read again or changed later",
+    "repeats": "outputs that came again word for word",
+    "failures": "failed attempts that later succeeded",
+    "thinking": "thinking of finished turns",
+    "attachments": "files and hook output that Claude Code attached",
+    "media": "images and documents",
+    "results": "long tool outputs",
+    "inputs": "file contents and long commands given to tools",
+    "pasted": "the middle of long pastes in prompts",
+    "assistant": "long answers of the model, with --assistant",
+}
+"""What each rule gives up; the least useful contents first: a target size is met from the front."""
+
+RULE_NAMES = tuple(RULE_WORDS)
 
 NUMBERS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
 LISTS = {"tools", "only", "skip"}
+_RULE_LINES = "\n".join(f"      {name:<13}{words}" for name, words in RULE_WORDS.items())
 HELP = f""">trim options, in any order:
-  --tools Read,Bash     these tools alone (patterns: mcp__*)
-  --threshold 300       characters an output may have; --threshold Bash=2000 for one tool
+  --tools Read,Bash     only these tools (patterns: mcp__*)
+  --threshold 300       trim outputs longer than this (characters); Bash=2000 for one tool
   --keep-recent 3       turns at the end that stay as they are
   --target-tokens 60000 the least useful first, until this is reached
-  --assistant 5         also the first 5 long answers; -5: all but the last 5
-  --only, --skip RULES  {" ".join(RULE_NAMES)}"""
+  --assistant 5         also trim the first 5 long answers; -5: trim all but the last 5
+  --only, --skip RULES  only these rules, or all but these:
+{_RULE_LINES}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +150,7 @@ def _option(words: list[str]) -> tuple[str, str]:
     name, equals, value = word.removeprefix("--").partition("=")
     name = name.lower()
     if name not in NUMBERS | LISTS | {"threshold"} or (not equals and not word.startswith("--")):
-        raise UsageError(f"'{word}' is no option of >trim", "See >trim help.")
+        raise UsageError(f"'{word}' is not an option of >trim", "See >trim help.")
     if not equals:
         if not words:
             raise UsageError(f"--{name} needs a value", "See >trim help.")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from resume_hooks.derive.trim.options import RULE_WORDS
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.savings import SavingsRow
 from resume_hooks.system.text import one_line, plain_line
@@ -25,7 +26,8 @@ def preview(decided: TrimPlan) -> str:
     ]
     if saved.rules:
         for name, rows in (("by rule", saved.rules), ("by tool", saved.tools)):
-            lines += ["", *_table(name, [row for row in rows if row.tokens_before > row.tokens_after])]
+            words = RULE_WORDS if rows is saved.rules else {}
+            lines += ["", *_table(name, [row for row in rows if row.tokens_before > row.tokens_after], words)]
         lines += ["", "largest"]
         for piece in saved.largest[:NAMED]:
             what = line_of(f"{piece.tool or piece.rule} {piece.target}")
@@ -70,10 +72,12 @@ def savings_data(decided: TrimPlan) -> dict[str, Any]:
     }
 
 
-def _table(name: str, rows: Sequence[SavingsRow]) -> list[str]:
+def _table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str]) -> list[str]:
+    """Rows by their savings; ``words`` explain their names."""
     shown = [
-        f"  {row.tokens_before - row.tokens_after:>8,}  {plain_line(row.name)[:40]} ({row.pieces:,})"
+        f"  {row.tokens_before - row.tokens_after:>8,}  {plain_line(row.name)[:40]} ({row.pieces:,}){about}"
         for row in rows[:ROWS]
+        for about in [f": {words[row.name]}" if row.name in words else ""]
     ]
     return [name, *shown, *([f"  and {len(rows) - ROWS} more"] if len(rows) > ROWS else [])]
 
