@@ -141,7 +141,7 @@ def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
     tui.wait_for(r"esc to interrupt|…")
     (parent,) = tui.home.sessions()
     tui.submit(">checkpoint")
-    tui.wait_for("go on once the ans")
+    tui.wait_for("Go on once the ans")
     tui.wait_for("EXPLORED it", timeout=30)
     tui.wait_idle()
     tui.key("C-c")

@@ -38,7 +38,7 @@ def test_settings_stand_in(config_home: ConfigHome) -> None:
         ("--keep-recent 99999999999999999999", "no number of"),
         ("--assistant -99999999999999999999", "no number of"),
         ("--threshold Read=x", "needs characters"),
-        ("please", "no option"),
+        ("please", "not an option"),
         ("'open", "can't be read"),
     ],
 )
