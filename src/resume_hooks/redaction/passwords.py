@@ -10,6 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from resume_hooks.redaction.false_positives import is_id, is_key, is_password, stands_for
@@ -29,31 +30,40 @@ _SET = re.compile(
 _BEFORE_PASS = 160
 """Bytes before a word that are looked at for what it belongs to."""
 
-_ASSIGNMENTS: list[tuple[re.Pattern[bytes], re.Pattern[bytes]]] = [
-    (_SET, re.compile(rb"")),
-    (re.compile(_NAME + rb"[ \t]+" + _VALUE), re.compile(rb"--\Z")),
-    (
-        re.compile(_NAME + rb"[\w.-]{0,20}>" + _GAP + rb"{0,20}(?P<bare>[^\s<>]{6,200})\s{0,20}" + _GAP + rb"{0,20}</"),
-        re.compile(rb"<[\w.:-]{0,40}\Z"),
-    ),
-    (re.compile(rb"password\s{1,20}" + _VALUE), re.compile(rb"\blogin\s{1,20}\S{1,100}" + _GAP + rb"{1,20}\Z")),
-    (re.compile(rb"pass[ \t=]" + _VALUE), re.compile(rb"redis-cli[^\n;|&]{0,120} --\Z")),
-    (re.compile(rb"pass:" + _VALUE), re.compile(rb"-pass(?:in|out)?[ \t]+[\"']?\Z")),
-]
-"""How a password is written, and what stands before: set, an option, an element of XML, netrc, redis-cli, openssl."""
 
-_ARGUMENTS: list[tuple[bytes, re.Pattern[bytes], re.Pattern[bytes]]] = [
-    (b" -p", re.compile(rb"(?:mysql|mariadb)[\w-]{0,12}(?:\s|\Z)"), re.compile(rb" -p" + _VALUE)),
-    (b" -p", re.compile(rb"(?:[ \t]login|sshpass)(?:\s|\Z)"), re.compile(rb" -p[ \t=]{0,4}" + _VALUE)),
-    (b" -w", re.compile(rb"ldap[a-z]{3,8}(?:\s|\Z)"), re.compile(rb" -w[ \t]{0,4}" + _VALUE)),
-    (b" -a", re.compile(rb"redis-cli(?:\s|\Z)"), re.compile(rb" -a[ \t]{1,4}" + _VALUE)),
-    (
-        b"-u",
-        re.compile(rb"curl\s"),
-        re.compile(rb"-u(?:ser)?[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,64}:(?P<bare>[^\s\"'\\]{6,200})"),
-    ),
-]
-"""Options that take a password, the programs whose they are, and how it stands there."""
+@cache  # compiled when the first of these words is met
+def _assignments() -> list[tuple[re.Pattern[bytes], re.Pattern[bytes]]]:
+    """How a password is written and what stands before: set, an option, an element of XML, netrc, redis-cli, openssl."""
+    return [
+        (_SET, re.compile(rb"")),
+        (re.compile(_NAME + rb"[ \t]+" + _VALUE), re.compile(rb"--\Z")),
+        (
+            re.compile(
+                _NAME + rb"[\w.-]{0,20}>" + _GAP + rb"{0,20}(?P<bare>[^\s<>]{6,200})\s{0,20}" + _GAP + rb"{0,20}</"
+            ),
+            re.compile(rb"<[\w.:-]{0,40}\Z"),
+        ),
+        (re.compile(rb"password\s{1,20}" + _VALUE), re.compile(rb"\blogin\s{1,20}\S{1,100}" + _GAP + rb"{1,20}\Z")),
+        (re.compile(rb"pass[ \t=]" + _VALUE), re.compile(rb"redis-cli[^\n;|&]{0,120} --\Z")),
+        (re.compile(rb"pass:" + _VALUE), re.compile(rb"-pass(?:in|out)?[ \t]+[\"']?\Z")),
+    ]
+
+
+@cache  # compiled when the first of these words is met
+def _arguments() -> list[tuple[bytes, re.Pattern[bytes], re.Pattern[bytes]]]:
+    """Options that take a password, the programs whose they are, and how it stands there."""
+    return [
+        (b" -p", re.compile(rb"(?:mysql|mariadb)[\w-]{0,12}(?:\s|\Z)"), re.compile(rb" -p" + _VALUE)),
+        (b" -p", re.compile(rb"(?:[ \t]login|sshpass)(?:\s|\Z)"), re.compile(rb" -p[ \t=]{0,4}" + _VALUE)),
+        (b" -w", re.compile(rb"ldap[a-z]{3,8}(?:\s|\Z)"), re.compile(rb" -w[ \t]{0,4}" + _VALUE)),
+        (b" -a", re.compile(rb"redis-cli(?:\s|\Z)"), re.compile(rb" -a[ \t]{1,4}" + _VALUE)),
+        (
+            b"-u",
+            re.compile(rb"curl\s"),
+            re.compile(rb"-u(?:ser)?[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,64}:(?P<bare>[^\s\"'\\]{6,200})"),
+        ),
+    ]
+
 
 _BEFORE_ARGUMENT = 300
 """Bytes before an option in which its program stands."""
@@ -89,7 +99,7 @@ _HASHED = re.compile(
 
 def assigned(raw: bytes, place: int) -> Iterator[Span]:
     """The password or secret whose name begins at ``place``; at most one."""
-    for pattern, before in _ASSIGNMENTS:
+    for pattern, before in _assignments():
         found = pattern.match(raw, place)
         if found and before.search(raw, max(0, place - _BEFORE_PASS), place):
             yield from _password(found)
@@ -103,7 +113,7 @@ def is_password_name(name: bytes) -> bool:
 
 def arguments(raw: bytes, place: int) -> Iterator[Span]:
     """The password that the option at ``place`` gives to a program; at most one."""
-    for option, program, argument in _ARGUMENTS:
+    for option, program, argument in _arguments():
         found = argument.match(raw, place) if raw.startswith(option, place) else None
         if found and program.search(_command(raw, place)):
             yield from _password(found)
@@ -112,7 +122,7 @@ def arguments(raw: bytes, place: int) -> Iterator[Span]:
 
 def _may_be_argument(lower: bytes, place: int) -> bool:
     command = _command(lower, place)
-    return any(lower.startswith(option, place) and program.search(command) for option, program, _ in _ARGUMENTS)
+    return any(lower.startswith(option, place) and program.search(command) for option, program, _ in _arguments())
 
 
 def _command(raw: bytes, place: int) -> bytes:

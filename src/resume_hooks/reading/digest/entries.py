@@ -15,7 +15,6 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.reading.digest.prose import LONGEST, cut
-from resume_hooks.redaction.texts import redact
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive, string
 
@@ -68,8 +67,8 @@ def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> Dige
 
     The secrets go before the rest is cut: half a token is still one, but looks like none.
     """
-    words = cut(plain_line(redact(text[: most * 8])[0]), most)
-    return DigestEntry(words, str(place), cut(plain_line(redact(note)[0] if note else ""), NOTE))
+    words = cut(plain_line(_redact(text[: most * 8])), most)
+    return DigestEntry(words, str(place), cut(plain_line(_redact(note)), NOTE))
 
 
 def without_secrets(sections: Mapping[str, tuple[DigestEntry, ...]]) -> dict[str, tuple[DigestEntry, ...]]:
@@ -78,7 +77,13 @@ def without_secrets(sections: Mapping[str, tuple[DigestEntry, ...]]) -> dict[str
 
 
 def _without(row: DigestEntry) -> DigestEntry:
-    return row._replace(text=redact(row.text)[0], note=redact(row.note)[0] if row.note else "")
+    return row._replace(text=_redact(row.text), note=_redact(row.note))
+
+
+def _redact(text: str) -> str:
+    from resume_hooks.redaction.texts import redact  # noqa: PLC0415 - search and read show digests, and make none
+
+    return redact(text)[0] if text else ""
 
 
 def line(digest: Digest) -> bytes:
