@@ -33,7 +33,7 @@ _BEFORE_PASS = 160
 
 @cache  # compiled when the first of these words is met
 def _assignments() -> list[tuple[re.Pattern[bytes], re.Pattern[bytes]]]:
-    """How a password is written and what stands before: set, an option, an element of XML, netrc, redis-cli, openssl."""
+    """How a password is written and what stands before: set, option, element of XML, netrc, redis-cli, openssl."""
     return [
         (_SET, re.compile(rb"")),
         (re.compile(_NAME + rb"[ \t]+" + _VALUE), re.compile(rb"--\Z")),
