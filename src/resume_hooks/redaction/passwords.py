@@ -270,7 +270,8 @@ def word_suspects(lower: bytes) -> Iterator[int]:
 
 def _places(lower: bytes) -> Iterator[tuple[_Word, Iterator[int]]]:
     for text, word in _WORDS.items():
-        yield word, _find(lower, text)
+        if text in lower:
+            yield word, _find(lower, text)
 
 
 def _find(raw: bytes, text: bytes) -> Iterator[int]:
