@@ -10,10 +10,10 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import NamedTuple
 
 from resume_hooks.redaction.false_positives import is_id, is_key, is_password, stands_for
+from resume_hooks.redaction.late import late
 from resume_hooks.redaction.private_keys import private_keys
 from resume_hooks.redaction.spans import GENERIC, SHAPE, Span
 
@@ -23,7 +23,7 @@ _GAP = rb"(?:\s|\d{1,6}(?:\xe2\x86\x92|\xff))"
 """White space, or the number of a line as the client's tools print it (an arrow that was escaped is \\xff)."""
 
 _NAME = rb"(?i)(?:passw(?:or)?d|passphrase|pwd|secret(?:[_-]?(?:access[_-]?)?(?:key|token))?)"
-_SET = re.compile(
+_SET = late(
     _NAME + rb"(?:[_-]?(?:\d{1,2}|value|prod|production|dev|staging|test|live|base))?"
     rb"(?:[\"'`\\]{0,4}\]?[ \t]{0,4}(?:=>|:=|={1,2}|:)[ \t]{0,4}|[ \t]+is:?[ \t]+)" + _VALUE
 )
@@ -31,62 +31,52 @@ _BEFORE_PASS = 160
 """Bytes before a word that are looked at for what it belongs to."""
 
 
-@cache  # compiled when the first of these words is met
-def _assignments() -> list[tuple[re.Pattern[bytes], re.Pattern[bytes]]]:
-    """How a password is written and what stands before: set, option, element of XML, netrc, redis-cli, openssl."""
-    return [
-        (_SET, re.compile(rb"")),
-        (re.compile(_NAME + rb"[ \t]+" + _VALUE), re.compile(rb"--\Z")),
-        (
-            re.compile(
-                _NAME + rb"[\w.-]{0,20}>" + _GAP + rb"{0,20}(?P<bare>[^\s<>]{6,200})\s{0,20}" + _GAP + rb"{0,20}</"
-            ),
-            re.compile(rb"<[\w.:-]{0,40}\Z"),
-        ),
-        (re.compile(rb"password\s{1,20}" + _VALUE), re.compile(rb"\blogin\s{1,20}\S{1,100}" + _GAP + rb"{1,20}\Z")),
-        (re.compile(rb"pass[ \t=]" + _VALUE), re.compile(rb"redis-cli[^\n;|&]{0,120} --\Z")),
-        (re.compile(rb"pass:" + _VALUE), re.compile(rb"-pass(?:in|out)?[ \t]+[\"']?\Z")),
-    ]
+_ASSIGNMENTS: list[tuple[re.Pattern[bytes], re.Pattern[bytes]]] = [
+    (_SET, late(rb"")),
+    (late(_NAME + rb"[ \t]+" + _VALUE), late(rb"--\Z")),
+    (
+        late(_NAME + rb"[\w.-]{0,20}>" + _GAP + rb"{0,20}(?P<bare>[^\s<>]{6,200})\s{0,20}" + _GAP + rb"{0,20}</"),
+        late(rb"<[\w.:-]{0,40}\Z"),
+    ),
+    (late(rb"password\s{1,20}" + _VALUE), late(rb"\blogin\s{1,20}\S{1,100}" + _GAP + rb"{1,20}\Z")),
+    (late(rb"pass[ \t=]" + _VALUE), late(rb"redis-cli[^\n;|&]{0,120} --\Z")),
+    (late(rb"pass:" + _VALUE), late(rb"-pass(?:in|out)?[ \t]+[\"']?\Z")),
+]
+"""How a password is written and what stands before: set, option, element of XML, netrc, redis-cli, openssl."""
 
 
-@cache  # compiled when the first of these words is met
-def _arguments() -> list[tuple[bytes, re.Pattern[bytes], re.Pattern[bytes]]]:
-    """Options that take a password, the programs whose they are, and how it stands there."""
-    return [
-        (b" -p", re.compile(rb"(?:mysql|mariadb)[\w-]{0,12}(?:\s|\Z)"), re.compile(rb" -p" + _VALUE)),
-        (b" -p", re.compile(rb"(?:[ \t]login|sshpass)(?:\s|\Z)"), re.compile(rb" -p[ \t=]{0,4}" + _VALUE)),
-        (b" -w", re.compile(rb"ldap[a-z]{3,8}(?:\s|\Z)"), re.compile(rb" -w[ \t]{0,4}" + _VALUE)),
-        (b" -a", re.compile(rb"redis-cli(?:\s|\Z)"), re.compile(rb" -a[ \t]{1,4}" + _VALUE)),
-        (
-            b"-u",
-            re.compile(rb"curl\s"),
-            re.compile(rb"-u(?:ser)?[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,64}:(?P<bare>[^\s\"'\\]{6,200})"),
-        ),
-    ]
+_ARGUMENTS: list[tuple[bytes, re.Pattern[bytes], re.Pattern[bytes]]] = [
+    (b" -p", late(rb"(?:mysql|mariadb)[\w-]{0,12}(?:\s|\Z)"), late(rb" -p" + _VALUE)),
+    (b" -p", late(rb"(?:[ \t]login|sshpass)(?:\s|\Z)"), late(rb" -p[ \t=]{0,4}" + _VALUE)),
+    (b" -w", late(rb"ldap[a-z]{3,8}(?:\s|\Z)"), late(rb" -w[ \t]{0,4}" + _VALUE)),
+    (b" -a", late(rb"redis-cli(?:\s|\Z)"), late(rb" -a[ \t]{1,4}" + _VALUE)),
+    (
+        b"-u",
+        late(rb"curl\s"),
+        late(rb"-u(?:ser)?[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,64}:(?P<bare>[^\s\"'\\]{6,200})"),
+    ),
+]
+"""Options that take a password, the programs whose they are, and how it stands there."""
 
 
 _BEFORE_ARGUMENT = 300
 """Bytes before an option in which its program stands."""
 
 _COMMAND_ENDS = (b"\n", b";", b"|", b"&")
-_NET_USE = re.compile(
-    rb"(?i)net use[ \t]+(?:[a-z*]:?[ \t]+)?\\{2,8}\S{1,200}(?:[ \t]+/\S{1,100}+){0,4}[ \t]+(?!/)" + _VALUE
-)
-_SECURE_STRING = re.compile(rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))*[ \t]+" + _QUOTED)
+_NET_USE = late(rb"(?i)net use[ \t]+(?:[a-z*]:?[ \t]+)?\\{2,8}\S{1,200}(?:[ \t]+/\S{1,100}+){0,4}[ \t]+(?!/)" + _VALUE)
+_SECURE_STRING = late(rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))*[ \t]+" + _QUOTED)
 
-_USERINFO = re.compile(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/?#\"'`@\\<>]{3,200})@[\w.\[$-]")
-_ADDRESS = re.compile(rb"://[^\s/@\"]{0,300}@")
-_AUTH = re.compile(
-    rb"(?i)_auth(?P<token>token)?[\"'\\]{0,4}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,4}(?P<value>[\w+/=.~-]{8,400})"
-)
+_USERINFO = late(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/?#\"'`@\\<>]{3,200})@[\w.\[$-]")
+_ADDRESS = late(rb"://[^\s/@\"]{0,300}@")
+_AUTH = late(rb"(?i)_auth(?P<token>token)?[\"'\\]{0,4}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,4}(?P<value>[\w+/=.~-]{8,400})")
 
-_COOKIES = re.compile(rb"(?i)cookie(?:[\"'\\]{0,4}[ \t]{0,4}:|(?P<flag>[ \t=]))[ \t]{0,4}[\"'\\]{0,4}")
-_COOKIE = re.compile(rb"([\w.!%-]{1,80})=([^\s;\"'\\,<>]{1,4000})(?:;[ \t]?|(?=[\s\"'\\,<])|\Z)")
-_SESSION = re.compile(rb"(?i)sess|sid|auth|token|jwt|logged|login|remember|credential|cookies|secret")
-_NO_SESSION = re.compile(rb"(?i)csrf|xsrf")
+_COOKIES = late(rb"(?i)cookie(?:[\"'\\]{0,4}[ \t]{0,4}:|(?P<flag>[ \t=]))[ \t]{0,4}[\"'\\]{0,4}")
+_COOKIE = late(rb"([\w.!%-]{1,80})=([^\s;\"'\\,<>]{1,4000})(?:;[ \t]?|(?=[\s\"'\\,<])|\Z)")
+_SESSION = late(rb"(?i)sess|sid|auth|token|jwt|logged|login|remember|credential|cookies|secret")
+_NO_SESSION = late(rb"(?i)csrf|xsrf")
 MOST_COOKIES = 60
 
-_HASHED = re.compile(
+_HASHED = late(
     rb"\$(?:2[abxy]\$\d\d\$[./A-Za-z0-9]{53}"
     rb"|6\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{86}"
     rb"|5\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43}"
@@ -99,7 +89,7 @@ _HASHED = re.compile(
 
 def assigned(raw: bytes, place: int) -> Iterator[Span]:
     """The password or secret whose name begins at ``place``; at most one."""
-    for pattern, before in _assignments():
+    for pattern, before in _ASSIGNMENTS:
         found = pattern.match(raw, place)
         if found and before.search(raw, max(0, place - _BEFORE_PASS), place):
             yield from _password(found)
@@ -113,7 +103,7 @@ def is_password_name(name: bytes) -> bool:
 
 def arguments(raw: bytes, place: int) -> Iterator[Span]:
     """The password that the option at ``place`` gives to a program; at most one."""
-    for option, program, argument in _arguments():
+    for option, program, argument in _ARGUMENTS:
         found = argument.match(raw, place) if raw.startswith(option, place) else None
         if found and program.search(_command(raw, place)):
             yield from _password(found)
@@ -122,7 +112,7 @@ def arguments(raw: bytes, place: int) -> Iterator[Span]:
 
 def _may_be_argument(lower: bytes, place: int) -> bool:
     command = _command(lower, place)
-    return any(lower.startswith(option, place) and program.search(command) for option, program, _ in _arguments())
+    return any(lower.startswith(option, place) and program.search(command) for option, program, _ in _ARGUMENTS)
 
 
 def _command(raw: bytes, place: int) -> bytes:
@@ -214,7 +204,7 @@ class _Word(NamedTuple):
     spans: Callable[[bytes, int], Iterator[Span]]
 
 
-_ASSIGNED = re.compile(rb"[a-z]{3,12}[\w-]{0,24}(?:[\\\"'`]{0,20}\]?[ \t]{0,4}[=:>]|[ \t]+is[: \t])")
+_ASSIGNED = late(rb"[a-z]{3,12}[\w-]{0,24}(?:[\\\"'`]{0,20}\]?[ \t]{0,4}[=:>]|[ \t]+is[: \t])")
 
 
 def _may_be_set(lower: bytes, place: int) -> bool:
@@ -232,6 +222,11 @@ def _may_be_secret(lower: bytes, place: int) -> bool:
     )
 
 
+def _matching(text: bytes) -> Callable[[bytes, int], object]:
+    pattern = late(text)
+    return lambda lower, place: pattern.match(lower, place)  # noqa: PLW0108 - .match alone would compile it now
+
+
 _PASS = _Word(_may_be_set, assigned)
 _OPTION = _Word(_may_be_argument, arguments)
 
@@ -243,12 +238,12 @@ _WORDS: dict[bytes, _Word] = {
     b" -w": _OPTION,
     b" -a": _OPTION,
     b"-u": _OPTION,
-    b"net use": _Word(re.compile(rb"net use").match, net_use),
-    b"_auth": _Word(re.compile(rb"_auth(?:token)?[\\\"']{0,20}[ \t]{0,4}[=:]").match, registry_auth),
-    b"cookie": _Word(re.compile(rb"cookie(?:[\\\"' \t]{0,20}[:=]|[ =])").match, cookies),
-    b"private": _Word(re.compile(rb"private(?: key|-lines)").match, private_keys),
+    b"net use": _Word(_matching(rb"net use"), net_use),
+    b"_auth": _Word(_matching(rb"_auth(?:token)?[\\\"']{0,20}[ \t]{0,4}[=:]"), registry_auth),
+    b"cookie": _Word(_matching(rb"cookie(?:[\\\"' \t]{0,20}[:=]|[ =])"), cookies),
+    b"private": _Word(_matching(rb"private(?: key|-lines)"), private_keys),
     b"@": _Word(_may_be_userinfo, userinfo),
-    b"$": _Word(re.compile(rb"\$(?:(?:2[abxy]|[156y]|apr1|argon2)[^\s\"]{24}|\d{4,8}\$)").match, hashes),
+    b"$": _Word(_matching(rb"\$(?:(?:2[abxy]|[156y]|apr1|argon2)[^\s\"]{24}|\d{4,8}\$)"), hashes),
 }
 """What may stand before a secret of any length, lower-case; few enough to be searched for one by one."""
 

@@ -5,26 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from resume_hooks.redaction.late import late
 from resume_hooks.redaction.spans import SHAPE, Span
 
 LONGEST = 20_000
 """Bytes of the longest private key, the longest secret that is looked for."""
 
 _NAME = rb" (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
-_BEGIN = re.compile(rb"-----BEGIN" + _NAME, re.IGNORECASE)
-_END = re.compile(rb"-----END" + _NAME, re.IGNORECASE)
-_TORN = re.compile(rb"[A-Za-z0-9+/=\s\\:,.\xe2\x86\x92\xff-]{0,16000}")
-_BODY = re.compile(rb"[A-Za-z0-9+/]{24}")
+_BEGIN = late(rb"(?i)-----BEGIN" + _NAME)
+_END = late(rb"(?i)-----END" + _NAME)
+_TORN = late(rb"[A-Za-z0-9+/=\s\\:,.\xe2\x86\x92\xff-]{0,16000}")
+_BODY = late(rb"[A-Za-z0-9+/]{24}")
 _NUMBERED = rb"\s*(?:\d{1,6}(?:\xe2\x86\x92|\xff|[\t:|])\s*)?"
-_BODY_LINE = re.compile(_NUMBERED + rb"[A-Za-z0-9+/]{16,76}={0,2}\s*")
+_BODY_LINE = late(_NUMBERED + rb"[A-Za-z0-9+/]{16,76}={0,2}\s*")
 """A line of a key's body, with a number before it as tools print it."""
 
-_LAST_LINE = re.compile(_NUMBERED + rb"[A-Za-z0-9+/]{0,76}={0,2}\s*(?:\n" + _NUMBERED + rb")?")
+_LAST_LINE = late(_NUMBERED + rb"[A-Za-z0-9+/]{0,76}={0,2}\s*(?:\n" + _NUMBERED + rb")?")
 """The last one, which may be short, up to where the line behind it begins."""
 
-_NEXT = re.compile(rb"-----BEGIN|private-lines:", re.IGNORECASE)
-_PUTTY = re.compile(rb"(?i)private-lines: ?\d{1,4}")
-_PUTTY_END = re.compile(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
+_NEXT = late(rb"(?i)-----BEGIN|private-lines:")
+_PUTTY = late(rb"(?i)private-lines: ?\d{1,4}")
+_PUTTY_END = late(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
 
 
 def private_keys(raw: bytes, place: int) -> Iterator[Span]:
