@@ -120,6 +120,14 @@ def no_real_home() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """The process that every run of ``cli`` is forked from."""
+    server = ForkServer(str(REPO / "src"), str(REPO))
+    yield server
+    server.close()
+
+
 @pytest.fixture
 def config_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
     """A fresh HOME with its CLAUDE_CONFIG_DIR; ``environ`` holds the same two for functions that take one."""

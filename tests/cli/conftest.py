@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,14 +17,6 @@ from tests.needs import REPO
 
 Cli = Callable[..., "subprocess.CompletedProcess[bytes]"]
 Document = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture(scope="session")
-def fork_server() -> Iterator[ForkServer]:
-    """The process that every run of ``cli`` is forked from."""
-    server = ForkServer(str(REPO / "src"), str(REPO))
-    yield server
-    server.close()
 
 
 @pytest.fixture
