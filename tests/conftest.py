@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from tests.builders import ConfigHome
+from tests.cli.fork_server import ForkServer
 from tests.corpus import real_session  # noqa: F401 - a fixture
-from tests.needs import need
+from tests.needs import REPO, need
 
 REAL_CLIENT_HOME = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".claude")
 """What must never be touched, whatever HOME says."""
