@@ -18,7 +18,9 @@ class TriggerHelp(NamedTuple):
 
 TRIGGERS = (
     TriggerHelp("handoff", "[next step]", "Go on in a fresh session that knows this one and its ancestors"),
-    TriggerHelp("rollover", "[focus]", "The same with a model's summary; costs tokens, up to two minutes"),
+    TriggerHelp(
+        "rollover", "[focus]", "Go on in a fresh session with a model's summary; costs tokens, up to two minutes"
+    ),
     TriggerHelp("trim", "[options]", "Preview a copy without old tool output; trim yes makes it"),
     TriggerHelp("resume", "", "Show how full this session is and how to go on; copy its id", ("continue",)),
     TriggerHelp("checkpoint", "[goal]", "Mark this place before you try something"),
@@ -29,7 +31,7 @@ TRIGGERS = (
     TriggerHelp("session", "", "Copy this session's id", ("session-id",)),
     TriggerHelp("lineage", "", "Show this session's ancestors, oldest first"),
     TriggerHelp("recover-context", "", "Show what was done here, to paste if the model has lost it"),
-    TriggerHelp("help", "", "Show this list"),
+    TriggerHelp("help", "", "Show what resume-hooks answers to"),
 )
 
 
