@@ -17,8 +17,8 @@ test: setup lint
 
 test-all: setup
 	@sh tools/clients
-	RUN_ALL=1 $(PY) -m pytest -n 2 --dist worksteal -m "e2e or slow"
-	RUN_ALL=1 $(PY) -m pytest -n 2 tests/fuzz tests/maintenance/scrub/test_long_texts.py
+	RUN_ALL=1 $(PY) -m pytest -n 2 --dist worksteal -m "e2e or slow or wide or whole_corpus"
+	RUN_ALL=1 $(PY) -m pytest -n 2 tests/fuzz
 
 lint: setup
 	@.venv/bin/ruff format --check --quiet . || { echo "Run: .venv/bin/ruff format" >&2; exit 1; }
