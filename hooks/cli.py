@@ -6,7 +6,7 @@ import runpy
 import sys
 from pathlib import Path
 
-DAMAGED = "resume-hooks: the engine's packages do not load ({}). Start Claude Code, or run: {} --install"
+DAMAGED = "resume-hooks: the engine's packages do not load ({}). Start Claude Code, or run: {}"
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
@@ -14,7 +14,7 @@ if __name__ == "__main__":
     try:
         runpy.run_module("resume_hooks", run_name="__main__", alter_sys=True)
     except ModuleNotFoundError as error:
-        from resume_hooks.hooks.fallback import mark_venv
+        from resume_hooks.hooks.fallback import install_command, mark_venv
 
         mark_venv()
-        sys.exit(DAMAGED.format(error, Path(__file__).resolve().with_name("engine")))
+        sys.exit(DAMAGED.format(error, install_command()))

@@ -133,15 +133,17 @@ def link_tools(folder: Path, *tools: str) -> str:
 
 
 def test_what_is_missing_is_said_in_one_line(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Without any new Python and uv: what to install; with one: how to install the engine."""
+    """Without any new Python and uv: what to install first; both name the command that installs the engine."""
     bare = link_tools(tmp_path / "bare", "sh", "cmp")
     done = plugin.engine("info", RESUME_HOOKS_PYTHON="", PATH=bare)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    assert "install Python 3.11 or newer, or uv" in done.stderr
+    install = f"run: sh '{plugin.root}/hooks/engine' --install\n"
+    assert done.stderr == f"resume-hooks: install Python 3.11 or newer, or uv; then {install}"
     (tmp_path / "bare" / "python3.11").symlink_to(sys.executable)
     done = plugin.engine("info", RESUME_HOOKS_PYTHON="", PATH=bare)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "not installed yet" in done.stderr
+    assert done.stderr.endswith(install)
 
 
 def test_without_any_python_the_prompt_passes(plugin: PluginCopy, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -68,7 +69,7 @@ def test_a_verb_says_what_to_do(config_home: ConfigHome, data: Path) -> None:
     done = engine(config_home, data, "doctor")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("resume-hooks: the engine's packages do not load (No module named ")
-    assert done.stderr.endswith(f"{REPO}/hooks/engine --install\n")
+    assert done.stderr.endswith(f"run: sh {shlex.quote(f'{REPO}/hooks/engine')} --install\n")
     assert not (data / "venv" / LOCK).exists()
 
 
