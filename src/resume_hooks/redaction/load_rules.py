@@ -8,6 +8,7 @@ import re
 from functools import cache, cached_property
 from typing import Any
 
+from resume_hooks.redaction.late import late
 from resume_hooks.redaction.own_rules import TOKENS
 
 REVISION = 3
@@ -50,23 +51,17 @@ class Rule:
     def __init__(self, data: dict[str, Any], regex: str) -> None:
         self.kind: str = data["kind"]
         self.entropy: float = data["entropy"]
-        self._regex = regex
-        self._allowed: list[str] = data.get("allowed", [])
+        self._text = regex
+        self.regex = late(regex.encode())
+        """What a secret of the kind looks like; its first group, where it has one, is the secret itself."""
+        known = "|".join(f"(?:{text})" for text in data.get("allowed", []))
+        self.allowed = late(known.encode()) if known else None
+        """What the rule's own authors know to be none."""
 
     @cached_property
     def reach(self) -> int:
         """Bytes from a keyword on in which a match ends, roughly: what its counts allow."""
-        return min(FARTHEST, 300 + 3 * max(map(int, _COUNT.findall(self._regex)), default=0))
-
-    @cached_property
-    def regex(self) -> re.Pattern[bytes]:
-        """What a secret of the kind looks like; its first group, where it has one, is the secret itself."""
-        return re.compile(self._regex.encode())
-
-    @cached_property
-    def allowed(self) -> re.Pattern[bytes] | None:
-        """What the rule's own authors know to be none."""
-        return re.compile("|".join(f"(?:{text})" for text in self._allowed).encode()) if self._allowed else None
+        return min(FARTHEST, 300 + 3 * max(map(int, _COUNT.findall(self._text)), default=0))
 
 
 class Rules:
