@@ -196,9 +196,9 @@ def test_find_session_takes_ids_only(config_home: ConfigHome, hostile: str) -> N
 
 def test_private_folder(tmp_path: Path) -> None:
     """Made for the owner alone; an existing one is taken."""
-    folder = paths.private_folder(str(tmp_path / "a" / "b"))
+    folder = paths.private_folder(str(tmp_path / "a" / "b"), paths.Where())
     assert os.stat(folder).st_mode & 0o777 == 0o700
-    assert paths.private_folder(folder) == folder
+    assert paths.private_folder(folder, paths.Where()) == folder
 
 
 def lay_special(path: Path, kind: str) -> None:

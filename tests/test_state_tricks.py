@@ -17,7 +17,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.maintenance.state_permissions import oddities
-from resume_hooks.paths import is_private, private_folder
+from resume_hooks.paths import Where, is_private, private_folder
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import FILE_NAME
 from resume_hooks.search.index.status import status_of
@@ -35,7 +35,7 @@ Snapshot = dict[str, tuple[int, int, bytes]]
 
 def state_of(home: ConfigHome) -> Path:
     """The state folder, made as we make it."""
-    return Path(private_folder(home.where.state))
+    return Path(private_folder(home.where.state, home.where))
 
 
 def outside(home: ConfigHome) -> Path:
@@ -207,18 +207,30 @@ def test_a_folder_of_another_user_is_not_ours(config_home: ConfigHome, monkeypat
     """What we would write there another user could read."""
     state = state_of(config_home)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 4_711)
-    assert not is_private(str(state))
+    assert not is_private(str(state), config_home.where)
     with pytest.raises(PermissionError, match="another user"):
-        private_folder(str(state / "pending"))
+        private_folder(str(state / "pending"), config_home.where)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert is_private(str(state)), "root works in homes of others, as in a container"
+    assert is_private(str(state), config_home.where), "root works in homes of others, as in a container"
+
+
+def test_a_state_folder_of_another_home_is_no_way_out_either(config_home: ConfigHome) -> None:
+    """Whose environment it is does not matter: what is written for a home is checked from that home's folder on."""
+    other = Where({"CLAUDE_CONFIG_DIR": str(config_home.root / "other")})
+    os.mkdir(other.config)
+    elsewhere = config_home.root / "elsewhere"
+    elsewhere.mkdir()
+    os.symlink(elsewhere, other.state)
+    with pytest.raises(ResumeHooksError, match=r"settings\.json"):
+        stored_settings.store("vault", "off", other)
+    assert not list(elsewhere.iterdir())
 
 
 def test_every_folder_on_the_way_is_private(config_home: ConfigHome) -> None:
     """Whatever the umask; what is there already keeps its mode, which doctor tells."""
     old = os.umask(0)
     try:
-        made = Path(private_folder(str(Path(config_home.where.state) / "a" / "b")))
+        made = Path(private_folder(str(Path(config_home.where.state) / "a" / "b"), config_home.where))
     finally:
         os.umask(old)
     assert [stat.S_IMODE(path.stat().st_mode) for path in (made, made.parent, made.parent.parent)] == [0o700] * 3

@@ -54,13 +54,13 @@ class Where:
         """
 
 
-def private_folder(path: str, where: Optional[Where] = None) -> str:
+def private_folder(path: str, where: Where) -> str:
     """Make the folder ``path`` (mode 0700) if it is missing, and return it. OSError if that fails.
 
     Also, in the state folder, if a step of the way from there on is a link or another user's: what we write would lie
     somewhere else, or with somebody else.
     """
-    steps = _steps_from((where or Where()).state, path)
+    steps = _steps_from(where.state, path)
     if not steps:
         os.makedirs(path, mode=0o700, exist_ok=True)
     for step in steps:
@@ -70,10 +70,10 @@ def private_folder(path: str, where: Optional[Where] = None) -> str:
     return path
 
 
-def is_private(folder: str, where: Optional[Where] = None) -> bool:
+def is_private(folder: str, where: Where) -> bool:
     """Whether a folder of our state exists and can be trusted: no step of the way is a link or another user's."""
     try:
-        for step in _steps_from((where or Where()).state, folder) or [folder]:
+        for step in _steps_from(where.state, folder) or [folder]:
             _require_own_folder(step)
     except OSError:
         return False

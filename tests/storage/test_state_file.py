@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.paths import Where
 from resume_hooks.storage.state_file import process_runs, replace, sweep
 
 NAME = "00000000-0000-4000-8000-000000000001.jsonl"
@@ -18,10 +19,10 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"mine")
     path = tmp_path / "new" / "state.json"
-    replace(str(path), b"{}")
+    replace(str(path), b"{}", Where())
     path.unlink()
     path.symlink_to(other)
-    replace(str(path), b"[]")
+    replace(str(path), b"[]", Where())
     assert (path.read_bytes(), path.stat().st_mode & 0o777, other.read_bytes()) == (b"[]", 0o600, b"mine")
     assert [each.name for each in path.parent.iterdir()] == ["state.json"]
 
@@ -40,9 +41,9 @@ def test_what_can_not_be_written_leaves_the_old_file_alone(
     with monkeypatch.context() as patch:
         patch.setattr(os, step, fail)
         with pytest.raises(OSError, match="No space"):
-            replace(str(path), b"new")
+            replace(str(path), b"new", Where())
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("state.json", b"old")]
-    replace(str(path), b"new")
+    replace(str(path), b"new", Where())
     assert path.read_bytes() == b"new"
 
 

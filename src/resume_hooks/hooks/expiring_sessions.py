@@ -50,8 +50,8 @@ def archived(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: boo
     if not project or not _SAFE.issuperset(project):
         return None
     claim = f"{OWN}-{project}.json"
-    private_folder(Where().state)
-    private_folder(os.path.dirname(hook_state.place(claim)))
+    private_folder(Where().state, Where())
+    private_folder(os.path.dirname(hook_state.place(claim)), Where())
     if not hook_state.begin(claim):
         return None
     try:

@@ -39,7 +39,7 @@ def place(name: str) -> str:
 
 def keep(name: str, value: Dict[str, Any]) -> None:
     """Write a note in place of the last one of its name. OSError where that can't be done."""
-    state_file.replace(place(name), json.dumps({"version": VERSION, **value}).encode())
+    state_file.replace(place(name), json.dumps({"version": VERSION, **value}).encode(), Where())
 
 
 def find(name: str) -> Dict[str, Any]:
@@ -119,7 +119,7 @@ def is_instant(value: object) -> bool:
 def _own(name: str) -> str:
     """Where the note of a name lies. OSError where that is not in our own folder, but behind a link, say."""
     path = place(name)
-    if not is_private(os.path.dirname(path)):
+    if not is_private(os.path.dirname(path), Where()):
         raise OSError(errno.ELOOP, f"{os.path.dirname(path)} is no folder of our own", path)
     return path
 

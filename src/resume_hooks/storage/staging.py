@@ -50,7 +50,7 @@ def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken
     known = os.path.lexists(folder)
     try:
         try:
-            private_folder(folder)
+            private_folder(folder, where)
             sweep(folder)
             temporary = temporary_in(folder)
             taken = _written(temporary, _lined(_capped(_unpacked(_capped(chunks, most)), most)))

@@ -9,7 +9,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator
 
-from resume_hooks.paths import private_folder
+from resume_hooks.paths import Where, private_folder
 
 MODE = 0o600
 
@@ -20,12 +20,12 @@ _TEMP_PREFIX = ".resume-hooks-"
 _TEMP_SUFFIX = ".tmp"
 
 
-def replace(path: str, content: bytes) -> None:
+def replace(path: str, content: bytes, where: Where) -> None:
     """Write a private file, synced, in place of what is there; its folder is made. OSError leaves the old one.
 
     A link at ``path`` is replaced, not followed.
     """
-    folder = private_folder(os.path.dirname(path))
+    folder = private_folder(os.path.dirname(path), where)
     sweep(folder)
     temporary = temporary_in(folder)
     try:

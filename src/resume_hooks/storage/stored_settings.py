@@ -13,10 +13,11 @@ from resume_hooks.storage import state_file
 def store(name: str, text: str, where: Where | None = None) -> Value:
     """Write one setting and return its value. UsageError for an unknown key or a bad value; WriteFailed."""
     value = read_one(name, text)
+    where = where or Where()
     path = settings_file(where)
     values = {**_required(path), "version": VERSION, name: value}
     try:
-        state_file.replace(path, (json.dumps(values, indent=2) + "\n").encode())
+        state_file.replace(path, (json.dumps(values, indent=2) + "\n").encode(), where)
     except OSError as error:
         raise WriteFailed(f"Could not write {path}: {error.strerror}", "Check the folder's permissions.") from error
     return value

@@ -41,6 +41,7 @@ def note(who: str, version: str, error: BaseException, where: Optional[Where] = 
 
     ``who`` is a verb or a trigger of ours, never what a user typed.
     """
+    where = where or Where()
     path = log_file(where)
     at = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     entry = "\n".join([f"{at} {version} {who} {type(error).__name__}", *_places(error), "", ""])

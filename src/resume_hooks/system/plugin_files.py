@@ -40,7 +40,7 @@ def assemble(target: str) -> None:
     fresh, old = f"{target}.{os.getpid()}.new", f"{target}.{os.getpid()}.old"
     ignored = shutil.ignore_patterns("__pycache__", "_plugin")
     try:
-        private_folder(os.path.dirname(target))
+        private_folder(os.path.dirname(target), Where())
         for part in PARTS:
             path = os.path.join(source, part)
             if os.path.isdir(path):

@@ -103,11 +103,11 @@ def test_a_session_that_is_kept_meanwhile(config_home: ConfigHome, path: Path, m
     environ, commit, linked = config_home.where, noting.commit, threading.Event()
     keeper = threading.Thread(target=lambda: archive_session.archive_session(session_file(str(path)), environ))
 
-    def slow(kept: Any) -> Any:
+    def slow(kept: Any, where: Where) -> Any:
         if threading.current_thread() is keeper:
             linked.set()
             time.sleep(0.3)
-        return commit(kept)
+        return commit(kept, where)
 
     def begin() -> None:
         keeper.start()

@@ -54,11 +54,13 @@ def back_up(decided: FilesPlan, top: int, where: Where) -> str:
     whole = False
     try:
         for each in (where.state, os.path.dirname(os.path.dirname(parent)), os.path.dirname(parent), parent):
-            private_folder(each)
+            private_folder(each, where)
         folder = _made(parent, now.replace(":", "-"))
         rows = [_kept(decided.root, top, change, folder, number) for number, change in enumerate(decided.wanted)]
         manifest = os.path.join(folder, MANIFEST)
-        state_file.replace(manifest, json.dumps({"time": now, **_manifest(decided, top, rows)}, indent=1).encode())
+        state_file.replace(
+            manifest, json.dumps({"time": now, **_manifest(decided, top, rows)}, indent=1).encode(), where
+        )
         sync_folder(parent)
         whole = True
     except OSError as error:

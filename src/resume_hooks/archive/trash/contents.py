@@ -136,7 +136,7 @@ def only_one(where: Where) -> Iterator[None]:
 def new_folder(session_id: str, at: str, where: Where) -> str:
     """A private folder for a session that is deleted ``at`` an instant. OSError where it can't be made."""
     folder = os.path.join(_home(where), session_id)
-    private_folder(folder)
+    private_folder(folder, where)
     if os.path.islink(folder):
         raise NotADirectoryError(errno.ENOTDIR, "Is a symbolic link", folder)
     made = os.path.join(folder, at.replace(":", "-"))
@@ -144,13 +144,13 @@ def new_folder(session_id: str, at: str, where: Where) -> str:
     return made
 
 
-def write_manifest(entry: TrashEntry) -> None:
+def write_manifest(entry: TrashEntry, where: Where) -> None:
     """Write an entry's manifest, whole and synced. WriteFailed where it can't be."""
     row = entry._asdict() | {"version": VERSION, "parts": [part._asdict() for part in entry.parts]}
     del row["folder"]
     path = os.path.join(entry.folder, MANIFEST)
     try:
-        state_file.replace(path, orjson.dumps(row, option=orjson.OPT_INDENT_2))
+        state_file.replace(path, orjson.dumps(row, option=orjson.OPT_INDENT_2), where)
     except OSError as error:
         raise project_files.refused(path, error) from error
 

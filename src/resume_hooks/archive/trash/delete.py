@@ -128,12 +128,12 @@ def empty(entries: Iterable[TrashEntry], where: Where, strays: Iterable[StrayFol
 def _moved(entry: TrashEntry, where: Where) -> TrashEntry:
     kept = False
     try:
-        contents.write_manifest(entry)
+        contents.write_manifest(entry, where)
         for part in entry.parts:
             take(part.path(where), entry.kept(part), entry.hidden(part, where))
         weighed = tuple(TrashPart(part.place, *weigh(entry.kept(part))) for part in entry.parts)
         whole = entry._replace(parts=weighed, complete=True)
-        contents.write_manifest(whole)
+        contents.write_manifest(whole, where)
         kept = True
     except FileNotFoundError as error:
         raise SessionNotFound(

@@ -152,7 +152,8 @@ def _write(
             earlier=earlier,
             about=about_of(session.path, read_parent(session.path) or ()),
             home=own_home(where),
-        )
+        ),
+        where,
     )
 
 

@@ -82,11 +82,11 @@ def stamp(archived: ArchivedSession) -> None:
             os.utime(path, follow_symlinks=False)
 
 
-def commit(archived: ArchivedSession) -> ArchivedSession:
+def commit(archived: ArchivedSession, where: Where) -> ArchivedSession:
     """Make a manifest the one that counts; as it was written. What it no longer names is removed after. WriteFailed."""
     whole = archived._replace(stored=_stored(archived))
     path = os.path.join(archived.folder, MANIFEST)
-    state_file.replace(path, to_bytes(whole))
+    state_file.replace(path, to_bytes(whole), where)
     return whole
 
 

@@ -72,7 +72,7 @@ def remember(gone: Sequence[tuple[str, int, str]], where: Where) -> None:
 
 
 def _row(where: Where) -> dict[str, object]:
-    row = read_object(_path(where)) if is_private(vault(where)) else {}
+    row = read_object(_path(where)) if is_private(vault(where), where) else {}
     return row if row.get("version") == VERSION else {}
 
 
@@ -81,8 +81,8 @@ def _write(where: Where, since: Mapping[str, object], gone: Sequence[Gone]) -> N
     row = {"version": VERSION, "since": since, "went": [list(each) for each in gone[-MOST:]]}
     path = _path(where)
     with contextlib.suppress(OSError):
-        if is_private(vault(where)):
-            state_file.replace(path, orjson.dumps(row) + b"\n")
+        if is_private(vault(where), where):
+            state_file.replace(path, orjson.dumps(row) + b"\n", where)
 
 
 def _path(where: Where) -> str:

@@ -45,9 +45,9 @@ def rewrite(
             placed = pack.copy(list(now.all_parts), changed.content)
             pack.finish()
         new = _placed(now, placed)
-        new = changed.manifest(_described(new) if changed.lines else new)
+        new = changed.manifest(_described(new, where) if changed.lines else new)
         if changed.lines:
-            commit.commit(new)
+            commit.commit(new, where)
             shutil.rmtree(os.path.join(unpacked(where), now.session_id), ignore_errors=True)
         return changed.lines
 
@@ -59,13 +59,13 @@ def _placed(archived: ArchivedSession, placed: Mapping[ArchivedFile, ArchivedFil
     return archived._replace(parts=parts, earlier=tuple(states), archived_at=clock.now())
 
 
-def _described(archived: ArchivedSession) -> ArchivedSession:
+def _described(archived: ArchivedSession, where: Where) -> ArchivedSession:
     """A manifest that says of a session what its rewritten transcript does: a title may have been changed, too."""
     folder = os.path.join(
         archived.folder, f"{commit.next_name(archived.folder, archived)}.part"
     )  # swept, as no manifest names it
     os.mkdir(folder, 0o700)
-    lay_out(archived, [archived.transcript], folder)
+    lay_out(archived, [archived.transcript], folder, where)
     path = os.path.join(folder, beside(archived.place))
     return archived._replace(
         title=encodable(plain_line(HeadTail(path).title)), about=about_of(path, archived.about.parent)

@@ -57,7 +57,7 @@ def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterato
     try:
         for step in steps:
             try:
-                _put_files(step, made)
+                _put_files(step, made, where)
             except OSError as error:
                 missed.append(f"{step.source} could not be put beside the new session: {error.strerror}.")
         yield missed
@@ -119,7 +119,7 @@ def _beside(path: str) -> str:
     return os.path.join(path.removesuffix(".jsonl"), TOOL_RESULTS)
 
 
-def _put_files(step: _Step, made: list[str]) -> None:
+def _put_files(step: _Step, made: list[str], where: Where) -> None:
     """Put the regular files of a folder into a new one, which is noted as made.
 
     Links and folders in it could lead anywhere.
@@ -134,7 +134,7 @@ def _put_files(step: _Step, made: list[str]) -> None:
     if not names or os.path.islink(source):
         return
     if target not in made:
-        private_folder(os.path.dirname(target))
+        private_folder(os.path.dirname(target), where)
         os.mkdir(target, 0o700)  # an id of our own making: what is there already is not ours to touch
         made.append(target)
     for name in names:

@@ -92,7 +92,7 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
     """
     draft, passed = plan.draft, list[Check]()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_project_folder(draft))
+        stack.enter_context(_project_folder(draft, where))
         missed = stack.enter_context(plan.sidecars(where))
         title = _Title(draft, stack)
 
@@ -188,7 +188,7 @@ def _require_same_parent(draft: Draft, where: Where) -> None:
 
 
 @contextlib.contextmanager
-def _project_folder(draft: Draft) -> Iterator[None]:
+def _project_folder(draft: Draft, where: Where) -> Iterator[None]:
     """Make the project folder if it is missing; it goes again if nothing was written into it."""
     folder = draft.folder
     if draft.makes_folder and os.path.islink(folder):
@@ -200,7 +200,7 @@ def _project_folder(draft: Draft) -> Iterator[None]:
         yield
         return
     try:
-        private_folder(folder)
+        private_folder(folder, where)
     except OSError as error:
         raise WriteFailed(
             f"Could not make {folder}: {error.strerror}", "Nothing was changed. Check the permissions."

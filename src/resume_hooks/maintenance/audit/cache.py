@@ -28,6 +28,7 @@ class AuditCache:
     """The last look at every file, by path."""
 
     def __init__(self, where: Where) -> None:
+        self._where = where
         self._path = os.path.join(where.state, FILE_NAME)
         self._files = self._read()
         self._seen: set[str] = set()
@@ -62,7 +63,9 @@ class AuditCache:
             return ""
         try:
             state_file.replace(
-                self._path, orjson.dumps({"version": VERSION, "rules": rules().version, "files": self._files})
+                self._path,
+                orjson.dumps({"version": VERSION, "rules": rules().version, "files": self._files}),
+                self._where,
             )
         except (OSError, TypeError) as error:
             why = getattr(error, "strerror", "") or error
@@ -70,7 +73,7 @@ class AuditCache:
         return ""
 
     def _read(self) -> dict[str, Any]:
-        if not is_private(os.path.dirname(self._path)):
+        if not is_private(os.path.dirname(self._path), self._where):
             return {}
         try:
             value = orjson.loads(read_regular(self._path, LARGEST))

@@ -138,5 +138,5 @@ def _write(kept: Mapping[str, _Kept], there: Iterable[str], where: Where) -> Non
     rows = {encodable(key): [*kept[key].stamp, *to_row(kept[key].counts)] for key in [*gone, *known & kept.keys()]}
     with contextlib.suppress(OSError):
         state_file.replace(
-            _path(where), orjson.dumps({"version": VERSION, "transcripts": rows}, option=orjson.OPT_NON_STR_KEYS)
+            _path(where), orjson.dumps({"version": VERSION, "transcripts": rows}, option=orjson.OPT_NON_STR_KEYS), where
         )

@@ -98,7 +98,7 @@ def _unpacked(archived: ArchivedSession, where: Where) -> str:
                     raise NotADirectoryError(None, "Is a symbolic link", each)
                 private_folder(each, where)
             _make_room(where, archived.size, but=folder)
-            _fill(archived, home, folder)
+            _fill(archived, home, folder, where)
     with contextlib.suppress(OSError):
         os.utime(folder)
     return folder
@@ -129,11 +129,11 @@ def _is_untouched(status: os.stat_result, part: ArchivedFile) -> bool:
     return abs(status.st_mtime_ns - part.mtime_ns) < _EXACT
 
 
-def _fill(archived: ArchivedSession, home: str, folder: str) -> None:
+def _fill(archived: ArchivedSession, home: str, folder: str, where: Where) -> None:
     temporary = os.path.join(home, f"{_TEMP}{os.getpid()}-{os.urandom(4).hex()}")
     os.mkdir(temporary, 0o700)
     try:
-        lay_out(archived, archived.parts, temporary)
+        lay_out(archived, archived.parts, temporary, where)
         for root, _, _ in os.walk(temporary):
             sync_folder(root)
         if os.path.lexists(folder):
@@ -143,13 +143,13 @@ def _fill(archived: ArchivedSession, home: str, folder: str) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def lay_out(archived: ArchivedSession, parts: Sequence[ArchivedFile], folder: str) -> None:
+def lay_out(archived: ArchivedSession, parts: Sequence[ArchivedFile], folder: str, where: Where) -> None:
     """Write files of an archived session into a folder as the client lays them out, checked, with their times.
 
     OSError where one can't be read or written, or is not what was archived.
     """
     for part, pieces in packs.contents(archived.folder, parts):
-        _put(part, pieces, folder)
+        _put(part, pieces, folder, where)
 
 
 def pieces_of(path: str, size: int) -> Iterator[bytes]:
@@ -163,9 +163,9 @@ def pieces_of(path: str, size: int) -> Iterator[bytes]:
             yield piece
 
 
-def _put(part: ArchivedFile, pieces: Iterable[bytes], folder: str) -> None:
+def _put(part: ArchivedFile, pieces: Iterable[bytes], folder: str, where: Where) -> None:
     path = os.path.join(folder, beside(part.place))
-    private_folder(os.path.dirname(path))
+    private_folder(os.path.dirname(path), where)
     whole = hashlib.sha256()
     create(path, hashed(pieces, whole))
     if whole.hexdigest() != part.sha256:

@@ -128,7 +128,7 @@ class WholePlan(ChildPlan):
         ]
 
     @contextlib.contextmanager
-    def sidecars(self, where: Where) -> Iterator[list[str]]:  # noqa: ARG002 - of any plan
+    def sidecars(self, where: Where) -> Iterator[list[str]]:
         """Put what lay beside the session there. WriteFailed."""
         own, made, done = self.draft.path.removesuffix(".jsonl"), False, False
         try:
@@ -137,7 +137,7 @@ class WholePlan(ChildPlan):
                 made = True
             for place, path in self.packed.files:
                 target = os.path.join(own, *place.split("/"))
-                private_folder(os.path.dirname(target))
+                private_folder(os.path.dirname(target), where)
                 shutil.copyfile(path, target)
                 os.chmod(target, 0o600)
             yield []
