@@ -16,11 +16,11 @@ def is_alone(handle: IO[str]) -> bool:
     """Take the lock that the kernel drops with this process: a dead run's lock is never in the way."""
     try:
         if sys.platform == "win32":
-            import msvcrt  # noqa: PLC0415 - exists on Windows alone
+            import msvcrt  # exists on Windows alone
 
             msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
         else:
-            import fcntl  # noqa: PLC0415 - exists everywhere else
+            import fcntl  # exists everywhere else
 
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -33,7 +33,7 @@ def leave_client(data: Path) -> None:
     if sys.platform != "win32":
         os.setsid()
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
-    from resume_hooks.system.bug_log import opened  # noqa: PLC0415 - only a run that is due keeps a log
+    from resume_hooks.system.bug_log import opened  # only a run that is due keeps a log
 
     log = opened(str(data / "install.log"))
     os.dup2(log, 1)
@@ -43,7 +43,7 @@ def leave_client(data: Path) -> None:
 def main(arguments: list[str]) -> int:
     """Install if it is due; the exit status."""
     sys.path.insert(0, str(Path(__file__).resolve().parent))
-    import install_attempt  # noqa: PLC0415 - only now: -I leaves the script's own folder off sys.path
+    import install_attempt  # only now: -I leaves the script's own folder off sys.path
 
     now, data = "--now" in arguments, Path(arguments[-1])
     os.umask(0o077)

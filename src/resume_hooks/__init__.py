@@ -47,7 +47,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name in __all__:
         # Loaded here and not above: the guard's lane must not pay for the engine.
-        from resume_hooks import api  # noqa: PLC0415
+        from resume_hooks import api
 
         return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,7 @@ from resume_hooks.errors import Interrupted
 def start() -> None:
     """Run the command line; Ctrl+C ends it quietly from the first module on that is loaded."""
     try:
-        from resume_hooks.cli.main import main  # noqa: PLC0415 - loading takes 50 ms, in which Ctrl+C may come
+        from resume_hooks.cli.main import main  # loading takes 50 ms, in which Ctrl+C may come
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
     main()

@@ -145,13 +145,13 @@ def child(session: SessionFile, way: str) -> Receipt:
         return receipt
     # Each verb is loaded when it is chosen: one that asks a model takes 100 ms.
     if way == TRIM:
-        from resume_hooks.cli.trim import command  # noqa: PLC0415
+        from resume_hooks.cli.trim import command
     elif way == SMART_TRIM:
-        from resume_hooks.cli.smart_trim import command  # noqa: PLC0415
+        from resume_hooks.cli.smart_trim import command
     elif way == HANDOFF:
-        from resume_hooks.cli.handoff import command  # noqa: PLC0415
+        from resume_hooks.cli.handoff import command
     else:
-        from resume_hooks.cli.rollover import command  # noqa: PLC0415
+        from resume_hooks.cli.rollover import command
     with on_stderr():
         made: Receipt = click.get_current_context().invoke(command, locator=session.path)
     return made

@@ -53,7 +53,7 @@ def command(options: VerbOptions) -> int:
 
 def _report(findings: list[Finding]) -> dict[str, Any]:
     # A look at the installation does without.
-    from resume_hooks.maintenance.bug_report import report  # noqa: PLC0415
+    from resume_hooks.maintenance.bug_report import report
 
     return report(findings, current_folder(), Where())
 

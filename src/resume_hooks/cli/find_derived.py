@@ -47,9 +47,9 @@ def command(options: VerbOptions) -> None:
 
 def _tree(root_id: str, found: list[Descendant]) -> str:
     # rich draws the tree; it loads only for this view.
-    from rich.console import Console  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-    from rich.tree import Tree  # noqa: PLC0415
+    from rich.console import Console
+    from rich.text import Text
+    from rich.tree import Tree
 
     branches = {root_id: Tree(Text(root_id))}
     for child in found:

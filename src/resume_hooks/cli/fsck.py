@@ -135,7 +135,7 @@ def _shown_at_work(sessions: list[SessionFile], *, quiet: bool) -> Iterable[Sess
     if quiet or len(sessions) < 2 or not sys.stderr.isatty():
         return sessions
     # rich takes 50 ms to load, which only a long look at many files has to spend.
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import track  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import track
 
     return track(sessions, description="fsck", console=Console(stderr=True), transient=True)

@@ -126,7 +126,7 @@ def _opened(source: str, bringing: Bringing) -> Iterator[ImportSource]:
             yield ImportSource(taken.path, path, taken.sha256, taken.size)
         return
     # What speaks http takes 40 ms to load, which only an address has to spend.
-    from resume_hooks.system.download import FetchPolicy, fetched  # noqa: PLC0415
+    from resume_hooks.system.download import FetchPolicy, fetched
 
     address = parsed(source)
     with (

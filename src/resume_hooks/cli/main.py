@@ -90,7 +90,7 @@ class Verbs(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """What a shell offers for the verb, without loading any."""
-        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell that completes waits for it
+        from click.shell_completion import CompletionItem  # only a shell that completes waits for it
 
         verbs = [CompletionItem(name, help=line) for name, line in VERBS.items() if name.startswith(incomplete)]
         return verbs or click.Command.shell_complete(self, ctx, incomplete)
@@ -128,7 +128,7 @@ def run(arguments: list[str]) -> int:
     if not arguments:
         arguments = ["--help"]
     if COMPLETING in os.environ:
-        from resume_hooks.cli.complete_sessions import register  # noqa: PLC0415 - as above
+        from resume_hooks.cli.complete_sessions import register  # as above
 
         register()
     as_json = "--json" in arguments
@@ -159,7 +159,7 @@ def _called(arguments: list[str], colour: bool | None) -> object:
     try:
         return cli.main(arguments, prog_name="resume-hooks", standalone_mode=False, color=colour)
     except AmbiguousLocator as error:
-        from resume_hooks.cli.question import meant  # noqa: PLC0415 - nobody whose words are clear waits for it
+        from resume_hooks.cli.question import meant  # nobody whose words are clear waits for it
 
         again = meant(arguments, error)
         if again is None:
@@ -171,7 +171,7 @@ def _way_on(verb: str) -> str:
     """The help to look at after a usage error, and the verb that was nearly typed."""
     if verb in VERBS:
         return f"resume-hooks {verb} --help"
-    import difflib  # noqa: PLC0415 - nobody who types a verb right waits for it
+    import difflib  # nobody who types a verb right waits for it
 
     near = difflib.get_close_matches(verb, VERBS, 1)
     return f"Did you mean {near[0]}? See resume-hooks --help" if near else "resume-hooks --help"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def complete_locator(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
     """Offer sessions where one is to be named."""
-    from resume_hooks.cli.complete_sessions import locators  # noqa: PLC0415 - only a shell that completes waits for it
+    from resume_hooks.cli.complete_sessions import locators  # only a shell that completes waits for it
 
     return locators(incomplete)
 

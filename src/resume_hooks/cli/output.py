@@ -68,7 +68,7 @@ def _put(text: str, *, err: bool = False) -> None:
 def success(verb: str, data: object, warnings: Sequence[str] = ()) -> dict[str, Any]:
     """The document of an answer, checked against the schema of its verb."""
     # pydantic takes 60 ms to load, which only a program's call has to spend.
-    from resume_hooks.cli.schema import checked  # noqa: PLC0415
+    from resume_hooks.cli.schema import checked
 
     return {
         "schema": SCHEMA,

@@ -80,8 +80,8 @@ class _Bar:
 
 def _start(what: str, total: int) -> tuple[Progress, TaskID]:
     # rich takes 50 ms to load, which only long work has to spend.
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     progress = Progress(*columns, console=Console(stderr=True), transient=True)

@@ -84,7 +84,7 @@ def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
     say(found.why)
     click.confirm("Restore it and continue?", default=True, abort=True)
     # What brings back takes 10 ms to load, which only a session that is gone has to wait for.
-    from resume_hooks.archive.vault import restore  # noqa: PLC0415
+    from resume_hooks.archive.vault import restore
 
     kept = find(session.session_id, where)
     if kept is None:

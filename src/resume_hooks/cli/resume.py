@@ -133,7 +133,7 @@ def _brought_in(options: VerbOptions) -> SessionFile | None:
     address = parsed(locator)
     click.confirm(f"Fetch {address.shown} and import it into {current_folder()}?", default=True, abort=True)
     # What fetches takes 60 ms to load, which only an address has to spend.
-    from resume_hooks.cli.import_ import UNVERIFIED, Bringing, bring_in  # noqa: PLC0415
+    from resume_hooks.cli.import_ import UNVERIFIED, Bringing, bring_in
 
     _, made = bring_in(locator, Bringing(allow_private=options.allow_private))
     say(f"{'imported' if made.session_id else 'known, imported before'}: {made.title}. {UNVERIFIED}", err=True)
@@ -141,7 +141,7 @@ def _brought_in(options: VerbOptions) -> SessionFile | None:
 
 
 def _chosen(options: VerbOptions) -> SessionFile:
-    from resume_hooks.cli.picker.choose import choose  # noqa: PLC0415 - see above
+    from resume_hooks.cli.picker.choose import choose  # see above
 
     return choose("" if options.locator in {None, BARE} else str(options.locator), everywhere=options.everywhere)
 

@@ -36,7 +36,7 @@ def command(options: VerbOptions) -> Receipt:
     """
     if not options.quick:
         # What asks a model takes 100 ms to load, which a quick rollover need not wait for.
-        from resume_hooks.cli.rollover_summary import carry_out  # noqa: PLC0415
+        from resume_hooks.cli.rollover_summary import carry_out
 
         return carry_out(options)
     if options.with_summary or options.prompt or options.model or options.timeout:

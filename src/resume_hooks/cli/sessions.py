@@ -62,7 +62,7 @@ def command(options: VerbOptions) -> None:
     asked, scope = (None, "all") if options.everywhere else (project_at(folder, options.where), folder)
     if options.archived:
         # Only this option waits for what looks into the vault.
-        from resume_hooks.cli.archived import print_list  # noqa: PLC0415
+        from resume_hooks.cli.archived import print_list
 
         print_list(options, asked, scope)
         return

@@ -69,8 +69,8 @@ def _rewind(request: Request) -> TriggerAnswer:
     if request.path is None or mark is None:
         return _without_mark(request)
     # What a child is written and checked with is nothing to a checkpoint.
-    from resume_hooks.derive import rewind  # noqa: PLC0415
-    from resume_hooks.derive.child.write import write  # noqa: PLC0415
+    from resume_hooks.derive import rewind
+    from resume_hooks.derive.child.write import write
 
     if not plain(request.text).strip():
         typed = f"{sign(slash=request.slash)}rewind what you found out and what came of it"

@@ -62,8 +62,8 @@ def notice(session_id: str, path: str) -> str:
 
 def _line(session_id: str, path: str, context: ContextUse) -> str:
     """What is said. The advice reads the live part; it is worth that only once."""
-    from resume_hooks.derive.compare import advise  # noqa: PLC0415
-    from resume_hooks.hooks.resume_card import NAMES, command_of  # noqa: PLC0415 - nothing to most turns' ends
+    from resume_hooks.derive.compare import advise
+    from resume_hooks.hooks.resume_card import NAMES, command_of  # nothing to most turns' ends
 
     advice = advise(path, context, Where())
     full = f"resume-hooks: {context.percent} % of the context is used"

@@ -50,7 +50,7 @@ def card(trigger: Trigger, event: dict[str, Any]) -> str:
     except ResumeHooksError as error:
         return refusal_card(error.message, error.remedy, _kept(trigger.text))
     except ModuleNotFoundError:  # a venv from before an update, or a damaged one, lacks a dependency
-        from resume_hooks.hooks import fallback  # noqa: PLC0415
+        from resume_hooks.hooks import fallback
 
         fallback.mark_venv()
         return fallback.answer(trigger, reply.field(event, "session_id"))
@@ -73,12 +73,12 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
         raise SessionNotFound("Claude Code gave no session id", "Send a prompt first.")
     if LANES.get(trigger.verb) == "checkpoint" and reply.field(event, "agent_id"):
         raise InSubagent
-    from resume_hooks.system.clipboard import copy  # noqa: PLC0415
+    from resume_hooks.system.clipboard import copy
 
     way = str(chosen["clipboard"].value)
     if trigger.verb == "session":
         return session_card(session_id, copy(session_id, way=way))
-    from resume_hooks.hooks.request import Request  # noqa: PLC0415
+    from resume_hooks.hooks.request import Request
 
     lane = importlib.import_module(f"resume_hooks.hooks.{LANES[trigger.verb]}")
     window, where = chosen["context_window"].value, Where()
@@ -94,15 +94,15 @@ def _is_busy(event: dict[str, Any], session_id: str) -> bool:
     path = reply.transcript(event, session_id, Where()) if is_session_id(session_id) else None
     if path is None:
         return False
-    from resume_hooks.hooks.child_cards import is_busy  # noqa: PLC0415 - only a paste over left-over text waits for it
+    from resume_hooks.hooks.child_cards import is_busy  # only a paste over left-over text waits for it
 
     return is_busy(path)
 
 
 def _bug(error: Exception, trigger: Trigger) -> str:
-    from resume_hooks import __version__  # noqa: PLC0415 - only a bug waits for it
-    from resume_hooks.system import bug_log  # noqa: PLC0415 - only a bug waits for it
-    from resume_hooks.system.invocation import typed  # noqa: PLC0415
+    from resume_hooks import __version__  # only a bug waits for it
+    from resume_hooks.system import bug_log  # only a bug waits for it
+    from resume_hooks.system.invocation import typed
 
     bug_log.note(f">{trigger.verb}", __version__, error)
     kept = f"\n\n{_kept(trigger.text)}" if trigger.text else ""

@@ -98,7 +98,7 @@ def _compacted(session_id: str, path: str) -> bytes:
         return b""
     try:
         # Nothing of the engine loads for the other events.
-        from resume_hooks.hooks.after_compaction import given_back  # noqa: PLC0415
+        from resume_hooks.hooks.after_compaction import given_back
     except ImportError:  # it is not installed yet, or a venv from before an update lacks a dependency
         _mark_venv()
         return b""
@@ -116,7 +116,7 @@ def _kept(event: Dict[str, Any]) -> str:
     if sys.version_info < ENGINE_SINCE:
         return ""
     try:
-        from resume_hooks.hooks import expiring_sessions as near_end  # noqa: PLC0415 - nothing of the engine loads for the other events
+        from resume_hooks.hooks import expiring_sessions as near_end  # nothing of the engine loads for the other events
 
         return near_end.kept(event)
     except ImportError:
@@ -128,7 +128,7 @@ def _kept(event: Dict[str, Any]) -> str:
 
 def _mark_venv() -> None:
     """Something of the engine is missing: the installer builds its venv anew."""
-    from resume_hooks.hooks.fallback import mark_venv  # noqa: PLC0415 - nothing to most starts
+    from resume_hooks.hooks.fallback import mark_venv  # nothing to most starts
 
     mark_venv()
 

@@ -135,7 +135,7 @@ class SessionLister:
     @functools.cached_property
     def _known_turns(self) -> Callable[[str], int | None]:
         # SQLite takes 10 ms to load, which only a session that is longer than its ends has to wait for.
-        from resume_hooks.search.index.database import KnownTurns  # noqa: PLC0415
+        from resume_hooks.search.index.database import KnownTurns
 
         return KnownTurns(self.where).turns
 

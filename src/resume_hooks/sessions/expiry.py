@@ -119,7 +119,7 @@ def is_archived(session_id: str, written: float, where: Where) -> bool:
         return False
     if noted <= time.time() + AHEAD:
         return noted >= written
-    from resume_hooks.sessions.archived.manifest import find  # noqa: PLC0415 - most starts read no manifest
+    from resume_hooks.sessions.archived.manifest import find  # most starts read no manifest
 
     kept = find(session_id, where)
     return kept is not None and max(part.mtime_ns for part in kept.parts) / 1e9 >= written - _EXACT

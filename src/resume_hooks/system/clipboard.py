@@ -62,7 +62,7 @@ def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = No
 
 def ways(environ: Mapping[str, str] | None = None) -> list[str]:
     """The names of what ``copy`` would try here, in its order; nothing is started."""
-    from resume_hooks.system import terminal  # noqa: PLC0415 - as below
+    from resume_hooks.system import terminal  # as below
 
     env = dict(os.environ if environ is None else environ)
     found = [tool.name for tool in _tools_in_reach(env, time.monotonic() + LIMIT)]
@@ -86,7 +86,7 @@ def _can_be_held(text: str) -> bool:
 
 def _by_program(text: str, env: Mapping[str, str], deadline: float, way: str) -> Copied | None:
     """By the clipboard of this machine; ``auto`` asks first whether it is the one in front of the user."""
-    from resume_hooks.system import clipboard_tools  # noqa: PLC0415
+    from resume_hooks.system import clipboard_tools
 
     found = _tools_in_reach(env, deadline) if way == "auto" else clipboard_tools.available(env)
     pyperclip = clipboard_tools.import_pyperclip() if found and way != "native" else None
@@ -97,7 +97,7 @@ def _by_program(text: str, env: Mapping[str, str], deadline: float, way: str) ->
 
 
 def _tools_in_reach(env: Mapping[str, str], deadline: float) -> list[Tool]:
-    from resume_hooks.system import clipboard_tools  # noqa: PLC0415
+    from resume_hooks.system import clipboard_tools
 
     found = clipboard_tools.available(env)
     return clipboard_tools.available(env, far_away=True) if found and _is_far_away(env, deadline) else found
@@ -106,7 +106,7 @@ def _tools_in_reach(env: Mapping[str, str], deadline: float) -> list[Tool]:
 def _is_far_away(env: Mapping[str, str], deadline: float) -> bool:
     """Whether the user sits at another machine; tmux knows better than a pane that was opened elsewhere."""
     if env.get("TMUX"):
-        from resume_hooks.system import tmux  # noqa: PLC0415
+        from resume_hooks.system import tmux
 
         answer = tmux.attached_over_ssh(env, deadline)
         if answer is not None:
@@ -117,14 +117,14 @@ def _is_far_away(env: Mapping[str, str], deadline: float) -> bool:
 def _by_tmux(text: str, env: Mapping[str, str], deadline: float) -> Copied | None:
     if not env.get("TMUX"):
         return None
-    from resume_hooks.system import tmux  # noqa: PLC0415
+    from resume_hooks.system import tmux
 
     via = tmux.load_buffer(text, env, deadline)
     return Copied("copied", via) if via else None
 
 
 def _by_terminal(text: str, env: Mapping[str, str], deadline: float) -> Copied | None:
-    from resume_hooks.system import terminal  # noqa: PLC0415
+    from resume_hooks.system import terminal
 
     sequence = terminal.osc52(text, env)
     device = terminal.terminal_device() if sequence else None

@@ -76,7 +76,7 @@ def import_pyperclip() -> ModuleType | None:
     """pyperclip, or None while the engine's packages are not installed."""
     try:
         # Loaded late: 17 ms that nothing but a copy should pay.
-        import pyperclip  # noqa: PLC0415
+        import pyperclip
     except ImportError:
         return None
     module: ModuleType = pyperclip
@@ -113,7 +113,7 @@ def _by_pyperclip(tool: Tool, text: str, pyperclip: ModuleType) -> Callable[[], 
 
 
 def _by_us(tool: Tool, text: str) -> Callable[[], bool]:
-    import subprocess  # noqa: PLC0415 - 9 ms, paid only where pyperclip has not loaded it
+    import subprocess  # 9 ms, paid only where pyperclip has not loaded it
 
     data = text.encode(tool.encoding)
     return lambda: subprocess.run(tool.put, input=data, check=False).returncode == 0  # noqa: S603 - words of our own

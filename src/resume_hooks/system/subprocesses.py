@@ -40,7 +40,7 @@ def output(command: Sequence[str], env: Mapping[str, str], deadline: float, data
 
     For programs that leave nothing behind: a child that kept its stdout would be waited for until then.
     """
-    import subprocess  # noqa: PLC0415 - 9 ms, which a machine without a clipboard need not pay
+    import subprocess  # 9 ms, which a machine without a clipboard need not pay
 
     path = which(command[0], env)
     if path is None:

@@ -37,7 +37,7 @@ def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
     due = [session for path in files[::-1] if (session := unarchived(path, where))]
     if not due:
         return []
-    from resume_hooks.archive.retention.background import is_quick  # noqa: PLC0415 - see _archiver
+    from resume_hooks.archive.retention.background import is_quick  # see _archiver
 
     archiver, until, said = _archiver(where), time.monotonic() + LIMIT, []
     for session in due if archiver.may else ():
@@ -105,6 +105,6 @@ def _why(error: Exception) -> str:
 
 
 def _archiver(where: Where) -> BackgroundArchiver:
-    from resume_hooks.archive.retention.background import BackgroundArchiver  # noqa: PLC0415 - 15 ms, mostly not needed
+    from resume_hooks.archive.retention.background import BackgroundArchiver  # 15 ms, mostly not needed
 
     return BackgroundArchiver(where)

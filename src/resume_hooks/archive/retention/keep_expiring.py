@@ -59,7 +59,7 @@ def archive_expiring(project: str, cwd: str, where: Where, is_over: Callable[[],
 def _keep(due: Sequence[Ending], where: Where, is_over: Callable[[], bool], *, waiting: bool) -> tuple[int, int, int]:
     """How many were kept, how many could not be, and how many are left."""
     # Most starts have nothing to keep, and need not load what keeps.
-    from resume_hooks.archive.retention.background import BackgroundArchiver, is_quick  # noqa: PLC0415
+    from resume_hooks.archive.retention.background import BackgroundArchiver, is_quick
 
     archiver, kept, failed, left = BackgroundArchiver(where), 0, 0, 0
     for number, ending in enumerate(due if archiver.may else ()):

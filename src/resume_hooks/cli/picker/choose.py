@@ -39,7 +39,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
         row: ListedSession | None = _numbered(sessions_of(everywhere), typed)
     else:
         # 100 ms, for which nobody waits who names a session.
-        from resume_hooks.cli.picker.screen import Chooser  # noqa: PLC0415
+        from resume_hooks.cli.picker.screen import Chooser
 
         row = Chooser(sessions_of, folder, Where(), _copy, typed=typed, everywhere=everywhere).run()
     if row is None:

@@ -255,7 +255,7 @@ class LineageFacts:
 
 def _put_by_user(text: str) -> str:
     """What the user put into something that a child of ours was told: a next step, or a rewind's report."""
-    from resume_hooks.sessions.opening_records import REPORT  # noqa: PLC0415 - only children of ours pay for it
+    from resume_hooks.sessions.opening_records import REPORT  # only children of ours pay for it
 
     text = text[max(0, text.find(lineage_block.OPENING)) :]  # /clear says before it what it did
     return next_step_of(text) or text.partition(f"\n\n{REPORT}\n")[2]

@@ -81,7 +81,7 @@ def _without(row: DigestEntry) -> DigestEntry:
 
 
 def _redact(text: str) -> str:
-    from resume_hooks.redaction.texts import redact  # noqa: PLC0415 - search and read show digests, and make none
+    from resume_hooks.redaction.texts import redact  # search and read show digests, and make none
 
     return redact(text)[0] if text else ""
 

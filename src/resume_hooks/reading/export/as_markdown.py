@@ -160,7 +160,7 @@ def tame(text: str) -> str:
 @cache
 def _blocks() -> MarkdownIt:
     # markdown-it takes 40 ms to load, which only a text with a fence has to spend.
-    from markdown_it import MarkdownIt  # noqa: PLC0415
+    from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).disable(["inline", "reference", "html_block"])
 

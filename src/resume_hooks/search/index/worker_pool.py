@@ -72,7 +72,7 @@ class _Worker:
 
     def __init__(self, jobs: Sequence[ReadJob], others: Sequence[_Worker]) -> None:
         # Loading it takes 20 ms, which a small update would feel.
-        from multiprocessing import get_context  # noqa: PLC0415
+        from multiprocessing import get_context
 
         context = get_context("fork")
         self.answers, answering = context.Pipe(duplex=False)
@@ -109,7 +109,7 @@ class _Worker:
 
 def _widen(pipe: Connection) -> None:
     with contextlib.suppress(OSError, AttributeError, ImportError):  # Linux alone can; without, it only waits
-        import fcntl  # noqa: PLC0415 - not on every platform
+        import fcntl  # not on every platform
 
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE)
 

@@ -65,7 +65,7 @@ def all_vaulted(where: Where, present: frozenset[str] | set[str]) -> list[Archiv
 def opened(archived: ArchivedSession, where: Where) -> SessionFile:
     """A archived session as a file that can be read. SessionNotFound, WriteFailed where that can't be done."""
     # What unpacks takes 10 ms to load, which only a session that is gone has to wait for.
-    from resume_hooks.sessions.archived.unpack import opened as path_of  # noqa: PLC0415
+    from resume_hooks.sessions.archived.unpack import opened as path_of
 
     return session_file(path_of(archived, where))
 

@@ -74,7 +74,7 @@ def _coloured(text: str, lexer_name: str) -> str:
     if len(lines) > MOST_LINES or max(map(len, lines)) > LONGEST_LINE:
         return text
     # Pygments takes 30 ms to load, which only a page with code has to spend.
-    from pygments.lexers import get_lexer_by_name  # noqa: PLC0415
+    from pygments.lexers import get_lexer_by_name
 
     lexer = get_lexer_by_name(lexer_name)
     parts: list[str] = []

@@ -45,7 +45,7 @@ def verbatim(text: str) -> Html:
 @cache
 def _parser() -> MarkdownIt:
     # markdown-it takes 40 ms to load, which only a page has to spend.
-    from markdown_it import MarkdownIt  # noqa: PLC0415
+    from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "typographer": False})
     return parser.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
