@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks import clock
+from resume_hooks.derive.child.chain_edits import OPENING_REACH, Edit, edits_of, opening_with_block, with_block
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_records import ChildSetting, closing_lines, lineage_line, stub_line
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts import tokens
@@ -23,31 +23,15 @@ from resume_hooks.transcripts.linearize import Linear, answers_meet, linearize
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.raw_edit import encode, with_fields, without_usage
-from resume_hooks.transcripts.records import (
-    CALL,
-    RESULT,
-    Record,
-    call_id,
-    mapping,
-    message,
-    parse,
-    string,
-    with_content,
-)
+from resume_hooks.transcripts.records import Record, parse
 from resume_hooks.transcripts.transcript import Transcript
-from resume_hooks.transcripts.write_scan import WriteScan, mend
-
-Edit = Callable[[Record], Record | None]
-"""A record as it shall stand in the child; None leaves it out."""
+from resume_hooks.transcripts.write_scan import WriteScan
 
 Mark = Callable[[bytes, Node], bytes]
 """A line of the parent with what the child adds to it."""
 
 LATEST_MS = 4_102_444_800_000
 """The year 2100: what claims to be later is no instant, and nothing could come after it."""
-
-OPENING_REACH = 4
-"""Records at the start of a chain among which a lineage block of ours may stand."""
 
 
 class Closing(NamedTuple):
@@ -142,14 +126,10 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
     None: as the counts that stay tell, those from before a compaction are of a larger context.
     """
     row = linearize(transcript.chain)
-    by_record = _edits(row, transcript, survey, edits or {})
-    openings = (node for node in row.nodes[:OPENING_REACH] if node.meta or node.summary)  # no prompt of a person's
-    older = next((node for node in openings if _has_block(transcript.read(node))), None) if lineage else None
+    by_record = edits_of(row, transcript, survey, edits or {})
+    older = opening_with_block(row, transcript) if lineage else None
     if older is not None:
-        by_record.setdefault(older.number, []).append(lambda record: _with_block(record, lineage))
-    if row.nodes and string(transcript.read(row.nodes[0]), "entrypoint").startswith("sdk"):
-        # or pickers hide the session
-        by_record.setdefault(row.nodes[0].number, []).append(lambda record: {**record, "entrypoint": "cli"})
+        by_record.setdefault(older.number, []).append(lambda record: with_block(record, lineage))
     rewrite = ChainRewrite(
         source=transcript.path,
         setting=draft.setting,
@@ -265,66 +245,6 @@ class _Thread:
 def _instant(node: Node) -> int:
     """When a record was written, in milliseconds; 0 where it tells nothing that can be."""
     return node.time_ms if node.time_ms is not None and 0 < node.time_ms < LATEST_MS else 0
-
-
-def _edits(row: Linear, transcript: Transcript, survey: WriteScan, wanted: Mapping[int, Edit]) -> dict[int, list[Edit]]:
-    """The edits of each record: what the caller wants, what must be mended, what no API takes.
-
-    In that order: the caller's go by the places of blocks, and mending takes blocks out.
-    """
-    by_record: dict[int, list[Edit]] = {}
-    for node in row.nodes:
-        number = node.number
-        each: list[Edit] = [
-            *([wanted[number]] if number in wanted else []),
-            *([mend] if number in survey.mends else []),
-            *([_without_segment] if node.boundary and node.segment is not None else []),
-            *([_Dropping(row.dropped[number])] if number in row.dropped else []),
-            *([_as_parsed] if number in transcript.lenient_lines else []),
-        ]
-        if each:
-            by_record[number] = each
-    return by_record
-
-
-class _Dropping:
-    """Leaves out calls that nobody answered, and answers that nobody asked for."""
-
-    def __init__(self, calls: frozenset[str]) -> None:
-        self._calls = calls
-
-    def __call__(self, record: Record) -> Record | None:
-        """The record without those blocks; None where it held nothing else."""
-        content = message(record).get("content")
-        kept = [block for block in content if not self._named(block)] if isinstance(content, list) else []
-        return with_content(record, kept) if kept else None
-
-    def _named(self, block: object) -> bool:
-        return isinstance(block, dict) and block.get("type") in (CALL, RESULT) and call_id(block) in self._calls
-
-
-def _as_parsed(record: Record) -> Record:
-    """The record as it was parsed: U+FFFD stands for what is no character, and the API refuses."""
-    return record
-
-
-def _without_segment(record: Record) -> Record:
-    """A boundary without its marks of kept messages: they stand in the chain now."""
-    metadata = mapping(record, "compactMetadata")
-    kept = {key: value for key, value in metadata.items() if not key.startswith("preserved")}
-    return {**record, "compactMetadata": kept}
-
-
-def _has_block(record: Record) -> bool:
-    content = message(record).get("content")
-    return isinstance(content, str) and content.startswith(lineage_block.OPENING) and lineage_block.CLOSING in content
-
-
-def _with_block(record: Record, lineage: str) -> Record:
-    """An opening of ours with its block renewed; what stands after the block stays."""
-    _, _, after_block = lineage.partition(lineage_block.CLOSING)
-    _, _, rest = message(record)["content"].partition(lineage_block.CLOSING)
-    return with_content(record, lineage + rest.removeprefix(after_block))
 
 
 def _after_summary(nodes: Sequence[Node]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from resume_hooks.derive.child.rewrite_chain import Edit
+from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.candidates import TrimMaterial
 from resume_hooks.derive.trim.options import Options

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from resume_hooks.derive.child.bookkeeping import books_of
+from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.child.draft import draft
-from resume_hooks.derive.child.rewrite_chain import ChainRewrite, Edit, chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import RewritePlan, Watcher
 from resume_hooks.derive.child.write import Sizes
 from resume_hooks.errors import ResumeHooksError

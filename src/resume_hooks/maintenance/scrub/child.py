@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of
+from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.child.draft import draft
-from resume_hooks.derive.child.rewrite_chain import Edit, chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import ParentScan, RewritePlan
 from resume_hooks.derive.child.write import FORGETTING, Sizes
 from resume_hooks.errors import NothingToFork
