@@ -14,7 +14,7 @@ from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of, snapshots_of
 from resume_hooks.derive.child.draft import Draft, draft
 from resume_hooks.derive.child.relocate import Relocation, relocation
-from resume_hooks.derive.child.rewrite_chain import chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import (
     EveryRecord,
     ParentScan,
@@ -38,7 +38,7 @@ from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.raw_edit import with_own
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.write_scan import WriteScan
 
 FORK = "fork"
@@ -92,7 +92,20 @@ def plan(
     child = draft(session, parent.ends, REHOMED if move else FORK, where, output_dir, home=move.new if move else "")
     before = parent.tokens
     after = tokens.sent_context(part.chain, parent.ratio).tokens if place else before
-    body = chain_rewrite(
+    return ForkPlan(
+        draft=child,
+        body=_body(child, part, parent, move, after),
+        sizes=Sizes(before, after),
+        remarks=(*(place.remarks if place else ()), *_on_snapshots(bool(snapshots_of(part, parent.survey)), move)),
+        thoughts=frozenset(parent.read_back.thoughts),
+        cut=place,
+        relocation=move,
+    )
+
+
+def _body(child: Draft, part: Transcript, parent: ParentScan, move: Relocation | None, after: int) -> ChainRewrite:
+    """The lines of a fork of the ``part`` that stays, which is ``after`` tokens of context."""
+    return chain_rewrite(
         child,
         part,
         parent.survey,
@@ -102,16 +115,7 @@ def plan(
             *replaced_of(part, parent.survey, child.session_id),
             *books_of(part, parent.survey, parent.ends, child.session_id, move),
         ],
-        mark=Marking(session.session_id, move),
-    )
-    return ForkPlan(
-        draft=child,
-        body=body,
-        sizes=Sizes(before, after),
-        remarks=(*(place.remarks if place else ()), *_on_snapshots(bool(snapshots_of(part, parent.survey)), move)),
-        thoughts=frozenset(parent.read_back.thoughts),
-        cut=place,
-        relocation=move,
+        mark=Marking(parent.session.session_id, move),
     )
 
 
