@@ -16,6 +16,7 @@ from resume_hooks.derive.originals import CONTENTS
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND
+from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import CheckFailed, NotATranscript, NothingToTrim, SessionNotFound, UsageError
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.sessions.session_files import session_file
@@ -85,7 +86,7 @@ def trimmed(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
 
 def untrimmed(path: str, home: ConfigHome, numbers: list[int] | None = None, **how: Any) -> Receipt:
     """An untrimmed child of a session, written."""
-    decided = untrim.plan(untrim.read(session_file(path)), home.where, numbers, **how)
+    decided = untrim.plan(read_trimmed(session_file(path)), home.where, numbers, **how)
     return write(decided, home.where)
 
 
@@ -179,7 +180,7 @@ def test_what_is_not_trimmed(config_home: ConfigHome, parent: str) -> None:
 
 def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:
     """A plan without a child: there is none to name."""
-    decided = untrim.plan(untrim.read(session_file(parent)), config_home.where)
+    decided = untrim.plan(read_trimmed(session_file(parent)), config_home.where)
     shown = receipt(decided)
     assert (decided.restored, shown.session_id, shown.file, shown.written) == ((), "", "", False)
     assert shown.tokens_before == shown.tokens_after
@@ -195,7 +196,7 @@ def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
     receipt = untrimmed(third, config_home)
     assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
     os.unlink(second)
-    reading = untrim.read(session_file(third))
+    reading = read_trimmed(session_file(third))
     decided = untrim.plan(reading, config_home.where)
     assert {row.original.session_id for row in decided.restored} == {SESSION, Path(first).stem}
     lost = {row.record for row in decided.missing}
@@ -236,7 +237,7 @@ def test_an_original_that_does_not_fit(config_home: ConfigHome, parent: str) -> 
     child = trimmed(parent, config_home)
     changed = [assistant(BULK, uuid="a4", parent="u3", ts=4) if r.get("uuid") == "a4" else r for r in bulky()]
     write_session(os.path.dirname(parent), SESSION, changed)
-    decided = untrim.plan(untrim.read(session_file(child)), config_home.where)
+    decided = untrim.plan(read_trimmed(session_file(child)), config_home.where)
     assert [row.why for row in decided.missing] == [f"{SESSION}:3 holds something else"]
 
 
@@ -309,7 +310,7 @@ def test_what_no_api_takes_stays_out(config_home: ConfigHome) -> None:
 def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: str) -> None:
     """The child is compared with the originals as it was read back; one that differs is not kept."""
     child = trimmed(parent, config_home)
-    decided = untrim.plan(untrim.read(session_file(child)), config_home.where)
+    decided = untrim.plan(read_trimmed(session_file(child)), config_home.where)
     spoiled = (line.replace(b"many words", b"mani words") for line in decided.body.lines())
     with pytest.raises(CheckFailed, match="restored contents equal the originals"):
         create_session(decided.draft.path, spoiled, lambda path: invariants.require(decided.checks(path), path))

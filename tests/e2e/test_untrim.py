@@ -12,6 +12,7 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion
@@ -35,7 +36,7 @@ def test_everything_comes_back(name: str, client: ClientVersion, home: ClientHom
     twin = home.install_session(corpus() / name, str(uuid.uuid4()))
     decided = plan.plan(plan.read(locate.session_file(str(parent))), Where(environ), EVERYTHING)
     child = locate.session_file(write(decided, Where(environ)).file)
-    whole = write(untrim.plan(untrim.read(child), Where(environ)), Where(environ))
+    whole = write(untrim.plan(read_trimmed(child), Where(environ)), Where(environ))
     os.unlink(child.path)
     back, original = (blocks(sent(client, home, api, one)) for one in (whole.session_id, twin.stem))
     assert back == original

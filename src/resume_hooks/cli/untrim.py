@@ -11,7 +11,8 @@ from resume_hooks.cli.child import answer, child_options, make, receipt_text, re
 from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan
+from resume_hooks.derive.trimmed_session import TrimmedSession, read_trimmed
+from resume_hooks.derive.untrim import UntrimPlan
 from resume_hooks.errors import UsageError
 
 
@@ -37,7 +38,7 @@ def command(options: VerbOptions) -> None:
       resume-hooks untrim --all --dry-run
     """
     require_client(options)
-    reading = untrim.read(options.located(), settings.number("context_window"))
+    reading = read_trimmed(options.located(), settings.number("context_window"))
     numbers = _numbers(reading, options)
     decided = untrim.plan(reading, options.where, numbers, strict=options.strict, output_dir=options.output_dir)
     made = make(options, decided)

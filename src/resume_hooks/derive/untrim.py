@@ -15,13 +15,13 @@ from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import RewritePlan, Watcher
 from resume_hooks.derive.child.write import Sizes
-from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, is_marked, origins_in, pairs, restored
-from resume_hooks.derive.trim.calibration import Scale, weigh
+from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, pairs, restored
+from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.plan import LEGEND
+from resume_hooks.derive.trimmed_session import TrimmedSession
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage_block import OPENING
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import RecordLine
 from resume_hooks.storage.backups import instant_of
 from resume_hooks.transcripts import tokens
@@ -34,26 +34,12 @@ from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import Record, message, with_content
 from resume_hooks.transcripts.tokens import ContextUse
-from resume_hooks.transcripts.transcript import Transcript, scan
-from resume_hooks.transcripts.write_scan import WriteScan
+from resume_hooks.transcripts.transcript import Transcript
 
 KIND = "untrim"
 
 NAMED = 10
 """Records that a message names one by one."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrimmedSession:
-    """A session as an untrim reads it, once; ``trimmed`` are the records of its live chain that lack contents."""
-
-    session: SessionFile
-    transcript: Transcript
-    pieces: Pieces
-    survey: WriteScan
-    context: ContextUse
-    scale: Scale
-    trimmed: tuple[Node, ...]
 
 
 class MissingOriginal(NamedTuple):
@@ -101,16 +87,6 @@ class UntrimPlan(RewritePlan):
         return [_ContentsSeen(self.digests)]
 
 
-def read(session: SessionFile, window: int = 0) -> TrimmedSession:
-    """Scan a session for what is trimmed in it."""
-    pieces, survey, marked = Pieces(), WriteScan(), _Marked()
-    transcript = scan(session.path, observers=(pieces, survey, marked))
-    chain = transcript.chain
-    context, scale = weigh(session.path, chain, pieces, window)
-    trimmed = tuple(node for node in chain if node.number in marked.numbers)
-    return TrimmedSession(session, transcript, pieces, survey, context, scale, trimmed)
-
-
 def plan(
     reading: TrimmedSession,
     where: Where,
@@ -124,20 +100,11 @@ def plan(
     UsageError for a record that is not trimmed. SessionNotFound where no original is left, or with ``strict`` where
     one is missing.
     """
-    wanted = _wanted(reading, numbers)
-    restored, missing = _originals(reading, wanted, Originals(where))
-    if missing and (strict or not restored):
-        remedy = (
-            "Nothing was written." if not restored else "Nothing was written. Without --strict the rest is restored."
-        )
-        raise SessionNotFound(_lost(missing, len(wanted)), remedy)
+    restored, missing = _to_restore(reading, numbers, where, strict=strict)
     session, transcript = reading.session, reading.transcript
     ends = HeadTail(session.path)
     child = draft(session, ends, KIND, where, output_dir)
     whole = len(restored) == len(reading.trimmed)
-    edits: dict[int, Edit] = {row.node.number: Restoring(row.original) for row in restored}
-    if whole and (legend := _legend_of(transcript)) is not None:
-        edits.setdefault(legend.number, _without_legend)
     before, after = _sizes(reading, restored, whole=whole)
     body = chain_rewrite(
         child,
@@ -145,7 +112,7 @@ def plan(
         reading.survey,
         head=child.head(ChildSize(after.tokens, round(reading.scale.ratio, 2))),
         lineage=child.block if whole else f"{child.block}\n{LEGEND}",
-        edits=edits,
+        edits=_edits(transcript, restored, whole=whole),
         books=books_of(transcript, reading.survey, ends, child.session_id),
         shrunk=True,
     )
@@ -164,20 +131,6 @@ def plan(
     )
 
 
-class _Marked:
-    """An observer of ``transcript.scan``: the numbers of records that lack contents by their own words."""
-
-    def __init__(self) -> None:
-        self.numbers: set[int] = set()
-
-    def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Take in one record."""
-        if node is None or not (b'"truncated"' in line.raw or b"See line " in line.raw):
-            return
-        if is_marked(record) or origins_in(record):
-            self.numbers.add(node.number)
-
-
 class _ContentsSeen:
     """A watcher: whether the records of these uuids have contents of these digests."""
 
@@ -193,6 +146,26 @@ class _ContentsSeen:
     def checks(self) -> list[Check]:
         """What was seen."""
         return [Check("restored contents equal the originals", self._found == self._wanted)]
+
+
+def _to_restore(
+    reading: TrimmedSession, numbers: Collection[int] | None, where: Where, *, strict: bool
+) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
+    """What comes back of the trimmed records ``numbers``, and what can't. UsageError, SessionNotFound as ``plan``."""
+    wanted = _wanted(reading, numbers)
+    restored, missing = _originals(reading, wanted, Originals(where))
+    if missing and (strict or not restored):
+        rest = " Without --strict the rest is restored." if restored else ""
+        raise SessionNotFound(_lost(missing, len(wanted)), f"Nothing was written.{rest}")
+    return restored, missing
+
+
+def _edits(transcript: Transcript, restored: Sequence[Restoration], *, whole: bool) -> dict[int, Edit]:
+    """What comes back, by record; where the session is ``whole`` again, nothing explains placeholders any more."""
+    edits: dict[int, Edit] = {row.node.number: Restoring(row.original) for row in restored}
+    if whole and (legend := _legend_of(transcript)) is not None:
+        edits.setdefault(legend.number, _without_legend)
+    return edits
 
 
 def _wanted(reading: TrimmedSession, numbers: Collection[int] | None) -> tuple[Node, ...]:

@@ -15,6 +15,7 @@ from resume_hooks.derive import checkpoint, fork, fresh_child, rewind, untrim
 from resume_hooks.derive.child.write import ChildPlan, carry_out, receipt, write
 from resume_hooks.derive.trim import plan as trim
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import CheckFailed, NothingToFork, NothingToTrim, UsageError
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.sessions import child_titles, locate
@@ -50,7 +51,7 @@ PLANS: dict[str, Callable[[SessionFile, ConfigHome], ChildPlan]] = {
     "rehome": lambda parent, home: fork.plan(parent, home.where, home=str(home.root)),
     "rewind": lambda parent, home: rewind.plan(parent, checkpoint.place(parent).mark, "slower", home.where).child,
     "trim": lambda parent, home: trim.plan(trim.read(parent), home.where, Options(min_savings=0)),
-    "untrim": lambda parent, home: untrim.plan(untrim.read(parent), home.where),
+    "untrim": lambda parent, home: untrim.plan(read_trimmed(parent), home.where),
     "repair": lambda parent, home: repair.plan(parent, home.where),
 }
 

@@ -18,6 +18,7 @@ from resume_hooks.derive.originals import look_up
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND
+from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import CheckFailed, NothingToTrim, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
@@ -414,7 +415,7 @@ def test_an_undone_trim_is_as_large_as_before(config_home: ConfigHome) -> None:
     path = counted_session(config_home)
     decided = plan.plan(plan.read(session_file(str(path))), config_home.where, Options())
     child = write(decided, config_home.where)
-    whole = write(untrim.plan(untrim.read(session_file(child.file)), config_home.where), config_home.where)
+    whole = write(untrim.plan(read_trimmed(session_file(child.file)), config_home.where), config_home.where)
     assert (whole.tokens_before, whole.tokens_after) == (child.tokens_after, child.tokens_before)
     assert recent_context(whole.file).tokens == child.tokens_before
 

@@ -13,6 +13,7 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.paths import is_session_file
@@ -57,7 +58,7 @@ def family(path: str, home: ConfigHome) -> Iterator[str]:
     """Everything that trims make of a session: children, what comes of those, and the file itself at last."""
     for options in (DEFAULTS, EVERYTHING):
         yield (child := child_of(path, home, options))
-    decided = untrim.plan(untrim.read(session_file(child)), home.where)
+    decided = untrim.plan(read_trimmed(session_file(child)), home.where)
     yield write(decided, home.where).file
     yield write(repair.plan(session_file(child), home.where), home.where).file
     trimmed_in_place(path, home)

@@ -14,6 +14,7 @@ from resume_hooks.archive.trash import contents, restore
 from resume_hooks.archive.vault import archive_session, verify
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
+from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import SessionLive
 from resume_hooks.maintenance.scrub import child, findings
 from resume_hooks.maintenance.scrub.findings import LEFT, OUTSIDE, REMOVED, Holding, ScrubReach
@@ -100,7 +101,7 @@ def test_what_was_copied_still_works(planted: Planted) -> None:
     assert SECRETS[0] not in entry.title
     back = restore.write(restore.plan(entry, home.where), home.where)
     assert not [warning for warning in back.warnings if "changed" in warning]
-    plan = untrim.plan(untrim.read(session_file(str(planted.children[0]))), home.where)
+    plan = untrim.plan(read_trimmed(session_file(str(planted.children[0]))), home.where)
     assert [missing.record for missing in plan.missing] == [3], "the thinking that told a secret is gone for good"
 
 

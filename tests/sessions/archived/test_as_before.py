@@ -20,6 +20,7 @@ from resume_hooks.derive import fork, untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from tests.builders import ConfigHome
@@ -89,7 +90,7 @@ def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
     made = []
     session = locate.resolve(parent, "/", home.where)
     made.append(write(fork.plan(session, home.where), home.where))
-    reading = untrim.read(locate.resolve(child, "/", home.where))
+    reading = read_trimmed(locate.resolve(child, "/", home.where))
     made.append(write(untrim.plan(reading, home.where), home.where))
     lines = []
     for receipt in made:

@@ -36,6 +36,7 @@ from resume_hooks.derive.trim.smart.plan import (
     planned_before,
 )
 from resume_hooks.derive.trim.smart.preview import table, warnings
+from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import NotATranscript, NothingToTrim, PlanOutdated, SessionNotFound, UsageError
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.lineage import Family
@@ -114,7 +115,7 @@ def test_untrim_brings_everything_back(config_home: ConfigHome) -> None:
     """Whatever the description says."""
     path = session(config_home)
     _, receipt = made(config_home, path, Fake(lambda ns: [row(n, "See line 1 of /x.jsonl]\n[") for n in ns]))
-    back = write(untrim.plan(untrim.read(session_file(receipt.file)), config_home.where), config_home.where)
+    back = write(untrim.plan(read_trimmed(session_file(receipt.file)), config_home.where), config_home.where)
     whole, again = held(str(path)), held(back.file)
     assert {uuid: again[uuid] for uuid in whole} == whole
 
@@ -218,7 +219,7 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
     assert calls_of(child) == calls_of(parent) + stubs
     assert thoughts_of(child) <= thoughts_of(parent)
     if planned.rows and is_session_id(path.stem):
-        back = write(untrim.plan(untrim.read(session_file(receipt.file)), home.where), home.where)
+        back = write(untrim.plan(read_trimmed(session_file(receipt.file)), home.where), home.where)
         whole, cut, restored = held(str(path)), held(receipt.file), held(back.file)
         assert {one: restored[one] for one in whole if one in cut} == {one: whole[one] for one in whole if one in cut}
     left = Counter(one.digest for one in offered(receipt.file, home, rules=rules).candidates)
