@@ -9,6 +9,7 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.archive.trash import contents
+from resume_hooks.archive.trash.manifest import MANIFEST
 from resume_hooks.errors import WriteFailed
 from resume_hooks.hooks import checkpoint_state, hook_state
 from resume_hooks.search.engine import find
@@ -27,7 +28,7 @@ def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> N
     (state / "settings.json").write_text('{"version": 99, "threshold": 700, "unheard": {"of": 1}}')
     entry = state / "trash" / session_id(3) / "2099-01-01T00-00-00.000Z"
     entry.mkdir(parents=True, mode=0o700)
-    (entry / contents.MANIFEST).write_text(json.dumps({"version": 99, "sealed": "in a new way"}))
+    (entry / MANIFEST).write_text(json.dumps({"version": 99, "sealed": "in a new way"}))
     hook_state.keep(f"mark-{SESSION}.json", {"version": 99, "session_id": SESSION})
     db = sqlite3.connect(state / "index.db")
     db.execute("UPDATE about SET version=99")

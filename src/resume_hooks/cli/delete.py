@@ -9,8 +9,9 @@ import click
 
 from resume_hooks import clock
 from resume_hooks.archive.trash import contents, delete
-from resume_hooks.archive.trash.contents import StrayFolder, TrashEntry
+from resume_hooks.archive.trash.contents import StrayFolder
 from resume_hooks.archive.trash.delete import Deletion
+from resume_hooks.archive.trash.manifest import TrashEntry
 from resume_hooks.cli.options import (
     VerbOptions,
     as_one_value,

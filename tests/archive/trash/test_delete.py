@@ -14,6 +14,7 @@ import pytest
 from resume_hooks.archive.trash import contents
 from resume_hooks.archive.trash import delete as deletion
 from resume_hooks.archive.trash import restore as restoring
+from resume_hooks.archive.trash.manifest import GONE, MANIFEST, TrashEntry
 from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
@@ -53,7 +54,7 @@ def everything(home: ConfigHome) -> dict[str, tuple[bytes, int]]:
     return {str(path): (path.read_bytes(), int(path.stat().st_mtime)) for path in files}
 
 
-def delete(session: SessionFile, home: ConfigHome, **how: bool) -> contents.TrashEntry:
+def delete(session: SessionFile, home: ConfigHome, **how: bool) -> TrashEntry:
     """Plan and write."""
     return deletion.write(deletion.plan(session, home.where), home.where, **how)
 
@@ -427,7 +428,7 @@ def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
 def test_a_note_that_was_tampered_with_moves_nothing(config_home: ConfigHome, change: dict[str, object]) -> None:
     """Of another version, damaged, or with a place where no session's part belongs: no entry, left alone."""
     entry = delete(laid_out(config_home), config_home)
-    note = Path(entry.folder) / contents.MANIFEST
+    note = Path(entry.folder) / MANIFEST
     note.write_text(json.dumps(json.loads(note.read_text()) | change))
     assert contents.all_deleted(config_home.where) == []
     assert os.path.isdir(entry.folder)
@@ -535,13 +536,13 @@ def test_what_was_half_removed_is_finished_by_the_next(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         real(path)
 
-    for strays in ([], [entries[0].folder + contents.GONE]):
+    for strays in ([], [entries[0].folder + GONE]):
         with monkeypatch.context() as patch:
             patch.setattr(contents, "remove", refused)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
                 deletion.empty(contents.all_deleted(Where(environ)), Where(environ), contents.strays(Where(environ)))
         (stray,) = contents.strays(Where(environ))
-        assert (stray.folder, stray.gone, stray.files) == (entries[0].folder + contents.GONE, True, 7), strays
+        assert (stray.folder, stray.gone, stray.files) == (entries[0].folder + GONE, True, 7), strays
     assert contents.all_deleted(Where(environ)) == []
     assert deletion.empty([], Where(environ), contents.strays(Where(environ))) == []
     assert not (config_home.config / "resume-hooks" / "trash").exists()
@@ -552,7 +553,7 @@ def test_an_entry_that_can_not_be_told_is_counted(config_home: ConfigHome, note:
     """Its note missing or damaged: nothing takes it for empty, and only who names it removes it."""
     environ = config_home.environ
     entry = delete(laid_out(config_home), config_home)
-    path = Path(entry.folder) / contents.MANIFEST
+    path = Path(entry.folder) / MANIFEST
     path.unlink() if note is None else path.write_bytes(note)
     (stray,) = contents.strays(Where(environ))
     assert (stray.folder, stray.gone, stray.files) == (entry.folder, False, 6 + (note is not None))

@@ -9,6 +9,7 @@ from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.archive.trash import contents, restore
+from resume_hooks.archive.trash.manifest import MANIFEST
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.hooks import checkpoint_state, confirmations, hook_state, pending_handoff
 from resume_hooks.paths import Where, is_session_id, read_object
@@ -158,7 +159,7 @@ def trash_notes(home: ConfigHome) -> Try:
         parts = [part, *draws.many(2, lambda: {**part, "place": place})]
         texts = {name: draws.text() for name in ("title", "cwd", "ended", "deleted_at")}
         row = note(draws, {"version": 1, "complete": draws.coin(), **texts, "parts": parts})
-        (folder / contents.MANIFEST).write_bytes(row)
+        (folder / MANIFEST).write_bytes(row)
         held = contents.all_deleted(home.where)
         assert len(held) + len(contents.strays(home.where)) == 1
         for entry in held:
@@ -169,7 +170,7 @@ def trash_notes(home: ConfigHome) -> Try:
                 told(error)
             else:
                 assert all(step.path.startswith(homes) for step in decided.steps)
-        (folder / contents.MANIFEST).unlink()
+        (folder / MANIFEST).unlink()
         assert precious.read_text() == "precious"
 
     return one

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.archive.trash import contents, restore
-from resume_hooks.archive.trash.contents import StrayFolder, TrashEntry, TrashPart
+from resume_hooks.archive.trash.contents import StrayFolder
+from resume_hooks.archive.trash.manifest import TrashEntry, TrashPart, write_manifest
 from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, all_folders, is_session_file
 from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS
@@ -128,12 +129,12 @@ def empty(entries: Iterable[TrashEntry], where: Where, strays: Iterable[StrayFol
 def _moved(entry: TrashEntry, where: Where) -> TrashEntry:
     kept = False
     try:
-        contents.write_manifest(entry, where)
+        write_manifest(entry, where)
         for part in entry.parts:
             take(part.path(where), entry.kept(part), entry.hidden(part, where))
         weighed = tuple(TrashPart(part.place, *weigh(entry.kept(part))) for part in entry.parts)
         whole = entry._replace(parts=weighed, complete=True)
-        contents.write_manifest(whole, where)
+        write_manifest(whole, where)
         kept = True
     except FileNotFoundError as error:
         raise SessionNotFound(

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Mapping
 
 from resume_hooks.archive.trash import contents
+from resume_hooks.archive.trash.manifest import MANIFEST, unweighed, weighed, write_manifest
 from resume_hooks.archive.vault import commit, rewrite
 from resume_hooks.errors import ResumeHooksError, SessionLive, WriteFailed
 from resume_hooks.maintenance.scrub import replace
@@ -165,13 +166,13 @@ def _clear_trashed(place: Location, cleaner: Cleaner, where: Where) -> None:
                 "Update this resume-hooks, or move it away.",
             )
         entry = entry._replace(title=cleaner.words(entry.title))
-        contents.write_manifest(contents.unweighed(entry), where)
+        write_manifest(unweighed(entry), where)
         for path in files_in(entry.folder):
-            if os.path.dirname(path) != entry.folder or os.path.basename(path) != contents.MANIFEST:
+            if os.path.dirname(path) != entry.folder or os.path.basename(path) != MANIFEST:
                 own = os.path.basename(path) == entry.parts[0].name
                 kind = TRANSCRIPT if own else SUBAGENT if subagent_name(path) else TRASHED
                 replace.replace(place._replace(kind=kind, path=path), cleaner, where)
-        contents.write_manifest(contents.weighed(entry), where)
+        write_manifest(weighed(entry), where)
 
 
 def _indexed(row: Holding, where: Where) -> Holding:
