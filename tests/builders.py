@@ -18,6 +18,9 @@ from resume_hooks.paths import Where, project_key
 Record = dict[str, Any]
 
 EPOCH = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
+UUID = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
+"""A regular expression for any session id."""
+
 SESSION = "11111111-1111-4111-8111-111111111111"
 CWD = "/home/user/proj"
 VERSION = "2.1.329"

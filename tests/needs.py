@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import UUID
+
 REPO = Path(__file__).resolve().parent.parent
-_UUID_NAME = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\.jsonl")
 
 
 def need(what: str, present: object, how: str) -> None:
@@ -67,4 +68,4 @@ def _is_conversation(file: Path) -> bool:
     if file.name.startswith("agent-") or file.stat().st_size == 0:
         return False
     inside = file.relative_to(corpus_folder()).parts[:-1]
-    return not any(_UUID_NAME.fullmatch(f"{part}.jsonl") for part in inside)
+    return not any(re.fullmatch(UUID, part) for part in inside)

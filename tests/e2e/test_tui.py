@@ -19,8 +19,6 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import ENGINE, LINEAGE, children, plugin_at, spoken
 
-UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:

@@ -14,6 +14,7 @@ from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import VERBS, Trigger, recognise
 from tests.builders import (
     SESSION,
+    UUID,
     ConfigHome,
     Record,
     assistant,
@@ -27,7 +28,6 @@ from tests.builders import (
 )
 from tests.hooks.conftest import Run, Say, children, reason
 
-UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 OTHER = session_id(9)
 STRUCK_ANYWHERE = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning", "ignore:unclosed file:ResourceWarning"

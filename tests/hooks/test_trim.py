@@ -20,6 +20,7 @@ from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import Trigger
 from tests.builders import (
     SESSION,
+    UUID,
     ConfigHome,
     Record,
     assistant,
@@ -33,7 +34,6 @@ from tests.builders import (
 )
 from tests.hooks.conftest import Run, Say, asked, children
 
-UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 BULK = "a line of output\n" * 500
 LATER = "2999-01-01T00:00:00.000Z"
 PREVIEW = ("tokens now", "saves about", "by rule", "by tool", "Read (", "largest", "trim yes", "trim cancel")

@@ -32,7 +32,6 @@ SAMPLE = (
     "entireio__git-sync/5ed1d306-9e1c-4b64-9e67-10914f1bd82a.jsonl",
 )
 LAST = 1_700_000_000
-UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 CHANGED = {"session_file", "file", "status", "kept", "form", "kept_at", "warnings"}
 """The fields that speak of where a session lies."""
 
