@@ -75,7 +75,7 @@ def command(options: VerbOptions) -> None:
 def _start_of(session: SessionFile, made: Receipt | None) -> Start:
     if made is not None:
         return start_of(made.session_id, made.file, made.folder, Where())
-    return start_of(session.session_id, session.path, home_folder(HeadTail(session.path)), Where())
+    return start_of(session.session_id, session.path, home_folder(HeadTail(session.path), Where()), Where())
 
 
 def _data(begun: Start, session: SessionFile, made: Receipt | None) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
     """Why a session can't be continued where it is; None if it can. Only reads."""
     if is_archived_copy(session.path, where):
         return Lost("Its file is gone from the client's folders; the vault has the only copy.", (), kept=True)
-    folder = home_folder(HeadTail(session.path))
+    folder = home_folder(HeadTail(session.path), where)
     if not is_known(session, where) and not start_of(session.session_id, session.path, folder, where).config:
         why = f"{session.path} lies outside of the client's folders, where claude --resume does not find it."
         homes = [folder] if os.path.isdir(folder) else []

@@ -72,7 +72,7 @@ def command(options: VerbOptions) -> Receipt:
     stored = _stored(options)
     session = located(stored.parent_file if options.locator is None and stored else options.locator, options.where)
     scanned = plan.read(session, settings.number("context_window"))
-    require_folder(options, home_folder(scanned.glance))
+    require_folder(options, home_folder(scanned.glance, options.where))
     planned = _given_back(scanned, stored, options) if stored else _asked(scanned, options)
     decided = planned.decided
     wanted = decided.trim.pays and not options.dry_run

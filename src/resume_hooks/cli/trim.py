@@ -94,7 +94,7 @@ def _in_a_child(trim: Options, options: VerbOptions) -> Receipt:
 
 def _in_place(trim: Options, options: VerbOptions) -> Receipt:
     session, window = options.located(), settings.number("context_window")
-    require_folder(options, home_folder(HeadTail(session.path)))
+    require_folder(options, home_folder(HeadTail(session.path), options.where))
     if options.dry_run:
         done = in_place.plan(session, options.where, trim, window)
     else:

@@ -115,7 +115,7 @@ def compare(session_id: str, path: str, where: Where, window: int, at: str, *, l
     return Comparison(
         session_id=session_id,
         glance=glance,
-        folder=home_folder(glance),
+        folder=home_folder(glance, where),
         context=context,
         traffic=seen,
         base=base,

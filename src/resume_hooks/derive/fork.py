@@ -158,7 +158,7 @@ def _move(parent: ParentScan, home: str | None, where: Where) -> Relocation | No
     new = canonical(home)
     if not home or not os.path.isdir(home):
         raise UsageError(f"{home} is no folder", "Name the folder that the session shall be at home in.")
-    current, seen = home_folder(parent.ends), parent.ends.folders
+    current, seen = home_folder(parent.ends, where), parent.ends.folders
     old = current if current in seen or not seen else seen[0]
     at_home = project_folder_of(parent.session.path, where) in project_folders(new, where)
     return None if at_home and canonical(old) == new else relocation(old, new)

@@ -168,7 +168,7 @@ def standing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt |
         parent_file=parent.path,
         kind=named.kind,
         written=False,
-        folder=home_folder(child),
+        folder=home_folder(child, where),
         tokens_before=stats.get("original_tokens", 0),
         tokens_after=stats.get("trimmed_tokens", 0),
         chars_saved=stats.get("chars_saved", 0),

@@ -173,7 +173,7 @@ class SessionLister:
             tag=ends.tag,
             agent_name=ends.agent_name,
             branch=ends.branch,
-            folder=home_folder(ends),
+            folder=home_folder(ends, self.where),
             created=ends.created,
             ended=ends.ended,
             mtime=ends.mtime,

@@ -71,7 +71,7 @@ def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
 
 def project_of(path: str, where: Where) -> Scope:
     """The project of the session at ``path``, the folder that its file lies in included."""
-    scope = project_at(home_folder(HeadTail(path)), where)
+    scope = project_at(home_folder(HeadTail(path), where), where)
     # A folder of another name holds it where it was moved; by name alone, other projects of the same key would come in.
     beside = {os.path.basename(os.path.dirname(path))} - {project_key(folder) for folder in scope.folders or ()}
     return replace(scope, projects=scope.projects | beside)

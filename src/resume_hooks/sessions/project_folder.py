@@ -10,11 +10,11 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import string
 
 
-def home_folder(ends: HeadTail) -> str:
+def home_folder(ends: HeadTail, where: Where) -> str:
     """The folder that the client must be started in to find a session: the one its project folder is named after."""
-    key = os.path.basename(project_folder_of(ends.path, Where()))
+    key = os.path.basename(project_folder_of(ends.path, where))
     seen = [folder for r in (*ends.first_records, *ends.last_records) if (folder := string(r, "cwd"))]
-    here = os.environ.get("PWD", "")  # where transcripts were moved, the folder that they were moved to
+    here = where.environ.get("PWD", "")  # where transcripts were moved, the folder that they were moved to
     return next((folder for folder in dict.fromkeys([*seen, here]) if is_keyed(folder, key)), ends.cwd) or here
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from resume_hooks.archive.file_history import files_at_prompt, history, target
 from resume_hooks.archive.file_history.plan import FilesPlan
+from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
 from tests.builders import ConfigHome, Record, assistant, instant, tool_result, tool_use, user, write_session
@@ -98,9 +99,11 @@ class Project:
         return self.session([*turns(prompts), snapshot(prompt_id(1), tracked)])
 
     def plan(self, session: SessionFile, to: str = "1") -> FilesPlan:
-        """What takes the files back to a prompt."""
+        """What takes the files back to a prompt, for somebody in the folder ``$PWD``."""
         read = history.read(session)
-        return files_at_prompt.plan(read, target.aim(read, target.parse(to)), self.home.where)
+        return files_at_prompt.plan(
+            read, target.aim(read, target.parse(to)), Where({**os.environ, **self.home.environ})
+        )
 
     def tree(self) -> dict[str, tuple[int, bytes]]:
         """Every file with its permissions and bytes."""

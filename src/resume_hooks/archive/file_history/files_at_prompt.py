@@ -32,18 +32,18 @@ def plan(history: FileHistory, aimed: Aim, where: Where) -> FilesPlan:
     session = history.session
     if not is_session_id(session.session_id):  # it becomes the name of a folder
         raise CantRestore(f"{session.path} has no session id, so no backup belongs to it", "Name another session.")
-    root = ProjectRoot.of(_home(session), where)
+    root = ProjectRoot.of(_home(session, where), where)
     store = _Store(root, StoredContent(os.path.join(where.config, FILE_HISTORY), (session.session_id,)))
     return decide(session.session_id, root, store.wanted(history, aimed))
 
 
-def _home(session: SessionFile) -> str:
+def _home(session: SessionFile, where: Where) -> str:
     """The session's own folder: the one that its transcript is kept for, or the recorded one if the user stands there.
 
     CantRestore for any other: transcripts are moved, and another project may be by now where theirs was.
     """
     glance = HeadTail(session.path)
-    home, kept = home_folder(glance), os.path.dirname(session.path)
+    home, kept = home_folder(glance, where), os.path.dirname(session.path)
     if os.path.isabs(home) and (is_keyed(home, os.path.basename(kept)) or (glance.cwd and _is_here(home))):
         return home
     if not os.path.isabs(glance.cwd):

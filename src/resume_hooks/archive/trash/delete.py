@@ -62,7 +62,7 @@ def plan(session: SessionFile, where: Where) -> Deletion:
     if any(part.place != encodable(part.place) for part in parts):
         raise UsageError(f"{session.path} has a name that is no UTF-8", "Rename it first: no manifest could name it.")
     title = encodable(plain_line(glance.title))
-    cwd = encodable(home_folder(glance))
+    cwd = encodable(home_folder(glance, where))
     ended = clock.from_epoch(session.mtime)
     entry = TrashEntry(session.session_id, "", title, cwd, ended, deleted_at=clock.now(), parts=parts, complete=False)
     derived = Family(where).descendants(session.session_id)

@@ -143,7 +143,7 @@ def _write(
             folder=folder,
             place=place,
             title=encodable(plain_line(glance.title)),
-            cwd=encodable(home_folder(glance)),
+            cwd=encodable(home_folder(glance, where)),
             ended=clock.from_epoch(glance.mtime),
             archived_at=clock.now(),
             parts=(parts.pop(place), *parts.values()),

@@ -107,7 +107,7 @@ def draft(
         raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
     ancestors = tuple(Family(where).lineage(parent.path))
     own_folder = project_folder(home, where) if home else project_folder_of(parent.path, where)
-    setting = ChildSetting(str(uuid.uuid4()), home or home_folder(ends), ends.branch, ends.version, clock.now())
+    setting = ChildSetting(str(uuid.uuid4()), home or home_folder(ends, where), ends.branch, ends.version, clock.now())
     path = os.path.join(os.path.abspath(output_dir or own_folder), f"{setting.session_id}.jsonl")
     root_title, _ = redact(_root_title(ancestors))
     stem = title_stem(root_title, kind)

@@ -44,7 +44,7 @@ def existing_child(parent: SessionFile, kind: str, where: Where, next_step: str 
         parent_file=parent.path,
         kind=kind,
         written=False,
-        folder=home_folder(child),
+        folder=home_folder(child, where),
         tokens_before=tokens.recent_context(parent.path).tokens,
         tokens_after=stated.tokens if stated else tokens.recent_context(path).tokens,
     )

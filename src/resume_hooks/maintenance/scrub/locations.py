@@ -253,7 +253,7 @@ def _parents_and_children(where: Where) -> Iterator[tuple[str, str]]:
 def documents_of(session: SessionFile, where: Where) -> Iterator[Location]:
     """The documents and the ledger that the settings put into the session's project, or elsewhere."""
     values = settings.load(where)
-    folder, ledger = (_setting_path(str(values[name].value), session) for name in ("handoff_dir", "ledger_file"))
+    folder, ledger = (_setting_path(str(values[name].value), session, where) for name in ("handoff_dir", "ledger_file"))
     if folder:
         for path in files_in(folder):
             if path.endswith(DOCUMENT_ENDING) or os.path.isdir(path):
@@ -262,8 +262,8 @@ def documents_of(session: SessionFile, where: Where) -> Iterator[Location]:
         yield Location(DOCUMENT, ledger, "", "")
 
 
-def _setting_path(value: str, session: SessionFile) -> str:
+def _setting_path(value: str, session: SessionFile, where: Where) -> str:
     """Where a setting leads; ``""`` for none, and where the session's project is not here."""
     value = os.path.expanduser(value)
-    home = home_folder(HeadTail(session.path)) if value and not os.path.isabs(value) else os.sep
+    home = home_folder(HeadTail(session.path), where) if value and not os.path.isabs(value) else os.sep
     return os.path.join(home, value) if value and os.path.isdir(home) else ""

@@ -46,7 +46,7 @@ _KEY = b"PRIVATE KEY"
 def digest_of(session: SessionFile, where: Where) -> Digest:
     """The digest of a session, without secrets. SessionNotFound if it can't be read."""
     ends = HeadTail(session.path)
-    folder = home_folder(ends)
+    folder = home_folder(ends, where)
     with GitQuery(folder, ends.created, where) as git_query, without_gc():
         files, before, unread = _files_of(session, where)
         facts = LineageFacts()

@@ -56,7 +56,7 @@ def export(sessions: Sequence[SessionFile], where: Where, *, redact: bool, left_
     hide = _Hiding(left_out) if redact else None
     family = Family(where)
     for number, session in enumerate(sessions, 1):
-        yield from _session(session, family, hide, last=number == len(sessions))
+        yield from _session(session, family, hide, where, last=number == len(sessions))
     yield END + b"\n"
 
 
@@ -79,8 +79,10 @@ class _Hiding:
         return found[0]
 
 
-def _session(session: SessionFile, family: Family, hide: _Hiding | None, *, last: bool) -> Iterator[bytes]:
-    head, seal = head_line(_head(session, family, hide)), Seal()
+def _session(
+    session: SessionFile, family: Family, hide: _Hiding | None, where: Where, *, last: bool
+) -> Iterator[bytes]:
+    head, seal = head_line(_head(session, family, hide, where)), Seal()
     seal.row(head.removesuffix(b"\n"))
     yield head
     digest, count, damaged = hashlib.sha256(), 0, 0
@@ -108,13 +110,13 @@ def _session(session: SessionFile, family: Family, hide: _Hiding | None, *, last
     yield b"\n" + sums_line(seal.sealed(Sums(count, digest.hexdigest(), damaged, left_out)), last=last)
 
 
-def _head(session: SessionFile, family: Family, hide: _Hiding | None) -> Head:
+def _head(session: SessionFile, family: Family, hide: _Hiding | None, where: Where) -> Head:
     ends, parent = HeadTail(session.path), family.parent_of(session.path)
     clean: Callable[[str], str] = hide.text if hide else str
     return Head(
         session_id=session.session_id,
         title=clean(encodable(plain_line(ends.title))),
-        cwd=encodable(home_folder(ends)),
+        cwd=encodable(home_folder(ends, where)),
         created=ends.created,
         ended=ends.ended,
         parent_session_id=parent.session_id if parent else "",

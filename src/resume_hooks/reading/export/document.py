@@ -67,7 +67,7 @@ class Document:
         self._where = where
         self._left_out: Counter[str] = Counter()
         heads_tails = [HeadTail(session.path) for session in sessions]
-        folders = [home_folder(ends) for ends in heads_tails]
+        folders = [home_folder(ends, where) for ends in heads_tails]
         self._redactor = ExportRedactor(where, folders, redact=choice.redact, limit=choice.limit)
         self._builder = PartBuilder(self._redactor, thoughts=choice.thoughts)
         self._told: list[tuple[SessionPart, ExportConversation]] = []
