@@ -112,12 +112,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_real_home() -> Iterator[None]:
-    """HOME leads nowhere, and nothing of a client that may run these tests is in the environment."""
+    """HOME leads nowhere, and nothing of a client that may run these tests is in the environment.
+
+    ``resume-hooks`` is on PATH, whether the venv of these tests is activated or not: messages name it as they find it.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.startswith(_OURS) and name not in _KEPT:
                 patch.delenv(name)
         patch.setenv("HOME", NO_HOME)
+        patch.setenv("PATH", os.pathsep.join([os.environ.get("PATH", os.defpath), os.path.dirname(sys.executable)]))
         yield
 
 

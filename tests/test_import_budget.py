@@ -65,7 +65,7 @@ def test_the_shortest_lane(config_home: ConfigHome, prompt: str) -> None:
         f"resume_hooks{name}"
         for name in (
             "", ".paths", ".errors", ".settings", ".system", ".system.text", ".system.clipboard", ".hooks",
-            ".hooks.prompt", ".hooks.reply", ".hooks.triggers", ".hooks.plain_cards",
+            ".system.invocation", ".hooks.prompt", ".hooks.reply", ".hooks.triggers", ".hooks.plain_cards",
         )
     }  # fmt: skip
 

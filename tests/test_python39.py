@@ -17,8 +17,8 @@ MODULES = [
     "hooks.plain_cards", "hooks.reply", "hooks.session", "hooks.triggers", "sessions.__init__", "sessions.link_log",
     "storage.__init__", "storage.append_carryover", "storage.atomic",
     "storage.locks", "storage.state_file", "system.__init__", "system.bug_log",
-    "system.clipboard", "system.clipboard_tools", "system.processes", "system.subprocesses", "system.terminal",
-    "system.text", "system.tmux",
+    "system.clipboard", "system.clipboard_tools", "system.invocation", "system.processes", "system.subprocesses",
+    "system.terminal", "system.text", "system.tmux",
 ]  # fmt: skip
 FILES = [*(SOURCE / f"{name.replace('.', '/')}.py" for name in MODULES), *sorted((REPO / "hooks").glob("*.py"))]
 

@@ -105,7 +105,9 @@ class Desk:
         tools.mkdir(exist_ok=True)
         (tools / "xclip").write_text(XCLIP)
         (tools / "xclip").chmod(0o755)
-        return {"PATH": f"{tools}:{os.environ['PATH']}", "DISPLAY": ":99", "RESUME_HOOKS_CLIPBOARD": "native"}
+        # With resume-hooks on it, or the cards would name the launcher of this very folder.
+        path = os.pathsep.join([str(tools), os.environ["PATH"], os.path.dirname(sys.executable)])
+        return {"PATH": path, "DISPLAY": ":99", "RESUME_HOOKS_CLIPBOARD": "native"}
 
     def shell(self, *words: str, rows: int = 44, wait: str, key: str = "", then: str = "") -> Rows:
         """The screen of a verb of ours, below the words that were typed; after a key, once ``then`` stands there."""

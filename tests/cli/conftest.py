@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -29,7 +30,7 @@ def cli(config_home: ConfigHome, fork_server: ForkServer) -> Cli:
         *words: str, environ: dict[str, str] | None = None, stdin: bytes = b"", cwd: object = here
     ) -> subprocess.CompletedProcess[bytes]:
         env = {
-            "PATH": "/usr/bin:/bin",
+            "PATH": f"/usr/bin:/bin:{os.path.dirname(sys.executable)}",
             "PYTHONPATH": str(REPO / "src"),
             "RESUME_HOOKS_CLIPBOARD": "none",
             **config_home.environ,

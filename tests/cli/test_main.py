@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -81,6 +82,15 @@ def test_a_usage_error_leads_to_help_that_there_is(cli: Cli, words: list[str], w
     done = cli(*words)
     said = json.loads(done.stdout)["error"]["remedy"] if "--json" in words else done.stderr.decode().rstrip()
     assert said.split("\n")[-1] == way
+
+
+def test_a_way_out_is_one_that_the_user_can_type(cli: Cli) -> None:
+    """The plugin alone puts no ``resume-hooks`` on PATH: what is to be run is its launcher."""
+    engine = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
+    done = cli("lineage", "--what", environ={"PATH": "/usr/bin:/bin"})
+    assert done.stderr.decode().endswith(f"\n  {engine} lineage --help\n")
+    done = cli("doctor", environ={"PATH": "/usr/bin:/bin"})
+    assert f"Run: {engine} install\n" in done.stdout.decode()
 
 
 @pytest.mark.parametrize("verb", [*ASKING, "handoff"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import uuid
@@ -111,7 +112,7 @@ def test_no_answer_leaves_nothing(client: ClientVersion, home: ClientHome, api: 
         done = smart_trim(client, home, api, parent.stem, "--yes", "--timeout", seconds)
         assert (done.returncode, done.stdout) == (1, b"")
         assert b"The model chose nothing: " in done.stderr
-        assert b"Without a model: resume-hooks trim." in done.stderr
+        assert re.search(rb"Without a model: .* trim\.\n", done.stderr)
         assert home.sessions() == [parent]
 
 

@@ -27,6 +27,7 @@ from tests.builders import SESSION, ConfigHome, conversation, custom_title, sess
 
 WAYS = [Copied("copied", "xclip"), Copied("sent", "OSC 52"), Copied("not copied")]
 CHILD = session_id(2)
+HELP = plain_cards.help_card("resume-hooks --help")
 LAST_LINE = 40
 """Columns that a busy client shows of the last line."""
 
@@ -159,7 +160,7 @@ def test_session_card(copied: Copied, text: str) -> None:
     assert len(said.split("\n")[-1]) <= LAST_LINE
 
 
-@pytest.mark.parametrize("text", [plain_cards.HELP, plain_cards.pasted_card(""), plain_cards.pasted_card("fix it")])
+@pytest.mark.parametrize("text", [HELP, plain_cards.pasted_card(""), plain_cards.pasted_card("fix it")])
 def test_fixed_texts_end_short(text: str) -> None:
     """Their last line is the useful one."""
     assert len(text.rsplit("\n", maxsplit=1)[-1]) <= LAST_LINE
@@ -168,7 +169,7 @@ def test_fixed_texts_end_short(text: str) -> None:
 def test_help_names_every_trigger_in_both_forms() -> None:
     """The slash form first: it autocompletes and leaves the input empty."""
     for verb in ("handoff", "trim", "resume", "session", "lineage", "help"):
-        line = next(line for line in plain_cards.HELP.split("\n") if f":{verb}" in line)
+        line = next(line for line in HELP.split("\n") if f":{verb}" in line)
         assert line.index(f"/resume-hooks:{verb}") < line.index(f">{verb}")
 
 

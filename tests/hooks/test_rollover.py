@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -102,7 +103,7 @@ def test_a_failure_is_said_plainly(config_home: ConfigHome, run_hook: Run, paren
     (child,) = children(parent)
     assert text.startswith("rolled over without a summary · ")
     assert f"No summary: {said}. The new session has only the digest." in text
-    assert f"to try again, in a shell: resume-hooks rollover {SESSION}" in text
+    assert f"to try again, in a shell: sh {shlex.quote(f'{REPO}/hooks/engine')} rollover {SESSION}" in text
     assert f"/resume {child.stem}" in text
     assert b"digest of" in child.read_bytes()
 

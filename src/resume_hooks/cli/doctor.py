@@ -13,6 +13,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.doctor import Finding, diagnose
 from resume_hooks.paths import Where
 from resume_hooks.storage import project_files
+from resume_hooks.system.invocation import as_typed
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
 
@@ -77,5 +78,5 @@ def _render(findings: list[Finding]) -> str:
         word, colour = _MARKS[finding.level]
         lines.append(f"{click.style(word.ljust(7), fg=colour)}  {finding.name}: {finding.detail}")
         if finding.remedy:
-            lines.append(f"         {finding.remedy}")
+            lines.append(f"         {as_typed(finding.remedy, os.environ)}")
     return "\n".join(lines)

@@ -19,6 +19,7 @@ from resume_hooks import __version__
 from resume_hooks.cli.output import COMPLETING, colour_wanted, failure, print_document, say
 from resume_hooks.errors import AmbiguousLocator, Interrupted, OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.system import bug_log
+from resume_hooks.system.invocation import as_typed
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -191,7 +192,7 @@ def _fail(verb: str, error: ResumeHooksError, as_json: bool) -> int:
     if isinstance(error, AmbiguousLocator) and error.count > len(error.candidates):
         say(f"  and {error.count - len(error.candidates):,} older ones", err=True)
     if error.remedy:
-        say(f"  {error.remedy}", err=True)
+        say(f"  {as_typed(error.remedy, os.environ)}", err=True)
     return error.exit_code
 
 

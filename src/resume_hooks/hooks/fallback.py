@@ -15,10 +15,11 @@ import time
 from typing import Any, Dict, Optional
 
 from resume_hooks.hooks import reply
-from resume_hooks.hooks.plain_cards import HELP, pasted_card, session_card
+from resume_hooks.hooks.plain_cards import help_card, pasted_card, session_card
 from resume_hooks.hooks.triggers import Trigger, recognise
 from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.system.clipboard import copy
+from resume_hooks.system.invocation import typed
 
 LOCK = "requirements.lock"
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -38,7 +39,7 @@ def answer(trigger: Trigger, session_id: str) -> str:
     if trigger.pasted:
         return pasted_card(trigger.text)
     if trigger.verb == "help":
-        return f"{_state_and_remedy()}\n\n{HELP}"
+        return f"{_state_and_remedy()}\n\n{help_card(typed('--help', os.environ))}"
     if trigger.verb in {"resume", "session"} and is_session_id(session_id):
         card = session_card(session_id, copy(session_id), trigger.text)
         return f"{_state_and_remedy()}\n\n{card}" if trigger.verb == "resume" else card

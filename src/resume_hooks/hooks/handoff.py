@@ -25,6 +25,7 @@ from resume_hooks.reading.digest.entries import digest_at
 from resume_hooks.sessions.opening_records import short_opening
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.clipboard import Copied
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.processes import client_pid, started
 
 BY_CLEAR = "or type /clear: the new session also starts with this digest (cut if long)"
@@ -57,7 +58,7 @@ def answer(request: Request) -> TriggerAnswer:
         plan = fresh_child.plan(parent, where, kind="handoff", next_step=request.text, contents=contents)
     # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
     receipt = write(plan, where)
-    return _answer_of(receipt, request, [*_digest_lines(plan), *_files(plan, receipt, where)])
+    return _answer_of(receipt, request, [*_digest_lines(plan, where), *_files(plan, receipt, where)])
 
 
 def _answer_of(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> TriggerAnswer:
@@ -78,15 +79,15 @@ def handoff_card(
     return child_card(done, receipt, copied, [step, *facts, *([BY_CLEAR] if waits else [])], slash=slash)
 
 
-def _digest_lines(plan: RolloverPlan) -> list[str]:
+def _digest_lines(plan: RolloverPlan, where: Where) -> list[str]:
     """What the digest of a fresh child holds, and where the whole is read; nothing without one."""
     digest = plan.contents.digest
     if digest is None:
         return []
     counts = {name: len(digest.of(name)) + digest.omitted.get(name, 0) for name in COUNTED}
     listed = ", ".join(f"{count} {COUNTED[name][count != 1]}" for name, count in counts.items() if count)
-    reference = digest_reference(plan.draft.session_id)
-    return [f"digest: {listed or 'your prompts'}", f"  the whole digest, in a shell: resume-hooks read {reference}"]
+    whole = typed(f"read {digest_reference(plan.draft.session_id)}", where.environ)
+    return [f"digest: {listed or 'your prompts'}", f"  the whole digest, in a shell: {whole}"]
 
 
 def _files(plan: RolloverPlan, receipt: Receipt, where: Where) -> list[str]:

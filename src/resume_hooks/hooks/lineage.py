@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from resume_hooks.clock import minute
 from resume_hooks.hooks.child_cards import ROW
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.invocation import typed
 
 
 def answer(request: Request) -> TriggerAnswer:
@@ -28,5 +31,8 @@ def lineage_card(rows: list[Ancestor]) -> str:
         dates = f" · {minute(row.created)} .. {minute(row.ended)} · {size_text(row.size)}" if row.created else ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
     archived = [row.session_id for row in rows if row.status == KEPT]
-    back = [f"A kept copy has to be restored first, in a shell: resume-hooks restore {archived[0]}"] if archived else []
-    return "\n".join([*lines, "", *back, "/resume <id> opens one of them."])
+    lines.append("")
+    if archived:
+        back = typed(f"restore {archived[0]}", os.environ)
+        lines.append(f"A kept copy has to be restored first, in a shell: {back}")
+    return "\n".join([*lines, "/resume <id> opens one of them."])

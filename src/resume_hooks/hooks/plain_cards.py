@@ -42,16 +42,19 @@ def _row(row: TriggerHelp) -> str:
     return f"  {slash:<42}or  {', '.join(f'>{other}' for other in others)}\n      {row.about}"
 
 
-HELP = "\n".join(
-    [
-        "resume-hooks · type at the very start of a prompt · only rollover costs tokens",
-        "",
-        *(_row(row) for row in TRIGGERS),
-        "",
-        "In a shell: resume-hooks --help",
-        "A space before > sends a plain prompt.",
-    ]
-)
+def help_card(command: str) -> str:
+    """``>help``: every trigger; ``command`` is the help of the command line."""
+    return "\n".join(
+        [
+            "resume-hooks · type at the very start of a prompt · only rollover costs tokens",
+            "",
+            *(_row(row) for row in TRIGGERS),
+            "",
+            f"In a shell: {command}",
+            "A space before > sends a plain prompt.",
+        ]
+    )
+
 
 NOTHING = "Nothing was changed."
 

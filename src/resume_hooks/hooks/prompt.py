@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from resume_hooks import settings
 from resume_hooks.errors import InSubagent, ResumeHooksError, SessionNotFound
 from resume_hooks.hooks import reply
-from resume_hooks.hooks.plain_cards import HELP, pasted_card, refusal_card, session_card
+from resume_hooks.hooks.plain_cards import help_card, pasted_card, refusal_card, session_card
 from resume_hooks.hooks.triggers import Trigger, recognise
 from resume_hooks.paths import Where, is_session_id
 
@@ -48,7 +48,9 @@ def card(trigger: Trigger, event: dict[str, Any]) -> str:
     try:
         return answer(trigger, event)
     except ResumeHooksError as error:
-        return refusal_card(error.message, error.remedy, _kept(trigger.text))
+        from resume_hooks.system.invocation import as_typed
+
+        return refusal_card(error.message, as_typed(error.remedy, os.environ), _kept(trigger.text))
     except ModuleNotFoundError:  # a venv from before an update, or a damaged one, lacks a dependency
         from resume_hooks.hooks import fallback
 
@@ -68,7 +70,9 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
     if trigger.pasted:
         return pasted_card(trigger.text, busy=_is_busy(event, session_id))
     if trigger.verb == "help":
-        return HELP
+        from resume_hooks.system.invocation import typed
+
+        return help_card(typed("--help", os.environ))
     if not is_session_id(session_id):
         raise SessionNotFound("Claude Code gave no session id", "Send a prompt first.")
     if LANES.get(trigger.verb) == "checkpoint" and reply.field(event, "agent_id"):

@@ -20,6 +20,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.clipboard import Copied
+from resume_hooks.system.invocation import typed
 
 LIMIT = 3.0
 """Seconds that reading may take; the clipboard has its own two."""
@@ -77,7 +78,7 @@ class Request(NamedTuple):
     @property
     def command(self) -> str:
         """The same in a shell."""
-        return f"resume-hooks {self.trigger.verb} {self.session_id}"
+        return typed(f"{self.trigger.verb} {self.session_id}", self.where.environ)
 
 
 class TriggerAnswer(NamedTuple):

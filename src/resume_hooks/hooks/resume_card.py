@@ -5,6 +5,8 @@ The table serves the shell's ``resume`` and fits 80 columns; what it says is an 
 
 from __future__ import annotations
 
+import os
+
 from resume_hooks import clock
 from resume_hooks.clock import DAY, HOUR, MINUTE
 from resume_hooks.derive.compare import GO_ON, HANDOFF, SMART_TRIM, TRIM, Advice, Comparison, Estimate, compare
@@ -13,7 +15,7 @@ from resume_hooks.hooks.plain_cards import id_line, offer, session_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.clipboard import Copied
-from resume_hooks.system.invocation import resume_command
+from resume_hooks.system.invocation import resume_command, typed
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -88,7 +90,7 @@ def recommended(comparison: Comparison) -> list[str]:
 def command_of(advice: Advice, session_id: str) -> str:
     """What to type for a way that is recommended; a smart trim is for the shell."""
     if advice.strategy == SMART_TRIM:
-        return f"in a shell: resume-hooks smart-trim {session_id[:8]} (asks a model, costs tokens)"
+        return f"in a shell: {typed(f'smart-trim {session_id[:8]}', os.environ)} (asks a model, costs tokens)"
     return f"/resume-hooks:{advice.strategy}"
 
 

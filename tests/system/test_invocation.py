@@ -1,0 +1,45 @@
+"""Commands as the user can type them: ours by name or by the plugin's launcher."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.system.invocation import as_typed, typed
+from tests.needs import REPO
+
+ENGINE = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
+
+
+def test_by_name_where_it_is_on_path(tmp_path: Path) -> None:
+    """A file that can be run; else by the launcher."""
+    environ = {"PATH": f"/nowhere:{tmp_path}"}
+    program = tmp_path / "resume-hooks"
+    assert typed("doctor", environ) == f"{ENGINE} doctor"
+    program.touch()
+    assert typed("doctor", environ) == f"{ENGINE} doctor"
+    program.chmod(0o755)
+    assert typed("doctor", environ) == "resume-hooks doctor"
+    assert typed("doctor", {}) == f"{ENGINE} doctor"
+
+
+REMEDIES = {
+    "resume-hooks trim --help": "{} trim --help",
+    "resume-hooks fork makes a linked copy of it.": "{} fork makes a linked copy of it.",
+    "See what it holds: resume-hooks restore --list": "See what it holds: {} restore --list",
+    "No client writes that: run resume-hooks fsck.": "No client writes that: run {} fsck.",
+    "Did you mean trim? See resume-hooks --help": "Did you mean trim? See {} --help",
+    "Or start anew with resume-hooks rollover --quick.": "Or start anew with {} rollover --quick.",
+    "Update this resume-hooks, or move it away.": "Update this resume-hooks, or move it away.",
+    "A newer resume-hooks wrote it.": "A newer resume-hooks wrote it.",
+    "Type /resume-hooks:trim yes.": "Type /resume-hooks:trim yes.",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("remedy", REMEDIES)
+def test_the_commands_of_a_remedy(remedy: str) -> None:
+    """Each is as it can be typed; elsewhere our name stays our name."""
+    assert as_typed(remedy, {}) == REMEDIES[remedy].format(ENGINE)
