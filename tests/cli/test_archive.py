@@ -135,7 +135,7 @@ def test_the_vault_outlives_the_plugin(path: Path, config_home: ConfigHome, cli:
     """Purging leaves what is kept, and says so."""
     cli("archive", "Mine")
     said = cli("uninstall", "--purge", "--yes").stdout
-    assert b"the vault" in said
+    assert f"Stays: {config_home.config / 'resume-hooks' / 'vault'} (kept sessions" in said.decode()
     assert [each.session_id for each in all_archived(config_home.where)] == [SESSION]
     assert path.exists()
     assert os.listdir(config_home.config / "resume-hooks") == ["vault"]

@@ -98,6 +98,51 @@ def test_uninstall_says_what_stays(tools: Path, config: Path, capsys: pytest.Cap
     assert "sessions stay" in out
 
 
+def laid_out(config: Path, *folders: str) -> None:
+    """Folders of ours in the state folder, and what the plugin's installation leaves in the client's."""
+    for name in folders:
+        (config / "resume-hooks" / name).mkdir(parents=True)
+    data, other = (config / "plugins" / "data" / name for name in ("resume-hooks-resume-hooks", "resume-hooks-other"))
+    data.mkdir(parents=True)
+    other.mkdir()
+    (data / "install.json").write_text("{}")
+    (config / "plugins" / "cache" / "resume-hooks").mkdir(parents=True)
+    (config / "plugins" / "known_marketplaces.json").write_text('{"resume-hooks": {"source": {"source": "github"}}}')
+    (config / "resume-hooks" / "settings.json").write_text('{"version": 1, "handoff_dir": "_handoffs"}')
+
+
+@pytest.mark.parametrize("purge", [False, True])
+def test_all_that_stays_is_named_with_what_removes_it(
+    tools: Path, config: Path, capsys: pytest.CaptureFixture[str], purge: bool
+) -> None:
+    """In the state folder, in the client's folders, in projects; what another plugin has there is its own."""
+    fake_client(tools)
+    (tools / "resume-hooks").touch(0o755)
+    laid_out(config, "vault", "trash", "backups", "pending", "elsewhere")
+    state, plugins = config / "resume-hooks", config / "plugins"
+    whole = [(state, "resume-hooks uninstall --purge")] if not purge else [(state / "elsewhere", "rm -r ")]
+    originals = [(state / name, f"rm -r {state / name}") for name in ("backups", "trash", "vault")]
+    data = plugins / "data" / "resume-hooks-resume-hooks"
+    clients = [
+        (data, f"rm -r {data}"),
+        (plugins / "cache" / "resume-hooks", "Claude Code removes it"),
+        (plugins / "known_marketplaces.json", "claude plugin marketplace remove resume-hooks"),
+        (tools / "resume-hooks", "pip uninstall"),
+    ]
+    expected = sorted((str(path), way) for path, way in [*whole, *originals, *clients])
+    arguments = ["uninstall", *(["--purge", "--yes"] if purge else [])]
+    assert run([*arguments, "--dry-run", "--json"]) == 0
+    assert sorted(json.loads(capsys.readouterr().out)["data"]["stays"]) == [path for path, _ in expected]
+    assert run(arguments) == 0
+    lines = capsys.readouterr().out.split("\n")
+    stays = sorted(line for line in lines if line.startswith("Stays: "))
+    assert len(stays) == len(expected)
+    for line, (path, way) in zip(stays, expected, strict=True):
+        assert line.startswith(f"Stays: {path} (")
+        assert way in line
+    assert "What handoffs wrote into your projects stays: handoff_dir _handoffs." in lines
+
+
 def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
     """A stranger's file keeps the folder alive; ours go; sessions are not touched, nor those in the trash."""
     fake_client(tools)
@@ -132,7 +177,7 @@ def test_a_dry_run_of_a_purge_says_what_goes(tools: Path, config: Path, capsys: 
         return data["goes"], data["stays"]
 
     gone = [str(state / name) for name in ("links.jsonl", "audit.json", "pending/mark-1.json", "unpacked")]
-    assert answer("--dry-run") == (gone, [str(state)])
+    assert answer("--dry-run") == (gone, [str(state / "notes.txt")])
     (state / "notes.txt").unlink()
     assert answer("--dry-run") == (gone, [])
     assert run(["uninstall", "--purge", "--dry-run"]) == 0

@@ -127,8 +127,10 @@ def test_resume_hooks_install_registers_it(client: ClientVersion, home: ClientHo
     findings = {f["name"]: f for f in json.loads(run("doctor", "--json").stdout)["data"]["findings"]}
     assert findings["plugin"]["level"] == "ok"
     assert findings["client"]["detail"].endswith(client.version)
-    gone = run("uninstall", "--purge", "--yes")
+    gone = run("uninstall", "--purge", "--yes", "--json")
     assert gone.returncode == 0, gone.stderr
+    ours = {str(path) for path in (home.config / "plugins").glob("*/resume-hooks*")}
+    assert {path for path in json.loads(gone.stdout)["data"]["stays"] if path.startswith(str(home.root))} == ours
     assert "resume-hooks@resume-hooks" not in json.loads((home.config / "settings.json").read_text())["enabledPlugins"]
     assert not (home.config / "resume-hooks").exists()
     assert "resume-hooks" not in claude(client, home, api, "plugin", "marketplace", "list")

@@ -10,6 +10,7 @@ import shutil
 import click
 
 from resume_hooks.cli.install import run_all
+from resume_hooks.cli.left_behind import FOLDERS, REMOVE_MARKETPLACE, left_behind, written_to
 from resume_hooks.cli.options import VerbOptions, as_one_value, json_option
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where
@@ -51,6 +52,8 @@ NOTES = (
 )
 """How the names of notes in ``pending`` begin."""
 
+SESSIONS = "Your sessions stay, also those made by handoff."
+
 
 @click.command("uninstall")
 @click.option("--purge", is_flag=True, help="Remove our state as well: links, settings, index, logs.")
@@ -59,7 +62,7 @@ NOTES = (
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> int:
-    """Remove the plugin from Claude Code and say what stays. Your sessions always stay.
+    """Remove the plugin from Claude Code, and say what stays and what removes it. Sessions always stay.
 
     \b
     Examples:
@@ -67,34 +70,29 @@ def command(options: VerbOptions) -> int:
       resume-hooks uninstall --purge --dry-run
       resume-hooks uninstall --purge --yes
     """
-    state = options.where.state
-    goes = _purged(state) if options.purge else []
+    where = options.where
+    goes = _purged(where.state) if options.purge else None
     if options.purge and not options.yes and not options.dry_run:
         click.confirm(
-            f"Remove {state} (links between sessions that exist nowhere else, settings)?", abort=True, err=True
+            f"Remove {where.state} (links between sessions that exist nowhere else, settings)?", abort=True, err=True
         )
     commands = [["claude", "plugin", "uninstall", f"{NAME}@{MARKETPLACE}"]]
     if claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():
-        commands.append(["claude", "plugin", "marketplace", "remove", MARKETPLACE])
+        commands.append(list(REMOVE_MARKETPLACE))
+    documents = written_to(where)
     ran, warning = (False, "") if options.dry_run else _run(commands)
-    if options.purge and not options.dry_run:
-        _remove(state, goes)
-    is_emptied = options.dry_run and options.purge and _is_emptied(state, goes)
-    stays = [state] if os.path.isdir(state) and not is_emptied else []
+    if goes is not None and not options.dry_run:
+        _remove(where.state, goes)
+    stays = left_behind(where, goes, commands)
     lines = [shlex.join(words) for words in commands]
-    data = {"plugin": NAME, "commands": lines, "ran": ran, "goes": goes, "stays": stays}
+    data = {"plugin": NAME, "commands": lines, "ran": ran, "goes": goes or [], "stays": [row.path for row in stays]}
 
     def text() -> str:
         head = "These would run:" if options.dry_run else "To remove the plugin run:"
         first = "The plugin is removed." if ran else "\n  ".join([head, *lines])
-        gone = "".join(f"\nWould go: {path}" for path in goes if options.dry_run)
-        why = (
-            "the trash, the vault and backups are yours to remove"
-            if options.purge
-            else "resume-hooks uninstall --purge"
-        )
-        kept = "".join(f"\nStays: {path} ({why})" for path in stays)
-        return f"{first}{gone}{kept}\nYour sessions stay, also those made by handoff."
+        gone = [f"Would go: {path}" for path in goes or [] if options.dry_run]
+        kept = [f"Stays: {path} ({what}; {way})" for path, what, way in stays]
+        return "\n".join(filter(None, [first, *gone, *kept, documents, SESSIONS]))
 
     options.emit(data, text, [warning] if warning else [])
     return int(bool(warning))
@@ -112,7 +110,7 @@ def _purged(state: str) -> list[str]:
     """The paths that a purge removes: files, and folders with all that is in them. WriteFailed for links on the way."""
     if os.path.islink(state):
         raise WriteFailed(f"{state} is a symbolic link and was left alone", "Remove what it points to by hand.")
-    linked = [path for path in _folders(state) if os.path.islink(path)]
+    linked = [path for name in FOLDERS if os.path.islink(path := os.path.join(state, name))]
     if linked:
         raise WriteFailed(f"{linked[0]} is a symbolic link and was left alone", "Remove it.")
     pending = os.path.join(glob.escape(state), "pending")
@@ -121,23 +119,6 @@ def _purged(state: str) -> list[str]:
     cache, plugin = unpacked(Where()), plugin_folder()
     folders = [cache] if os.path.isdir(cache) and not os.path.islink(cache) else []
     return [*files, *notes, *folders, *([plugin] if is_assembled(plugin) else [])]
-
-
-def _folders(state: str) -> list[str]:
-    """The folders that hold nothing but notes of ours; they go once they are empty."""
-    return [os.path.join(state, name) for name in ("pending", "log")]
-
-
-def _is_emptied(state: str, goes: list[str]) -> bool:
-    """Whether nothing stays in the state folder once these paths are gone; none that can't be listed is emptied."""
-
-    def left(folder: str) -> set[str]:
-        return {os.path.join(folder, name) for name in os.listdir(folder)} - set(goes)
-
-    try:
-        return all(path in _folders(state) and os.path.isdir(path) and not left(path) for path in left(state))
-    except OSError:
-        return False
 
 
 def _remove(state: str, goes: list[str]) -> None:
@@ -150,7 +131,7 @@ def _remove(state: str, goes: list[str]) -> None:
                 shutil.rmtree(path)
             elif os.path.lexists(path):
                 os.unlink(path)
-        for folder in (*_folders(state), state):
+        for folder in (*(os.path.join(state, name) for name in FOLDERS), state):
             if os.path.isdir(folder) and not os.listdir(folder):
                 os.rmdir(folder)
     except OSError as error:

@@ -113,7 +113,7 @@ class InstallForm(Strict):
     commands: list[str]
     ran: bool = Field(description="false: --dry-run, or claude is not on PATH and the commands are for the user to run")
     goes: list[str] = Field(description="files and folders of ours that --purge removed, or would remove")
-    stays: list[str] = Field(description="folders of ours that are still there, or would be")
+    stays: list[str] = Field(description="files and folders that are still there, or would be")
 
 
 UninstallForm = InstallForm
