@@ -28,6 +28,24 @@ _ROOTS = (f"{REAL_CLIENT_HOME}/", f"{os.path.realpath(REAL_CLIENT_HOME)}/")
 NO_HOME = "/dev/null/home-of-the-tests"
 """What HOME is in the tests: nothing can be read or made under a device, not even by root."""
 
+MEMORY = "/dev/shm"
+"""Where temporary folders lie if it is large enough: most of a test's time would be the disk's, and half of CI's."""
+
+ROOM = 4 << 30
+"""Bytes that a whole run can take there."""
+
+
+def _takes_the_tests(folder: str) -> bool:
+    """Whether a folder can be written, has room, and runs programs (a container's may not)."""
+    if not os.access(folder, os.W_OK):
+        return False
+    found = os.statvfs(folder)
+    return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= ROOM
+
+
+if _takes_the_tests(MEMORY):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background: every child would be deaf to it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -78,6 +96,12 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     """Under ``-n`` the tests of one real session run in one process, so that it is read once."""
     if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
         config.option.dist = "loadgroup"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are cores: tests wait for processes, for locks, and for limits of time to pass."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

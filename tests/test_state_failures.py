@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -163,11 +164,13 @@ def test_a_state_folder_on_another_file_system(
     config_home: ConfigHome, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Named by RESUME_HOOKS_HOME: everything is kept there, nothing in the config home."""
-    shared = Path("/dev/shm")
-    if not shared.is_dir() or shared.stat().st_dev == config_home.config.stat().st_dev:
-        shared = config_home.root / "other"
-        shared.mkdir()
-    state = shared / f"resume-hooks-test-{os.getpid()}"
+    own = config_home.config.stat().st_dev
+    others = [
+        place
+        for place in (Path("/dev/shm"), Path(tempfile.gettempdir()))
+        if place.is_dir() and place.stat().st_dev != own
+    ]
+    state = (others or [config_home.root])[0] / f"resume-hooks-test-{os.getpid()}"
     monkeypatch.setenv("RESUME_HOOKS_HOME", f"{state}/")
     try:
         for text in TRIGGERS:
