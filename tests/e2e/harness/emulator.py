@@ -35,6 +35,7 @@ class Emulator:
         self._screen = _Screen(columns, rows, answer)
         self._stream = pyte.ByteStream(self._screen)
         self._pending = b""
+        self._lines: list[str] | None = None
         self.raw = bytearray()
 
     def feed(self, data: bytes) -> None:
@@ -45,14 +46,18 @@ class Emulator:
         end = cut.start() if cut else len(data)
         self._pending = data[end:]
         self._stream.feed(data[:end])
+        self._lines = None
 
     def lines(self) -> list[str]:
-        """The screen, trailing blanks cut."""
-        return [line.rstrip() for line in self._screen.display]
+        """The screen, trailing blanks cut; drawn once a change, however often a wait asks for it."""
+        if self._lines is None:
+            self._lines = [line.rstrip() for line in self._screen.display]
+        return self._lines.copy()
 
     def resize(self, columns: int, rows: int) -> None:
         """Change the size; the content stays until the client redraws."""
         self._screen.resize(rows, columns)
+        self._lines = None
 
     def clipboard_writes(self) -> list[str]:
         """What OSC 52 has asked the terminal to put on the clipboard, oldest first."""
