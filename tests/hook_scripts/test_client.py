@@ -14,13 +14,11 @@ import pytest
 from tests.e2e.harness.client import NEWEST, OLDEST, VERSIONS, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.hook_scripts.test_session import wait_for
+from tests.hook_scripts.test_session import WAITS, let_go, wait_for
 from tests.needs import need
 
-SLOW_INSTALLER = """
-import os, sys, time
-os.setsid()
-time.sleep(6)
+INSTALLER = f"""
+{WAITS}
 os.makedirs(sys.argv[-1], exist_ok=True)
 open(os.path.join(sys.argv[-1], "installed"), "w").close()
 """
@@ -86,7 +84,7 @@ def test_a_trigger_is_answered_and_an_install_outlives_the_client(
 ) -> None:
     """A trigger reaches no API; an install that a start began goes on after `-p` has ended."""
     env = {"RESUME_HOOKS_PYTHON": loaded.env["RESUME_HOOKS_PYTHON"]}
-    (loaded.root / "hooks" / "install.py").write_text(SLOW_INSTALLER)
+    (loaded.root / "hooks" / "install.py").write_text(INSTALLER)
     with MockApi() as api:
         run_print(find_client(version), home, api, ">resume", plugin_dir=loaded.root, extra_env=env)
         assert not api.main_requests()
@@ -95,4 +93,5 @@ def test_a_trigger_is_answered_and_an_install_outlives_the_client(
     folder = "resume-hooks-resume-hooks" if version == "2.1.42" else "resume-hooks-inline"
     installed = home.config / "plugins" / "data" / folder / "installed"
     assert not installed.exists()
+    let_go(loaded)
     assert wait_for(installed)
