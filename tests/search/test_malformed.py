@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import pytest
@@ -25,12 +26,15 @@ PIECES = [
 ]  # fmt: skip
 
 
-def test_a_thousand_queries(config_home: ConfigHome) -> None:
+QUERIES = 1_000 if os.environ.get("RUN_ALL") == "1" else 200
+
+
+def test_many_queries(config_home: ConfigHome) -> None:
     """Each is answered, or refused as holding no word; the index is used as it is, and lasts."""
     talk(config_home, 1, "the linter is tuned", "OR NOT near prompt: reply")
     chance = random.Random(4)
     with opened_index(config_home.where) as index:
-        for _ in range(1_000):
+        for _ in range(QUERIES):
             words = [chance.choice(PIECES) + chance.choice(["", " "]) for _ in range(chance.randrange(1, 10))]
             _ask(index, words if chance.random() < 0.5 else ["".join(words)])
     assert search(config_home, "linter").total == 1
