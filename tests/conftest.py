@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.builders import ConfigHome
 from tests.cli.fork_server import ForkServer
@@ -31,6 +32,9 @@ NO_HOME = "/dev/null/home-of-the-tests"
 MEMORY = "/dev/shm"
 """Where temporary folders lie if it is large enough: most of a test's time would be the disk's, and half of CI's."""
 
+ROOT = "PYTEST_DEBUG_TEMPROOT"
+"""How pytest is told where temporary folders lie."""
+
 ROOM = 4 << 30
 """Bytes that a whole run can take there."""
 
@@ -44,7 +48,10 @@ def _takes_the_tests(folder: str) -> bool:
 
 
 if _takes_the_tests(MEMORY):
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
+    os.environ.setdefault(ROOT, MEMORY)
+
+settings.register_profile("tests", deadline=None)  # on a busy machine any example may take its time
+settings.load_profile("tests")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background: every child would be deaf to it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -96,6 +103,13 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     """Under ``-n`` the tests of one real session run in one process, so that it is read once."""
     if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
         config.option.dist = "loadgroup"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """What a run without a failure left in memory is given back; workers have ended by now."""
+    if not exitstatus and not hasattr(session.config, "workerinput") and os.environ.get(ROOT) == MEMORY:
+        shutil.rmtree(session.config._tmp_path_factory.getbasetemp(), ignore_errors=True)  # type: ignore[attr-defined]
 
 
 @pytest.hookimpl(optionalhook=True)
