@@ -282,7 +282,7 @@ def test_lone_surrogates_become_question_marks(config_home: ConfigHome) -> None:
     assert records[1]["message"]["content"].endswith("\na?b")
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(step=st.text(st.characters(codec=None), max_size=200), title=st.text(st.characters(codec=None), max_size=120))
 def test_any_title_and_any_step_pass_all_checks(config_home: ConfigHome, step: str, title: str) -> None:
     """Whatever text comes in, the written child holds every invariant."""

@@ -194,7 +194,7 @@ def ran(plugin: PluginCopy, command: str, shell: str, folder: Path) -> list[str]
     return done.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(pieces, max_size=12).map("".join))
 @example("'\"'a")
 @example("\"'\" '\"' =a")
@@ -214,7 +214,7 @@ def test_what_is_allowed_is_one_run_of_the_launcher(reader: PluginCopy, tmp_path
 texts = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\\"), max_size=20)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(texts, max_size=4))
 def test_any_words_pass_once_they_are_quoted(reader: PluginCopy, words: list[str]) -> None:
     """No text of one line is refused, backslashes apart, if it is quoted as a shell wants it."""

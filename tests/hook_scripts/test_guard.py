@@ -100,7 +100,7 @@ prompts = st.builds(
 )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(prompts, prompts, st.sampled_from(sorted(ENCODERS)), st.permutations(["cwd", "prompt", "session_title"]))
 @example(">\ud800 half a character", "", "ascii", ["cwd", "prompt", "session_title"])
 @example(">\x81\x88\x7f", "", "compact", ["prompt", "cwd", "session_title"])

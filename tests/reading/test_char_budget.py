@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.reading.char_budget import (
@@ -35,7 +35,6 @@ def gap(first: int, last: int) -> str:
     return f"… {first} to {last} left out"
 
 
-@settings(deadline=None)
 @given(PIECES, st.integers(1, 5_000))
 def test_the_budget_holds(pieces: list[TextPiece], limit: int) -> None:
     """Whatever the pieces are, with the last line feed; and what fits whole is whole."""

@@ -269,7 +269,7 @@ def test_one_of_each(tmp_path: Path) -> None:
 OUTLINES: list[Outline] = []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 12_000))
 def test_the_budget_holds(limit: int) -> None:
     """Any budget, the notice included."""

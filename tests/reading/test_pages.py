@@ -68,7 +68,7 @@ def _one_session(tmp_path: Path) -> None:
         MIXED.append(mixed(tmp_path / "one"))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(1, 20))
 def test_every_event_once(limit: int) -> None:
     """Whatever a page holds, walking them gives each record that says something once, in order."""
@@ -139,7 +139,7 @@ WRITTEN: list[Record | bytes] = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(WRITTEN), max_size=14), st.integers(0, 14), st.integers(1, 5), st.data())
 def test_growth_changes_no_page(rows: list[Record | bytes], known: int, limit: int, data: st.DataObject) -> None:
     """Pages that are walked while somebody writes, torn lines among it, give every event of the first look once."""

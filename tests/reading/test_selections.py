@@ -134,7 +134,7 @@ def _one_session(tmp_path: Path) -> None:
     LONG.append(reading(tmp_path / "long", lines))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 60_000))
 def test_the_budget_holds(limit: int) -> None:
     """Any budget holds for turns, for errors and for commands, notices included."""

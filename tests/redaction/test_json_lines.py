@@ -129,7 +129,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=12), JSON, max_size=5), st.booleans(), st.sampled_from(FORMS))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_any_record_around_a_secret(record: dict[str, Any], ascii_only: bool, form: Any) -> None:
     """All other values of a record are as they were."""
     given_text = form.words.format(form.make(random.Random(1)))
@@ -146,7 +146,7 @@ def test_any_record_around_a_secret(record: dict[str, Any], ascii_only: bool, fo
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_bytes(raw: bytes) -> None:
     """No line breaks the scanner."""
     clean, found = redact_line(raw)

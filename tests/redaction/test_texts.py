@@ -207,7 +207,7 @@ def test_placeholders_are_counted() -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.sampled_from(FORMS), st.integers(0, 10_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_stands_around_it(before: str, after: str, form: Form, seed: int) -> None:
     """Lines around a secret stay as they are, and a second look finds nothing."""
     text = f"{before}\n\n{form.words.format(form.make(random.Random(seed)))}\n\n{after}"
@@ -217,7 +217,7 @@ def test_whatever_stands_around_it(before: str, after: str, form: Form, seed: in
 
 
 @given(st.text(max_size=300))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_text_comes_back(text: str) -> None:
     """No text breaks the scanner; without a secret it is the same text."""
     clean, found = redact(text)

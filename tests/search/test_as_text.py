@@ -118,7 +118,7 @@ HITS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(hits=HITS, budget=st.integers(1, 6_000), words=ODD, more=st.integers(0, 5_000), helpers=st.integers(0, 3))
 def test_the_budget_is_kept(hits: list[Hit], budget: int, words: str, more: int, helpers: int) -> None:
     """Whatever was found and however little room there is; what fits whole is shown whole."""

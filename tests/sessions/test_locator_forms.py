@@ -244,7 +244,7 @@ def test_resolvers_of_ones_own(config_home: ConfigHome) -> None:
         resolve("mine", CWD, config_home.where, resolvers=(by_nickname,))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     words=st.one_of(
         st.text(max_size=40),

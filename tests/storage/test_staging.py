@@ -38,7 +38,7 @@ def read(home: ConfigHome, chunks: list[bytes], most: int = MOST) -> bytes:
     return content
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=st.lists(st.binary(min_size=1, max_size=8), max_size=8), packed=st.booleans())
 def test_bytes_come_out_as_they_were(config_home: ConfigHome, pieces: list[bytes], packed: bool) -> None:
     """However they were cut into pieces, packed or not."""

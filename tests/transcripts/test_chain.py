@@ -90,7 +90,7 @@ def test_only_bookkeeping_is_no_chain(tmp_path: Path) -> None:
 
 
 @given(st.randoms(use_true_random=False), st.integers(min_value=1, max_value=40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_links_end(chance: random.Random, size: int) -> None:
     """Random links, cycles, duplicates and marks never hang or crash; nothing comes twice; the order is total."""
     names = [f"n{number}" for number in range(size)]

@@ -114,7 +114,7 @@ def test_an_answer_that_begins_anew_after_kept_messages(tmp_path: Path) -> None:
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None:
     """Whatever the order of branches, hints, compactions and noise, the end tells what the whole tells."""
     records: list[Record] = []

@@ -356,7 +356,7 @@ TEXTS = st.one_of(st.none(), st.binary(max_size=40), st.text("ab\n\r\u2028", max
 FILES = st.dictionaries(st.sampled_from(NAMES), st.tuples(TEXTS, TEXTS, st.sampled_from([0o644, 0o755, 0o600])))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(FILES)
 def test_there_and_back_is_where_it_began(tmp_path_factory: pytest.TempPathFactory, tracked: dict[str, Any]) -> None:
     """Whatever the files are: put back, they are as kept; taken back, as they were."""

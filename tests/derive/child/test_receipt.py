@@ -17,7 +17,7 @@ from tests.builders import session_id
 CHILD = session_id(2)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1))
 def test_a_shell_reads_the_folder_as_one_word(folder: str) -> None:
     """Quotes, spaces, dollars and line feeds in a folder's name stay part of it, controls too."""

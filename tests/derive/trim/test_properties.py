@@ -159,7 +159,7 @@ def assert_thoughts_whole(case: Case, child: Transcript) -> None:
     assert all(thought in known for thought in thoughts(child))
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=transcripts(), how=options())
 def test_every_trim_holds(data: bytes, how: Options) -> None:
     """A planned child passes its checks; nothing but what was chosen changed; trimming it again changes nothing."""
@@ -179,7 +179,7 @@ def test_every_trim_holds(data: bytes, how: Options) -> None:
         assert sorted(os.listdir(case.parent.parent)) == sorted([case.parent.name, case.child.name])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(before=st.binary(max_size=60), data=transcripts(), after=st.binary(max_size=60))
 def test_anything_is_read_or_refused(before: bytes, data: bytes, after: bytes) -> None:
     """Bytes of any kind end in a sound child, or in the sentence that nothing was said."""

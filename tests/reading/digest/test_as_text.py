@@ -90,7 +90,7 @@ _DIGESTS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(_DIGESTS, st.integers(0, 4_000), st.lists(st.sampled_from(SECTIONS), unique=True))
 def test_every_budget_holds(digest: Digest, limit: int, named: list[str]) -> None:
     """Of whatever a digest holds; no line is blank, and no marker of the block gets through."""

@@ -223,7 +223,7 @@ _RECORDS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_RECORDS, max_size=12))
 def test_any_records(config_home: ConfigHome, found: list[dict[str, Any]]) -> None:
     """Whatever JSON says."""

@@ -124,7 +124,7 @@ def _lines(draw: st.DrawFn) -> bytes:
     return orjson.dumps({key: record[key] for key in order})
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(_lines())
 def test_skimming_never_differs_from_parsing(line: bytes) -> None:
     """Where it tells anything, the record is no error, no prompt, and has these ids."""

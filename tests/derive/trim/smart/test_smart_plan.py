@@ -236,7 +236,7 @@ def test_real_sessions(config_home: ConfigHome, real_session: RealSession) -> No
     holds(config_home, copy, some(real_session.size))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=transcripts(), seed=st.integers(0, 1_000))
 def test_anything_holds(data: bytes, seed: int) -> None:
     """Made-up conversations in which everything goes wrong, and a model that answers at random."""
