@@ -1,4 +1,4 @@
-"""Runs the command line in processes that are forked from one that has loaded it: as a start, without its cost.
+"""Runs the command line and the hooks' scripts in processes forked from one that has loaded them: starts at no cost.
 
 What is about the start itself starts a process from scratch: tests/test_import_budget.py, tests/hook_scripts, and every
 test that sets a variable of Python's own.
@@ -6,18 +6,24 @@ test that sets a variable of Python's own.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from typing import NoReturn
 
-LOADED = ("click", "orjson", "pydantic", "rich.console", "sqlite3", "resume_hooks.api", "resume_hooks.cli.main")
+LOADED = (
+    *("click", "orjson", "pydantic", "rich.console", "sqlite3"),
+    *("resume_hooks.api", "resume_hooks.cli.main", "resume_hooks.hooks.prompt", "resume_hooks.hooks.session"),
+)
 LONGEST = 1_000_000
 """Bytes of a request, which is one packet."""
 
@@ -33,21 +39,25 @@ class ForkServer:
         self._process = subprocess.Popen(command, env=environ, pass_fds=[theirs.fileno()], cwd="/")
         theirs.close()
         self._socket = ours
+        self._idle = threading.Lock()
 
     def run(
-        self, words: tuple[str, ...], environ: dict[str, str], stdin: bytes, cwd: str, timeout: float
+        self, words: tuple[str, ...], environ: dict[str, str], stdin: bytes, cwd: str, timeout: float, script: str = ""
     ) -> subprocess.CompletedProcess[bytes]:
-        """What a process did that was started with these words."""
+        """What a process did that was started with these words: of the command line, or of a script. One at a time."""
+        if not self._idle.acquire(blocking=False):
+            raise RuntimeError("it still runs something: what goes on at once is started by processes of its own")
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             given.write(stdin)
             given.seek(0)
             self._socket.settimeout(timeout)
-            request = json.dumps({"words": words, "environ": environ, "cwd": cwd}).encode()
+            request = json.dumps({"words": words, "environ": environ, "cwd": cwd, "script": script}).encode()
             socket.send_fds(self._socket, [request], [given.fileno(), out.fileno(), err.fileno()])
             code = int(self._socket.recv(64))
             out.seek(0)
             err.seek(0)
-            return subprocess.CompletedProcess(["resume-hooks", *words], code, out.read(), err.read())
+            self._idle.release()
+            return subprocess.CompletedProcess([script or "resume-hooks", *words], code, out.read(), err.read())
 
     def close(self) -> None:
         """End the process."""
@@ -58,6 +68,8 @@ class ForkServer:
 def _serve(connection: socket.socket) -> None:
     for name in LOADED:
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy all pages of what is loaded
     while True:
         request, streams, _, _ = socket.recv_fds(connection, LONGEST, 3)
         if not request:
@@ -86,10 +98,14 @@ def _become(request: dict[str, object], streams: list[int]) -> NoReturn:
         for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
             errors = "backslashreplace" if name == "stderr" else "surrogateescape" if name == "stdin" else "strict"
             setattr(sys, name, open(number, mode, encoding="utf-8", errors=errors, closefd=False))  # noqa: SIM115
-        sys.argv = ["resume-hooks", *request["words"]]  # type: ignore[misc]
-        from resume_hooks.__main__ import start
+        script = str(request["script"])
+        sys.argv = [script or "resume-hooks", *request["words"]]  # type: ignore[misc]
+        if script:
+            runpy.run_path(script, run_name="__main__")
+        else:
+            from resume_hooks.__main__ import start
 
-        start()
+            start()
         code = 0
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else int(left.code is not None)

@@ -15,6 +15,7 @@ from resume_hooks.hooks.request import Request
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from tests.builders import SESSION, ConfigHome
+from tests.cli.fork_server import ForkServer
 from tests.needs import REPO, python39
 
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
@@ -26,11 +27,14 @@ def asked(trigger: Trigger, path: str | Path | None) -> Request:
 
 
 @pytest.fixture
-def run_hook(config_home: ConfigHome) -> Run:
-    """Run ``hooks/<name>.py`` on an event; the clipboard is switched off unless the environment says otherwise."""
+def run_hook(config_home: ConfigHome, fork_server: ForkServer) -> Run:
+    """Run ``hooks/<name>.py`` on an event; the clipboard is switched off unless the environment says otherwise.
+
+    It is forked from a Python that has loaded it, unless one is named.
+    """
 
     def run(
-        name: str, event: object, *, environ: dict[str, str] | None = None, python: str = sys.executable
+        name: str, event: object, *, environ: dict[str, str] | None = None, python: str = ""
     ) -> subprocess.CompletedProcess[bytes]:
         stdin = event if isinstance(event, bytes) else json.dumps(event).encode()
         env = {
@@ -39,7 +43,10 @@ def run_hook(config_home: ConfigHome) -> Run:
             "RESUME_HOOKS_CLIPBOARD": "none",
             **(environ or {}),
         }
-        command = [python, "-I", str(REPO / "hooks" / f"{name}.py")]
+        script = str(REPO / "hooks" / f"{name}.py")
+        if not python:
+            return fork_server.run((), env, stdin, os.getcwd(), 60, script)
+        command = [python, "-I", script]
         return subprocess.run(command, input=stdin, env=env, capture_output=True, check=False, timeout=60)
 
     return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,7 +30,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Say, children
+from tests.hooks.conftest import Run, Say, children, reason
 
 LATER = "2999-01-01T00:00:00.000Z"
 
@@ -235,12 +236,14 @@ def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
     assert checkpoint_state.find(SESSION) is None
 
 
-def test_of_several_at_once_one_makes_a_child(say: Say, parent: Path) -> None:
+def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: Path) -> None:
     """The others show it, or say that it is being made."""
     say(">checkpoint x")
     explore(parent)
+    event = {"session_id": SESSION, "prompt": ">rewind it was slower"}
     with ThreadPoolExecutor(4) as pool:
-        texts = list(pool.map(say, [">rewind it was slower"] * 4))
+        done = pool.map(lambda _: run_hook("prompt", event, python=sys.executable), range(4))
+    texts = [reason(one) for one in done]
     assert len(children(parent)) == 1
     assert sum(text.startswith("rewound") for text in texts) == 1
     assert all("No active checkpoint." in text or "is rewinding" in text for text in texts if text[:7] != "rewound")

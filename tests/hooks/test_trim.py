@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -421,7 +421,7 @@ def test_two_at_once_make_one_child(parent: Path, run_hook: Run, say: Say) -> No
     say(">trim")
     event = {"session_id": SESSION, "prompt": ">trim yes"}
     with ThreadPoolExecutor(4) as pool:
-        done: list[subprocess.CompletedProcess[bytes]] = list(pool.map(lambda _: run_hook("prompt", event), range(4)))
+        done = pool.map(lambda _: run_hook("prompt", event, python=sys.executable), range(4))
     texts = [json.loads(one.stdout)["reason"] for one in done]
     (child,) = [path for path in children(parent) if re.fullmatch(UUID, path.stem)]
     assert sum(text.startswith("trimmed") for text in texts) == 1
