@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -83,7 +84,7 @@ def test_a_clear_after_a_clear(config_home: ConfigHome, send: Send) -> None:
 def test_an_older_client_is_found_among_the_ancestors(config_home: ConfigHome, any_python: str) -> None:
     """Without CLAUDE_PID the client is the first ancestor that is neither shell nor Python."""
     script = config_home.root / "client.pl"
-    hook = f"{any_python} -I {REPO / 'hooks' / 'session.py'}"
+    hook = f"{any_python or sys.executable} -I {REPO / 'hooks' / 'session.py'}"
     events = [json.dumps(event) for event in (end(), start())]
     lines = [f"open(my $h, '|-', 'sh', '-c', '{hook}; true') or die; print $h '{event}'; close $h;" for event in events]
     script.write_text("\n".join(lines))
@@ -221,7 +222,7 @@ def test_ten_clients_at_once(config_home: ConfigHome, any_python: str) -> None:
         running = []
         for number in numbers:
             env = {**config_home.environ, "CLAUDE_PID": str(number)}
-            command = [any_python, "-I", str(REPO / "hooks" / "session.py")]
+            command = [any_python or sys.executable, "-I", str(REPO / "hooks" / "session.py")]
             process = subprocess.Popen(command, stdin=subprocess.PIPE, env=env)
             assert process.stdin is not None
             process.stdin.write(json.dumps(make(number)).encode())
