@@ -59,23 +59,45 @@ def assert_opens_fresh(said: str, parent: Path, step: str) -> None:
     assert "No response requested" not in said
 
 
-def test_handoff_then_ctrl_c_and_paste(tui: Tui, plugin: Path, xserver: XServer) -> None:
-    """``>handoff fix the tests``, Ctrl+C once, paste, Enter: the child answers, linked, without the parent's words."""
+def test_resume_then_handoff_and_whatever_else_is_pressed(tui: Tui, plugin: Path, xserver: XServer) -> None:
+    """``>resume`` shows the card and copies the id; ``>handoff fix the tests`` makes one child, whatever comes after.
+
+    The blocked prompt comes back into the box: Enter on it shows the same child again, a paste over it is recognised,
+    and after Ctrl+C the paste alone leads into the child, which answers, linked, without the parent's words.
+    """
     parent = begin(tui, plugin, {"DISPLAY": xserver.display})
     before = parent.read_bytes()
+    tui.submit(">resume")
+    tui.wait_for(r"context \d")
+    tui.wait_for(r"handoff +[\d,]+ +[\d,]+ +(after|never)")
+    assert xserver.clipboard() == parent.stem
+    empty_box(tui)
     tui.submit(">handoff fix the tests")
     tui.wait_for("handed off")
     (child,) = children(tui.home, parent)
     command = xserver.clipboard()
     assert command == f"/resume {child.stem}"
-    assert not tui.api.main_requests()
     tui.wait_idle()
     assert "handoff" in tui.input_text(), "this client puts a blocked prompt back into its box"
-    tui.key("C-c")
+    tui.key("Enter")
+    tui.wait_for("already handed off")
+    assert children(tui.home, parent) == [child]
+    assert xserver.clipboard() == command
     tui.wait_idle()
+    tui.submit_paste(command)
+    tui.wait_for("nothing was done")
+    assert not tui.api.main_requests()
+    empty_box(tui)
     assert_opens_fresh(go_on(tui, command), parent, "fix the tests")
     assert parent.read_bytes().startswith(before)
-    assert len(children(tui.home, parent)) == 1
+    assert children(tui.home, parent) == [child]
+
+
+def empty_box(tui: Tui) -> None:
+    """Ctrl+C, once, when the screen has come to rest."""
+    tui.wait_idle()
+    tui.key("C-c")
+    tui.wait_idle()
 
 
 def test_slash_handoff_then_the_paste_alone(tui: Tui, plugin: Path, xserver: XServer) -> None:
@@ -115,50 +137,26 @@ def test_a_trigger_typed_while_the_model_works_shows_its_last_line(tui: Tui, plu
     assert len(children(tui.home, parent)) == 1
 
 
-def test_a_paste_over_the_left_over_text_makes_nothing_twice(tui: Tui, plugin: Path, xserver: XServer) -> None:
-    """Pasted without Ctrl+C first, the command is recognised, and the message says what to press."""
-    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
-    tui.submit(">handoff fix the tests")
-    tui.wait_for("handed off")
-    tui.wait_idle()
-    command = xserver.clipboard()
-    tui.submit_paste(command)
-    tui.wait_for("nothing was done")
-    assert len(children(tui.home, parent)) == 1
-    tui.wait_idle()
-    tui.key("C-c")
-    tui.wait_idle()
-    assert_opens_fresh(go_on(tui, command), parent, "fix the tests")
+def test_osc_52_reaches_the_terminal_and_clear_is_a_link(tui: Tui, plugin: Path) -> None:
+    """With no display at all, the id reaches the user's terminal by OSC 52, and the card says so.
 
-
-def test_a_stray_enter_makes_nothing_twice(tui: Tui, plugin: Path, xserver: XServer) -> None:
-    """The blocked prompt comes back into the box; Enter on it shows the same child again."""
-    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
-    tui.submit(">handoff fix the tests")
-    tui.wait_for("handed off")
-    tui.wait_idle()
-    tui.key("Enter")
-    tui.wait_for("already handed off")
-    (child,) = children(tui.home, parent)
-    assert xserver.clipboard() == f"/resume {child.stem}"
-
-
-def test_resume_shows_the_card_and_copies_the_id(tui: Tui, plugin: Path, xserver: XServer) -> None:
-    """``>resume``: the card on screen, the id on the clipboard, no request."""
-    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
-    tui.submit(">resume")
-    tui.wait_for(r"context \d")
-    tui.wait_for(r"handoff +[\d,]+ +[\d,]+ +(after|never)")
-    assert xserver.clipboard() == parent.stem
-    assert not tui.api.main_requests()
-
-
-def test_osc_52_reaches_the_terminal(tui: Tui, plugin: Path) -> None:
-    """With no display at all, the id reaches the user's terminal by OSC 52, and the card says so."""
+    ``/clear`` ends one session and starts another in the same client: parent and child in links.jsonl.
+    """
     parent = begin(tui, plugin, {"RESUME_HOOKS_CLIPBOARD": "osc52"})
     tui.submit(">session")
     tui.wait_for(r"offered to your terminal's clipboard")
     assert tui.clipboard_writes()[-1] == parent.stem
+    empty_box(tui)
+    tui.submit("/clear")
+    tui.wait_gone("Mock reply 1")
+    tui.wait_idle()
+    tui.submit("after clear GAMMA")
+    tui.wait_for("Mock reply 2")
+    tui.wait_idle()
+    rows = (tui.home.config / "resume-hooks" / "links.jsonl").read_text().strip().split("\n")
+    assert len(rows) == 1
+    assert f'"parent_id":"{parent.stem}"' in rows[0]
+    assert '"kind":"clear"' in rows[0]
 
 
 @pytest.mark.parametrize("way", ["auto", "osc52"])
@@ -200,21 +198,6 @@ def test_the_child_has_its_title_in_the_picker(client: ClientVersion, home: Clie
     with Tui(client, home, api) as tui:
         tui.start(["--resume"], ready=False)
         tui.wait_for(re.escape(child.title))
-
-
-def test_clear_is_recorded_as_a_link(tui: Tui, plugin: Path) -> None:
-    """``/clear`` ends one session and starts another in the same client: parent and child in links.jsonl."""
-    parent = begin(tui, plugin, {})
-    tui.submit("/clear")
-    tui.wait_gone("Mock reply 1")
-    tui.wait_idle()
-    tui.submit("after clear GAMMA")
-    tui.wait_for("Mock reply 2")
-    tui.wait_idle()
-    rows = (tui.home.config / "resume-hooks" / "links.jsonl").read_text().strip().split("\n")
-    assert len(rows) == 1
-    assert f'"parent_id":"{parent.stem}"' in rows[0]
-    assert '"kind":"clear"' in rows[0]
 
 
 def test_client_2_1_112_goes_the_same_way(home: ClientHome, api: MockApi, plugin: Path, xserver: XServer) -> None:
