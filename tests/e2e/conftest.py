@@ -37,13 +37,12 @@ CONFORMANCE = frozenset(
         "test_on_every_client",
         "test_one_line_says_once_that_it_fills_up",
         "test_print_mode",
-        "test_resume_is_blocked_with_the_card_and_the_id_copied",
         "test_resume_sends_the_history",
         "test_a_strangers_wishes",
         "test_the_child_looks_right_on_every_client",
         "test_the_picker_shows_it",
         "test_the_skill_reads_without_permission",
-        "test_the_slash_form_is_blocked_too",
+        "test_triggers_are_blocked_in_both_forms",
     }
 )
 """The tests that every run takes to the oldest client, too: what a plugin or a child needs of any of them."""

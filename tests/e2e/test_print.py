@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, run_print
+from tests.e2e.harness.client import NEWEST, RECENT, ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import ENGINE, LINEAGE, children, plugin_at, spoken
@@ -31,28 +31,41 @@ def parent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
     return home.project_folder / f"{PARENT}.jsonl"
 
 
+LOOK_ALIKES = ('{"prompt":">resume"}', " >resume", "> a quoted line", ">resumed yesterday", "say >resume to me")
+
+
 def test_an_untriggered_prompt_goes_through_unchanged(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """With the plugin loaded, text that only looks like a trigger reaches the model as it was typed."""
-    for prompt in ("say >resume to me", " >resume", "> a quoted line", ">resumed yesterday", '{"prompt":">resume"}'):
+    """With the plugin loaded, text that only looks like a trigger reaches the model as it was typed.
+
+    Which text does is the guard's (tests/hook_scripts/test_guard.py); older clients show that they pass it on.
+    """
+    for prompt in LOOK_ALIKES if every_client.version == NEWEST else LOOK_ALIKES[:2]:
         api.clear()
         done = run_print(every_client, home, api, prompt, plugin_dir=plugin, extra_env=ENGINE)
         assert done.returncode == 0, done.stderr
         assert prompt.strip() in last_user_text(api.main_requests()[-1])
 
 
-def test_resume_is_blocked_with_the_card_and_the_id_copied(
+def test_triggers_are_blocked_in_both_forms(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, xserver: XServer
 ) -> None:
-    """``>resume`` costs no request, shows the card, and puts the session's id on the X clipboard."""
+    """``>resume`` costs no request, shows the card, and puts the session's id on the X clipboard.
+
+    ``/resume-hooks:handoff text`` is answered by the same hook without a model turn.
+    """
     env = ENGINE | {"DISPLAY": xserver.display}
     done = run_print(every_client, home, api, ">resume", resume=PARENT, plugin_dir=plugin, extra_env=env)
     assert not api.main_requests()
     if every_client.version in RECENT:  # older clients print nothing for a blocked prompt in -p
         assert "session id copied (xclip)" in done.text + str(done.events)
     assert xserver.clipboard() == PARENT
-    assert parent.exists()
+    typed = "/resume-hooks:handoff fix the tests"
+    run_print(every_client, home, api, typed, resume=PARENT, plugin_dir=plugin, extra_env=env)
+    assert not api.main_requests()
+    (child,) = children(home, parent)
+    assert b"fix the tests" in child.read_bytes()
 
 
 def test_a_handoff_child_resumes_with_lineage_digest_and_step(
@@ -68,6 +81,8 @@ def test_a_handoff_child_resumes_with_lineage_digest_and_step(
     done = run_print(every_client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
     assert done.returncode == 0, done.stderr
     assert done.events[-1]["session_id"] == child.stem
+    roles = [message["role"] for message in api.main_requests()[-1]["messages"] if message["role"] != "system"]
+    assert roles == ["user", "assistant", "user"], "the block, the card, the new prompt"
     said = spoken(api.main_requests()[-1])
     assert LINEAGE in said
     assert PARENT in said
@@ -77,35 +92,6 @@ def test_a_handoff_child_resumes_with_lineage_digest_and_step(
     assert said.count(SECRET) == said.count(f"remember {SECRET}") <= 5
     assert said.count("Mock reply 1") == 1, "the digest quotes the last words, and the conversation is not there"
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
-
-
-def test_the_conversation_of_the_child_alternates(
-    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
-) -> None:
-    """The child's request is user, assistant, user: the block, the card, the new prompt."""
-    run_print(every_client, home, api, ">handoff", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)
-    (child,) = children(home, parent)
-    run_print(every_client, home, api, "go on", resume=child.stem)
-    roles = [message["role"] for message in api.main_requests()[-1]["messages"] if message["role"] != "system"]
-    assert roles == ["user", "assistant", "user"]
-
-
-def test_the_slash_form_is_blocked_too(
-    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
-) -> None:
-    """``/resume-hooks:handoff text`` is answered by the same hook without a model turn."""
-    run_print(
-        every_client,
-        home,
-        api,
-        "/resume-hooks:handoff fix the tests",
-        resume=PARENT,
-        plugin_dir=plugin,
-        extra_env=ENGINE,
-    )
-    assert not api.main_requests()
-    (child,) = children(home, parent)
-    assert b"fix the tests" in child.read_bytes()
 
 
 def test_a_vanished_plugin_folder_lets_prompts_pass(
