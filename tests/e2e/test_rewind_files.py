@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import stat
 import subprocess
@@ -115,19 +114,17 @@ def test_it_restores_what_the_client_would(every_client: ClientVersion, home: Cl
 
 
 def test_a_child_without_its_parent_restores_the_same(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """A trimmed child carries the snapshots and has the backups under its own id."""
+    """A trimmed child carries the snapshots and has the backups under its own id.
+
+    Those alone count, as for the client: where they are gone, nothing is put back from its parent's.
+    """
     file = work(client, home, api)
     child = trimmed(file, home)
+    own, aside, before = home.config / "file-history" / child, home.root / "own", tree(home.cwd)
+    own.rename(aside)
+    assert ours(home, child, "--to", "1", code=1) == before
+    assert (home.config / "file-history" / file.stem).is_dir()
+    aside.rename(own)
     file.unlink()
     shutil.rmtree(home.config / "file-history" / file.stem)
     compare(client, home, api, home.project_folder / f"{child}.jsonl", child)
-
-
-def test_a_childs_own_backups_alone_count(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """As for the client: where they are gone, nothing is put back from its parent's."""
-    file = work(client, home, api)
-    child = trimmed(file, home)
-    shutil.rmtree(home.config / "file-history" / child)
-    before = tree(home.cwd)
-    assert ours(home, child, "--to", "1", code=1) == before
-    assert os.path.isdir(home.config / "file-history" / file.stem)
