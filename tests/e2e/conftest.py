@@ -21,6 +21,7 @@ from tests.e2e.harness.client import (
 )
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
+from tests.e2e.plugin import plugin_at
 from tests.needs import need
 
 _HERE = Path(__file__).resolve().parent
@@ -72,6 +73,12 @@ def home(tmp_path: Path) -> Iterator[ClientHome]:
     fresh = ClientHome(tmp_path / "home")
     yield fresh
     fresh.reap()
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """The plugin, put together clean."""
+    return plugin_at(tmp_path / "plugin")
 
 
 @pytest.fixture

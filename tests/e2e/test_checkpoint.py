@@ -22,7 +22,7 @@ from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children, plugin_at, spoken
+from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken
 from tests.e2e.test_trim_corpus import ALL, SAMPLE
 from tests.needs import corpus
 
@@ -31,12 +31,6 @@ FEW = [SAMPLE[place] for place in (0, 1, 3, 6, 7)]
 """Of an old client, with a compaction, with parallel calls, the largest, and one that begins with an answer."""
 
 SKIP = ["--dangerously-skip-permissions"]
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Path:
-    """The plugin, put together clean."""
-    return plugin_at(tmp_path / "plugin")
 
 
 def messages(request: Request) -> list[tuple[str, Any]]:

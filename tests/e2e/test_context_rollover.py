@@ -9,13 +9,11 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children, plugin_at, spoken
+from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken
 
 FORM = "StructuredOutput"
 SUMMARY: dict[str, Any] = {
@@ -24,12 +22,6 @@ SUMMARY: dict[str, Any] = {
     "next": [{"text": "Say it again.", "records": [*range(9), 99_999]}],
 }
 SECRET = "WORDS-OF-A-FILE"
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Path:
-    """The plugin, put together clean."""
-    return plugin_at(tmp_path / "plugin")
 
 
 def is_headless(request: Request) -> bool:

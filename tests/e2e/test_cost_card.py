@@ -5,24 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.builders import SESSION, conversation, session_bytes
 from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Usage
-from tests.e2e.plugin import ENGINE, plugin_at
+from tests.e2e.plugin import ENGINE
 
 BELOW = Usage(input_tokens=10, cache_read_input_tokens=150_000)
 ABOVE = Usage(input_tokens=10, cache_read_input_tokens=161_990)
 """81 per cent of the window; older clients compact by themselves from 167,000 tokens on."""
 
 SAID = "81 % of the context is used; a handoff fits best: /resume-hooks:handoff"
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Path:
-    """The plugin, put together clean."""
-    return plugin_at(tmp_path / "plugin")
 
 
 def turns(tui: Tui, *numbers: int) -> int:

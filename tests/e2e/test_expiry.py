@@ -26,19 +26,13 @@ from tests.builders import (
 )
 from tests.e2e.harness.client import MIDDLE, OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import ENGINE, plugin_at, spoken
+from tests.e2e.plugin import ENGINE, spoken
 from tests.needs import REPO
 
 DAY = 86_400
 GONE, SOON = 40 * DAY, 25 * DAY
 BULKY = "the long output of a tool " * 400
 WORD = "zirconium"
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Path:
-    """The plugin, put together clean."""
-    return plugin_at(tmp_path / "plugin")
 
 
 def engine(home: ClientHome, *words: str) -> dict[str, Any]:

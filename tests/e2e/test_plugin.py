@@ -8,22 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import ENGINE, children, plugin_at
+from tests.e2e.plugin import ENGINE, children
 from tests.needs import REPO
 
 PARENT = "11111111-aaaa-4bbb-8ccc-000000000002"
 OLD_MANIFEST_KEYS = {"name", "version", "description", "author", "homepage", "repository", "license", "keywords"}
 MOST_TOKENS = 480
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Path:
-    """The plugin, put together clean."""
-    return plugin_at(tmp_path / "plugin")
 
 
 def claude(client: ClientVersion, home: ClientHome, api: MockApi, *arguments: str) -> str:

@@ -10,16 +10,10 @@ import pytest
 from tests.e2e.harness.client import NEWEST, RECENT, ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children, plugin_at, spoken
+from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken
 
 PARENT = "11111111-aaaa-4bbb-8ccc-000000000001"
 SECRET = "PARENT-ONLY-WORDS"
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Path:
-    """The plugin, put together clean."""
-    return plugin_at(tmp_path / "plugin")
 
 
 @pytest.fixture

@@ -8,18 +8,12 @@ import pytest
 
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import ENGINE, plugin_at
+from tests.e2e.plugin import ENGINE
 from tests.needs import corpus
 
 PARENT = "33333333-aaaa-4bbb-8ccc-000000000001"
 SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
 WORDS = "cursor agent support interface"
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Path:
-    """The plugin, put together clean."""
-    return plugin_at(tmp_path / "plugin")
 
 
 @pytest.fixture

@@ -6,26 +6,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING
 from resume_hooks.sessions.link_log import read_links
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, conversation
-from tests.e2e.plugin import ENGINE, children, plugin_at, spoken
+from tests.e2e.plugin import ENGINE, children, spoken
 
 QUIET = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
 SUMMARY = "<analysis>none</analysis><summary>A summary that names nobody.</summary>"
 FORGETS = "2.1.42"
 """The client that keeps what a session started with in memory alone."""
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Path:
-    """The plugin, put together clean."""
-    return plugin_at(tmp_path / "plugin")
 
 
 def until(told: Callable[[], bool]) -> None:

@@ -11,18 +11,12 @@ from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, children, plugin_at, spoken
+from tests.e2e.plugin import ENGINE, children, spoken
 from tests.needs import corpus
 
 PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
 SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
 """A real session of 500 KB, half of it outputs of tools."""
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Path:
-    """The plugin, put together clean."""
-    return plugin_at(tmp_path / "plugin")
 
 
 @pytest.fixture

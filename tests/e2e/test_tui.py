@@ -17,13 +17,7 @@ from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion, TmuxTui, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children, plugin_at, spoken
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Path:
-    """The plugin, put together clean."""
-    return plugin_at(tmp_path / "plugin")
+from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken
 
 
 def begin(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path:
