@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -15,8 +14,8 @@ from resume_hooks.cli.schema import form
 from resume_hooks.maintenance.fsck.findings import LISTED
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.conftest import Cli, Document
+from tests.cli.fork_server import ForkServer
 from tests.maintenance.fsck.cases import CASES, SOUND
-from tests.needs import REPO
 
 BROKEN = {case.name: case.content for case in CASES}
 
@@ -120,8 +119,13 @@ main(sys.argv[1:])
 
 
 @pytest.mark.parametrize("mode", [0, 0o444])
-def test_folders_that_cannot_be_listed(mode: int) -> None:
+def test_folders_that_cannot_be_listed(mode: int, fork_server: ForkServer, tmp_path: Path) -> None:
     """They are named, in text and document, and end with 1; a session that is not found may lie there."""
+    (script := tmp_path / "hidden.py").write_text(HIDDEN)
+
+    def as_another(*words: str) -> subprocess.CompletedProcess[bytes]:
+        return fork_server.run(words, {"PATH": "/usr/bin:/bin", **home.environ}, b"", "/", 60, str(script))
+
     with tempfile.TemporaryDirectory() as root:  # outside the tests' own folder, which another user can't enter
         os.chmod(root, 0o755)
         home = ConfigHome(Path(root), Path(root, "config"), {"HOME": root, "CLAUDE_CONFIG_DIR": f"{root}/config"})
@@ -131,42 +135,35 @@ def test_folders_that_cannot_be_listed(mode: int) -> None:
         opened, closed = home.project("/open"), home.project("/closed")
         closed.chmod(mode)
         try:
-            done = as_another(home, "fsck", "--all")
+            done = as_another("fsck", "--all")
             lines = [f"{closed}  can't be listed: check its permissions", "1 session, 1 clean, 0 with problems."]
             assert done.stdout.decode().splitlines()[:2] == lines
             assert (done.returncode, done.stderr) == (1, b"")
-            data = json.loads(as_another(home, "fsck", "--all", "--json").stdout)["data"]
+            data = json.loads(as_another("fsck", "--all", "--json").stdout)["data"]
             assert (data["unlistable"], len(data["sessions"])) == ([str(closed)], 1)
             for wanted in (session_id(2), "00000002", "A title"):
-                assert f"check the permissions of {closed}" in as_another(home, "resolve", wanted).stderr.decode()
-            _tells_what_is_hidden(home, closed)
+                assert f"check the permissions of {closed}" in as_another("resolve", wanted).stderr.decode()
+            _tells_what_is_hidden(as_another, closed)
             for project, told in (("/closed", True), ("/open", False)):
-                said = as_another(home, "search", "linter", "--project", project).stderr.decode()
+                said = as_another("search", "linter", "--project", project).stderr.decode()
                 assert (f"check the permissions of {closed}" in said) is told
             closed.parent.chmod(mode)
-            _tells_what_is_hidden(home, closed if mode else closed.parent)
-            data = json.loads(as_another(home, "fsck", "--all", "--json").stdout)["data"]
+            _tells_what_is_hidden(as_another, closed if mode else closed.parent)
+            data = json.loads(as_another("fsck", "--all", "--json").stdout)["data"]
             assert data["unlistable"] == ([str(closed), str(opened)] if mode else [str(closed.parent)])
         finally:
             closed.parent.chmod(0o700)
             closed.chmod(0o700)
 
 
-def _tells_what_is_hidden(home: ConfigHome, folder: Path) -> None:
+def _tells_what_is_hidden(as_another: Cli, folder: Path) -> None:
     """A search and doctor name a folder that can't be listed."""
-    found = json.loads(as_another(home, "search", "linter", "--all", "--json").stdout)
+    found = json.loads(as_another("search", "linter", "--all", "--json").stdout)
     assert any(f"check the permissions of {folder}" in warning for warning in found["warnings"])
-    findings = json.loads(as_another(home, "doctor", "--json").stdout)["data"]["findings"]
+    findings = json.loads(as_another("doctor", "--json").stdout)["data"]["findings"]
     finding = next(each for each in findings if each["name"] == "transcripts")
     assert (finding["level"], finding["code"]) == ("problem", "transcripts-hidden")
     assert finding["detail"].startswith(str(folder))
-
-
-def as_another(home: ConfigHome, *words: str) -> subprocess.CompletedProcess[bytes]:
-    """The command line run by a user who is not root."""
-    command = [sys.executable, "-c", HIDDEN, *words]
-    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src"), **home.environ}
-    return subprocess.run(command, env=environ, cwd="/", capture_output=True, check=False, timeout=60)
 
 
 def test_repair(config_home: ConfigHome, cli: Cli, document: Document) -> None:
