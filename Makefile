@@ -1,5 +1,5 @@
 # Every target does all of its own set-up; a machine with python3, venv and pip is enough for demo and test.
-.PHONY: demo test unit e2e test-all lint bench docs setup clean
+.PHONY: demo test unit e2e clients test-all lint bench docs setup clean
 .DEFAULT_GOAL := test
 PY := .venv/bin/python
 # A shell that forbids Python's bytecode would have every process of the tests compile everything anew.
@@ -16,17 +16,18 @@ test: setup
 	@$(MAKE) --no-print-directory --jobs 2 lint unit
 	@$(MAKE) --no-print-directory e2e
 
-unit: setup
+clients: setup
+	@sh tools/clients
+
+unit: clients
 	$(PY) -m pytest -n auto -m "not e2e and not slow"
 
 # Workers read only the files that have such tests.
-e2e: setup
-	@sh tools/clients
+e2e: clients
 	$(PY) -m pytest -n 3 --dist worksteal -m "e2e or slow" --durations 25 \
 		tests/e2e $$(grep -rlE 'mark\.(e2e|slow)\b' tests --include 'test_*.py')
 
-test-all: setup
-	@sh tools/clients
+test-all: clients
 	RUN_ALL=1 $(PY) -m pytest -n 2 --dist worksteal -m "e2e or slow or wide or whole_corpus"
 	RUN_ALL=1 $(PY) -m pytest -n 2 tests/fuzz
 
