@@ -6,8 +6,7 @@ Texts are read from the transcripts, never from the index; what can't be read an
 from __future__ import annotations
 
 import os
-import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,9 +14,12 @@ from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.search.index.archived import TranscriptPaths
-from resume_hooks.search.index.writing import ROLES
+from resume_hooks.search.index.connect import OpenIndex
+from resume_hooks.search.index.errors import IndexDamaged
+from resume_hooks.search.index.postings import Posting
+from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.search.query import Query
-from resume_hooks.search.ranking import PHRASED, RecordMatch, TurnHit
+from resume_hooks.search.ranking import PHRASED, TurnHit
 from resume_hooks.search.record_text import Snippet, Text, Texts, pattern_of, phrase_of, snippet_of
 from resume_hooks.search.terms import Lookup
 from resume_hooks.sessions.record_references import SHORT
@@ -29,13 +31,6 @@ TRIED = 4  # records of a turn that are read until one is still there
 MOST_READ = 2_000  # records that are read in search of an exact phrase
 MOST_BYTES = 128 * 1024 * 1024  # bytes of them
 NEARNESS = 0.5  # what standing close together adds to a turn's score, at most
-_NEAREST = "SELECT path FROM files WHERE session=? AND agent='' ORDER BY id IN temp.scope DESC, mtime DESC LIMIT 1"
-_NEAREST_HOLDER = """SELECT p.line, f.path FROM files f JOIN
-(SELECT file, line FROM records WHERE id=?1 UNION ALL SELECT file, line FROM copies WHERE record=?1 AND NOT stub) p
-ON f.id=p.file WHERE f.session=?2 AND f.agent=?3 ORDER BY f.id IN temp.scope DESC, f.mtime DESC LIMIT 1"""
-"""Of several copies of a session, or of its copies that hold a record, the one that is searched, else the newest."""
-
-
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A turn that answers a search, by its best record.
@@ -68,12 +63,13 @@ class Hit:
 
 @dataclass(slots=True)
 class _HitText:
-    """The text of a turn's best record that can be read."""
+    """The text of a turn's best record that can be read; ``copies`` are all records that say the same, that one first."""
 
-    hit: TurnHit
-    candidate: RecordMatch
+    turn: TurnHit
+    record: Posting
     snippet: Snippet
     score: float
+    copies: list[Posting]
     same: int = 0
 
 
@@ -95,43 +91,39 @@ class _HitSession(NamedTuple):
 
 
 class Hits:
-    """Makes hits of ranked turns. ``related`` are further lookups by the places of their terms in the query."""
+    """Makes hits of ranked turns; of files that hold the same, those ``scoped`` are taken for the nearest."""
 
     def __init__(
-        self,
-        db: sqlite3.Connection,
-        query: Query,
-        lookups: Sequence[Lookup],
-        related: Mapping[int, Lookup],
-        where: Where,
+        self, index: OpenIndex, query: Query, lookups: Sequence[Lookup], scoped: Collection[int], where: Where
     ) -> None:
-        self._db = db
+        self._db = index.db
+        self._words = index.words
         self._opening = TranscriptPaths(where)
         self._lookups = lookups
-        self._pattern = pattern_of(
-            [[lookup, related[place]] if place in related else [lookup] for place, lookup in enumerate(lookups)]
-        )
+        self._scoped = scoped
+        self._pattern = pattern_of(lookups)
         self._phrases = {place: phrase_of(term.text) for place, term in enumerate(query.terms) if term.exact}
         self._without = [phrase_of(term.text) for term in query.excluded if term.exact]
-        self._texts = Texts(db, self._opening)
+        self._texts = Texts(index.db, self._opening)
         self._left = MOST_READ
         self._sessions: dict[str, _HitSession] = {}
 
     def best(self, turns: Sequence[TurnHit], limit: int) -> Best:
         """The ``limit`` best of ranked turns, those with the words close together first."""
-        texts: dict[tuple[str, str], _HitText] = {}
+        texts: dict[tuple[object, ...], _HitText] = {}
         uncertain = bool(self._phrases or self._without)
         seen = 0
+        enough = max(LOOKED_AT, limit)
         for turn in turns:
-            enough = max(LOOKED_AT, limit)
             if len(texts) >= enough or self._left <= 0 or self._texts.size > MOST_BYTES:
                 break
             if seen >= 2 * enough and not uncertain:
                 break  # the same over and over
             seen += 1
             if (text := self._text(turn)) is not None:
-                known = texts.setdefault((self._owner(text), text.snippet.text), text)
-                known.same += known is not text
+                first = text.copies[0]
+                known = texts.setdefault((self._session_of(first), text.snippet.text), text)
+                known.same += known is not text and (known.copies[0].file, known.copies[0].line) != first[1:4:2]
         best = sorted(texts.values(), key=lambda text: -text.score)
         unread = len(turns) - seen
         total = len(texts) + (0 if uncertain else unread)
@@ -140,80 +132,103 @@ class Hits:
 
     def _text(self, turn: TurnHit) -> _HitText | None:
         """The first record of a turn that can be read, and has a phrase if there are any; all must be in the turn."""
-        best: tuple[RecordMatch, Text, int] | None = None
+        best: tuple[Posting, Text, int] | None = None
         missing = set(self._phrases)
-        for candidate in turn.records if missing else turn.records[:TRIED]:
-            if self._phrases and not missing & candidate.terms.keys():
-                continue
+        for record in turn.records if missing else turn.records[:TRIED]:
             self._left -= 1
-            text = self._texts.of(candidate.record)
+            text = self._texts.of(record)
             low = text.bare.lower() if text else ""
             if text is None or any(phrase.search(low) for phrase in self._without):
                 continue
             here = {place: match.start() for place in missing if (match := self._phrases[place].search(low))}
             if self._phrases and not here:
                 continue
-            best = best or (candidate, text, min(here.values(), default=0))
+            best = best or (record, text, min(here.values(), default=0))
             missing -= here.keys()
             if not missing:
                 break
         if best is None or missing:
             return None
         snippet = snippet_of(best[1], self._pattern, WIDTH, best[2])
-        return _HitText(turn, best[0], snippet, turn.score * (1 + NEARNESS * snippet.near))
+        score = turn.score * (1 + NEARNESS * snippet.near)
+        return _HitText(turn, best[0], snippet, score, self._copies(best[0]))
 
-    def _owner(self, text: _HitText) -> str:
-        """The session that a text stands in; the same said in another one is another hit."""
-        query = "SELECT session FROM files WHERE id=?"
-        return str(self._db.execute(query, (text.candidate.file,)).fetchone()[0])
+    def _copies(self, record: Posting) -> list[Posting]:
+        """The records that say the same in other sessions, and this one: where it was first said comes first.
+
+        A fork that the client made tells which ids it copied, children of ours their parents; else the file that was
+        written to first is taken for the older one. What has the same id and says something else is no copy.
+        """
+        if not record.key:
+            return [record]
+        same = [other for other in self._words.copies(record.key) if other.digest in (record.digest, 0)]
+        files = {other.file: self._texts.file(other.file) for other in same}
+        parents = {file.session_id: file.parent for file in files.values() if file}
+
+        def age(other: Posting) -> tuple[int, int, int, int, int]:
+            file = files[other.file]
+            depth = _depth(file.session_id, parents) if file else MOST_READ
+            return (not other.digest, other.forked, depth, file.mtime if file else 0, other.line)
+
+        found = sorted((other for other in same if files[other.file]), key=age)
+        return found or [record]
+
+    def _session_of(self, record: Posting) -> str:
+        file = self._texts.file(record.file)
+        return file.session_id if file else ""
 
     def _hit(self, text: _HitText) -> Hit:
-        record = text.candidate.record
-        tool, session_id, agent = self._db.execute(
-            "SELECT n.name, f.session, f.agent FROM records r JOIN files f ON f.id=r.file JOIN names n ON n.id=r.tool"
-            " WHERE r.id=?",
-            (record,),
-        ).fetchone()
-        line, path = self._db.execute(_NEAREST_HOLDER, (record, session_id, agent)).fetchone()
-        path = self._opening.path_of(path, session_id)
-        session = self._session(session_id, path)
-        holders = self._db.execute(
-            "SELECT DISTINCT f.session FROM copies c JOIN files f ON f.id=c.file WHERE c.record=? ORDER BY f.mtime",
-            (record,),
-        )
-        terms = text.hit.terms
+        first = self._nearest(text.copies)
+        file = self._texts.file(first.file)
+        if file is None:
+            raise IndexDamaged("The index names a file that it does not know")
+        path = self._opening.path_of(file.path, file.session_id)
+        session = self._session(file.session_id, path)
+        terms = text.turn.terms | text.snippet.terms
         names = [look.term.name for look in self._lookups]
-        tail = f"{f'/{agent}' if agent else ''}:{line}"
-        lost = session.file == path and bool(agent)
+        tail = f"{f'/{file.agent}' if file.agent else ''}:{first.line}"
+        lost = session.file == path and bool(file.agent)
         return Hit(
-            reference=f"{path}:{line}" if lost else f"{session_id}{tail}",
-            short=f"{path}:{line}" if lost else f"{session.short}{tail}",
-            session_id=session_id,
+            reference=f"{path}:{first.line}" if lost else f"{file.session_id}{tail}",
+            short=f"{path}:{first.line}" if lost else f"{session.short}{tail}",
+            session_id=file.session_id,
             session_file=session.file,
             file=path,
             folder=session.folder,
             title=session.title,
-            turn=text.candidate.turn,
-            role=ROLES[text.candidate.role],
-            tool=tool,
-            time=clock.from_epoch(text.candidate.time) if text.candidate.time else "",
+            turn=first.turn,
+            role=ROLES[first.role],
+            tool=self._words.tools(text.record),
+            time=clock.from_epoch(first.time) if first.time else "",
             snippet=text.snippet.text,
             marks=tuple(text.snippet.marks),
             words=tuple(name for place, name in enumerate(names) if place in terms),
             missing=tuple(name for place, name in enumerate(names) if place not in terms),
             same=text.same,
-            sessions=tuple(dict.fromkeys([session_id, *(str(row[0]) for row in holders)])),
+            sessions=tuple(dict.fromkeys(map(self._session_of, text.copies))),
             score=round(text.score, 3),
         )
 
+    def _nearest(self, copies: Sequence[Posting]) -> Posting:
+        """Where something was first said; of several files of that session, the one that is searched, else the newest."""
+        own = [other for other in copies if self._session_of(other) == self._session_of(copies[0]) and other.digest]
+
+        def nearness(other: Posting) -> tuple[bool, int]:
+            file = self._texts.file(other.file)
+            return other.file in self._scoped, file.mtime if file else 0
+
+        agents = {self._texts.file(copies[0].file).agent}
+        return max((o for o in own if self._texts.file(o.file).agent in agents), key=nearness, default=copies[0])
+
     def _session(self, session_id: str, path: str) -> _HitSession:
         if session_id not in self._sessions:
-            row = self._db.execute(_NEAREST, (session_id,)).fetchone()
+            rows = self._db.execute("SELECT path, id, mtime FROM files WHERE session=? AND agent=''", (session_id,))
+            near = max(rows, key=lambda row: (row[1] in self._scoped, row[2]), default=None)
             start = session_id[:SHORT]
             (alike,) = self._db.execute(
-                "SELECT count(DISTINCT session) FROM files WHERE substr(session, 1, ?)=?", (SHORT, start)
+                "SELECT count(DISTINCT session) FROM files WHERE session>=? AND session<?", (start, f"{start}~")
             ).fetchone()
-            file = self._opening.path_of(str(row[0]), session_id) if row else path
+            file = self._opening.path_of(str(near[0]), session_id) if near else path
             short = start if alike == 1 else session_id
             try:
                 ends = HeadTail(file)
@@ -221,3 +236,12 @@ class Hits:
             except SessionNotFound:
                 self._sessions[session_id] = _HitSession(file, short, "(file gone)", os.path.dirname(file))
         return self._sessions[session_id]
+
+
+def _depth(session_id: str, parents: Mapping[str, str]) -> int:
+    """How many of the sessions lie between one and its first ancestor among them; hostile ones may name each other."""
+    seen: set[str] = set()
+    while (parent := parents.get(session_id, "")) in parents and session_id not in seen:
+        seen.add(session_id)
+        session_id = parent
+    return len(seen)

@@ -1,185 +1,191 @@
-"""Which turns answer best: each record by how well its words fit, each turn by its records and by what they cover.
+"""Which turns answer best: what a record, its turn and the part of the file around them say, taken together.
 
-A turn is the unit of a hit, since a question and its answer stand in different records of one turn.
+A turn is the unit of a hit, since a question and its answer stand in different records of one turn. Each level has its
+own order (BM25); the reciprocal ranks of a turn in all of them are summed up.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tantivy import Occur, Query
 
 from resume_hooks.clock import DAY
-from resume_hooks.search.index.writing import ROLES
-from resume_hooks.search.scope import Scope, condition
-from resume_hooks.search.terms import Lookup
+from resume_hooks.search.index.postings import PART, RECORD, SCHEMA, TURN, Posting, file_of, turn_key
+from resume_hooks.search.index.postings import Postings
+from resume_hooks.search.index.read_transcript import ROLES
+from resume_hooks.search.scope import Limits
+from resume_hooks.search.terms import IN_PARTS, Lookup, Token
 
-WEIGHTS = (8.0, 4.0, 2.0, 1.0)  # what a word is worth in a prompt or title, a reply, an input of a tool, an output
-CANDIDATES = 200  # records that are looked at closely
-AFFORDED = 20_000  # records that the rarest words may be in before the commoner ones are left to the coverage
+RECORDS, TURNS, PARTS = 300, 150, 100  # documents of each level that are looked at
+CANDIDATES = 60  # turns that are weighed closely
+OWN_RECORDS = 600  # records of these turns that are looked at
 PHRASED = 2_000
 """Records with the words of a phrase that are looked at; whether they have the phrase only their texts tell."""
 
-LISTING, ASKING = 0.4, 10.0
-"""Microseconds that it takes to list a record with a word, and to ask whether a candidate has one."""
+DAMPING = 5
+"""What is added to a rank before its reciprocal counts: the more, the less the first places matter."""
 
-MOST_MARKS = 30_000  # values of a query; SQLite takes 32,766
-FURTHER = (1.0, 0.4, 0.2)  # what the best, the second and the third record of a turn count
-SURE, PERHAPS = 1.0, 0.9
-"""What a term counts that was found as it was typed, and one that only a related word stands for."""
-
-GOOD = 1.0  # how well a turn fits, by what was typed, from which on related words are not asked for
-FAIR = 0.5  # how well a turn must fit to be a hit; less is noise
-NOISE = 0.35  # the part of the best turn's fit below which a turn is not worth reading
-NAMED = 0.5  # what a title counts: it says what was talked about, in few words and without the answer
-RECENT = 0.15  # what being said just now adds to a turn's score, at most
+RECENT = 0.05  # what being said just now adds to a turn's score, at most
 HALF_LIFE = 30 * DAY  # seconds after which half of that is left
-
-
 _TITLE = ROLES.index("title")
-_RECORD = "SELECT r.id, r.file, r.turn, r.role, r.time"
-
-
-@dataclass(slots=True)
-class RecordMatch:
-    """A record that has some of the words; ``terms`` are their places in the query, each with how surely it has it."""
-
-    record: int
-    file: int
-    turn: int
-    role: int
-    time: int
-    score: float
-    terms: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class TurnHit:
-    """A turn with its fitting records, the best first."""
+    """A turn with its fitting records, the best first; ``terms`` are the places in the query of those that it has."""
 
-    records: list[RecordMatch]
-    terms: dict[int, float]
+    key: int
+    records: list[Posting]
     score: float
-    fit: float = 0.0
-
-    @property
-    def best(self) -> RecordMatch:
-        """The record to be shown."""
-        return self.records[0]
+    terms: set[int] = field(default_factory=set)
 
 
 class Ranking:
-    """Ranks the turns in scope for looked-up terms; ``now`` in seconds since the epoch."""
+    """Ranks the turns within some limits for looked-up terms; ``now`` in seconds since the epoch."""
 
-    def __init__(self, db: sqlite3.Connection, scope: Scope, excluded: Sequence[Lookup], now: float) -> None:
-        self._db = db
-        self._where, self._values = condition(db, scope)
-        self._not = "".join(f" NOT {lookup.expression}" for lookup in excluded if lookup.expression)
+    def __init__(self, words: Postings, limits: Limits, excluded: Sequence[Lookup], now: float) -> None:
+        self._words = words
+        self._limits = limits
+        self._not = [(Occur.MustNot, _all_of(RECORD, lookup)) for lookup in excluded if lookup.known]
         self._now = now
-        self._strict: dict[int, RecordMatch] = {}
         self.capped = False
         """Whether there were more records with the words than were looked at."""
 
     def turns(self, lookups: Sequence[Lookup]) -> list[TurnHit]:
-        """The turns that hold enough of the terms, the best first."""
-        known = [lookup for lookup in lookups if lookup.expression]
-        if not known:
+        """The turns that hold some of the terms and every phrase, the best first."""
+        known = [lookup for lookup in lookups if lookup.known]
+        phrases = [lookup for lookup in lookups if lookup.term.exact]
+        if not known or not all(lookup.known for lookup in phrases):
             return []
-        self._strict = self._fetch(" AND ".join(lookup.expression for lookup in known))
-        if len(known) > 1 and len(self._strict) < CANDIDATES:  # else what has some words only would come after these
-            self._strict |= self._fetch(" OR ".join(lookup.expression for lookup in _afforded(known)))
-        for lookup in known:
-            if lookup.term.exact:
-                self._strict = self._fetch(lookup.expression, PHRASED) | self._strict
-        self._cover(self._strict, dict(enumerate(lookups)), SURE)
-        return self._ranked(self._strict, lookups)
+        found = self._phrased(phrases) if phrases else self._records(Occur.Must, _any_of(RECORD, known), RECORDS)
+        by_turn = _by_turn(found)
+        turns = self._words.best(self._limited(_any_of(TURN, known)), TURNS, "turn_key")
+        parts = self._words.best(self._limited(_any_of(PART, known)), PARTS, "file")
+        if phrases:
+            scores = self._fused({key: turns.get(key, 0.0) for key in by_turn}, by_turn, parts)
+        else:
+            self._add_missing(by_turn, [key for key in turns if key not in by_turn][:CANDIDATES], known)
+            scores = self._fused(turns, by_turn, parts)
+        hits = [TurnHit(key, _told(by_turn[key]), score) for key, score in scores.items() if key in by_turn]
+        hits.sort(key=lambda hit: -hit.score)
+        self._cover(hits[:CANDIDATES], lookups)
+        return hits
 
-    def loose(self, lookups: Sequence[Lookup], related: Mapping[int, Lookup]) -> list[TurnHit]:
-        """The turns again, with ``related`` words, by their places among the ``lookups``, for what may be meant."""
-        also = self._fetch(" OR ".join(lookup.expression for lookup in _afforded([*related.values()])))
-        fresh = {record: replace(other, score=0.0) for record, other in also.items() if record not in self._strict}
-        self._cover(fresh, dict(enumerate(lookups)), SURE)
-        candidates = self._strict | fresh
-        for record, other in also.items():
-            candidates[record].score += PERHAPS * other.score
-        self._cover(candidates, related, PERHAPS)
-        return self._ranked(candidates, lookups)
+    def latest(self, most: int) -> list[TurnHit]:
+        """The turns within the limits, the newest first, where no words were given; each by the first said in it."""
+        found = self._records(Occur.Must, Query.all_query(), most, "time")
+        self.capped = len(found) == most
+        return [
+            TurnHit(key, [min(records, key=lambda record: (record.role, record.line))], 0.0)
+            for key, records in _by_turn(found).items()
+        ]
 
-    def latest(self) -> list[TurnHit]:
-        """The turns in scope, the newest first, where no words were given; each by the first that was said in it."""
-        first = f"min(r.role * {2**40} + r.id)"  # SQLite takes the other columns from the row of the minimum
-        query = f"{_RECORD}, {first} FROM records r WHERE {self._where} GROUP BY r.file, r.turn"
-        rows = self._db.execute(f"{query} ORDER BY r.time DESC, r.id DESC", self._values)
-        return [TurnHit([replace(_candidate(row), score=0.0)], {}, 0.0) for row in rows]
+    def _phrased(self, phrases: Sequence[Lookup]) -> list[Posting]:
+        """The records that may hold a phrase, in turns that may hold all of them."""
+        groups = [self._records(Occur.Must, _all_of(RECORD, phrase), PHRASED) for phrase in phrases]
+        self.capped = any(len(group) == PHRASED for group in groups)
+        shared = set.intersection(*({turn_key(row.file, row.turn) for row in group} for group in groups))
+        return [row for group in groups for row in group if turn_key(row.file, row.turn) in shared]
 
-    def _fetch(self, expression: str, most: int = CANDIDATES) -> dict[int, RecordMatch]:
-        weights = ", ".join(map(str, WEIGHTS))
-        query = (
-            f"{_RECORD}, bm25(words, {weights}) AS fit FROM words JOIN records r ON r.id=words.rowid"
-            f" WHERE words MATCH ? AND {self._where} ORDER BY fit LIMIT {most}"
+    def _records(self, occur: Occur, query: Query, most: int, order_by: str | None = None) -> list[Posting]:
+        found = self._words.search(
+            Query.boolean_query([(occur, query), *self._limits.records, *self._not]), most, order_by
         )
-        rows = self._db.execute(query, (f"({expression}){self._not}", *self._values)).fetchall()
-        self.capped = self.capped or len(rows) == most
-        return {row[0]: _candidate(row) for row in rows}
+        self.capped = self.capped or len(found) == most
+        return found
 
-    def _cover(self, candidates: dict[int, RecordMatch], lookups: Mapping[int, Lookup], share: float) -> None:
-        """Note which terms each candidate has, and what part of one each is."""
-        ids = list(candidates)
-        marks = ",".join("?" * len(ids))
-        query: str
-        values: list[str | int]
-        for number, lookup in lookups.items():
-            if not lookup.expression:
-                continue
-            query, values = "SELECT rowid FROM words WHERE words MATCH ?", [lookup.expression, *ids]
-            asking = ASKING * len(ids) * max(1, len(lookup.stems))
-            if LISTING * lookup.rows > asking and len(ids) <= MOST_MARKS:
-                query = f"{query} AND rowid IN ({marks})"
-            else:
-                del values[1:]
-            for (record,) in self._db.execute(query, values):
-                if record in candidates:
-                    candidates[record].terms.setdefault(number, share)
+    def _limited(self, query: Query) -> Query:
+        return Query.boolean_query([(Occur.Must, query), *self._limits.turns])
 
-    def _ranked(self, candidates: dict[int, RecordMatch], lookups: Sequence[Lookup]) -> list[TurnHit]:
-        groups: dict[tuple[int, int], list[RecordMatch]] = defaultdict(list)
-        for candidate in candidates.values():
-            groups[candidate.file, candidate.turn].append(candidate)
-        weights = [lookup.weight for lookup in lookups]
-        hits = [_turn(group, weights, self._now) for group in groups.values()]
-        for hit in hits:
-            hit.fit = hit.score / (sum(weights) or 1)
-        phrases = {number for number, lookup in enumerate(lookups) if lookup.term.exact}
-        return sorted((hit for hit in hits if phrases <= hit.terms.keys()), key=lambda hit: -hit.score)
+    def _add_missing(self, by_turn: dict[int, list[Posting]], keys: Sequence[int], known: Sequence[Lookup]) -> None:
+        """Find the records of turns that only fit as a whole."""
+        if keys:
+            own = Query.const_score_query(Query.term_set_query(SCHEMA, "turn_key", keys), 0.0)
+            query = Query.boolean_query([(Occur.Must, own), (Occur.Must, _any_of(RECORD, known))])
+            for key, records in _by_turn(self._records(Occur.Must, query, OWN_RECORDS)).items():
+                by_turn.setdefault(key, records)
+
+    def _fused(
+        self, turns: Mapping[int, float], by_turn: Mapping[int, Sequence[Posting]], parts: Mapping[int, float]
+    ) -> dict[int, float]:
+        """What each turn comes to by its place in the order of its level, of its best record, and of its file."""
+        records = {key: _worth(rows[0]) for key, rows in by_turn.items()}
+        files = _shares(parts)
+        levels = [*map(_shares, (turns, records)), {key: files.get(file_of(key), 0.0) for key in by_turn}]
+        scores = {}
+        for key, rows in by_turn.items():
+            recent = 1 + RECENT * 0.5 ** (max(0.0, self._now - rows[0].time) / HALF_LIFE)
+            scores[key] = sum(level.get(key, 0.0) for level in levels) * recent
+        return scores
+
+    def _cover(self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]) -> None:
+        """Note which terms each turn has."""
+        keys = [hit.key for hit in hits]
+        if not keys:
+            return
+        own = Query.term_set_query(SCHEMA, "turn_key", keys)
+        for number, lookup in enumerate(lookups):
+            if lookup.known:
+                query = Query.boolean_query([(Occur.Must, own), (Occur.Must, _all_of(TURN, lookup))])
+                having = self._words.best(query, 4 * len(keys), "turn_key")
+                for hit in hits:
+                    if hit.key in having:
+                        hit.terms.add(number)
 
 
-def _candidate(row: tuple[int, int, int, int, int, float]) -> RecordMatch:
-    share = NAMED if row[3] == _TITLE else 1.0
-    return RecordMatch(*row[:5], score=-row[5] * share)
+def _shares(level: Mapping[int, float]) -> dict[int, float]:
+    """What a level gives to each of its documents: reciprocal ranks, scaled so that the best has 1."""
+    order = sorted(level, key=lambda key: -level[key])
+    return {key: (1 + DAMPING) / (place + DAMPING) for place, key in enumerate(order, 1)}
 
 
-def _turn(group: list[RecordMatch], weights: Sequence[float], now: float) -> TurnHit:
-    records = sorted(group, key=lambda record: -record.score * _covered(record.terms, weights))
-    terms: dict[int, float] = {}
+def _worth(record: Posting) -> float:
+    return record.score * (0.5 if record.role == _TITLE else 1.0)  # it says what was talked about, not the answer
+
+
+def _told(records: list[Posting]) -> list[Posting]:
+    """Records, the best first, titles last: they say that something is there, not what."""
+    return sorted(records, key=lambda record: (record.role == _TITLE, -record.score))
+
+
+def _by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
+    groups: dict[int, list[Posting]] = defaultdict(list)
     for record in records:
-        terms |= {number: max(share, terms.get(number, 0.0)) for number, share in record.terms.items()}
-    fit = sum(share * record.score for share, record in zip(FURTHER, records, strict=False))
-    recency = 1 + RECENT * 0.5 ** (max(0.0, now - records[0].time) / HALF_LIFE)
-    records.sort(key=lambda record: record.role == _TITLE)  # a title says that something is there, not what
-    return TurnHit(records, terms, fit * (0.2 + _covered(terms, weights) ** 2) * recency)
+        groups[turn_key(record.file, record.turn)].append(record)
+    return groups
 
 
-def _covered(terms: Mapping[int, float], weights: Sequence[float]) -> float:
-    return sum(weights[number] * share for number, share in terms.items()) / (sum(weights) or 1)
+def _any_of(level: str, lookups: Iterable[Lookup]) -> Query:
+    """What scores the documents of a level by the terms that they have."""
+    clauses = [clause for lookup in lookups for token in lookup.tokens for clause in _scored(level, token)]
+    return Query.boolean_query([(Occur.Should, clause) for clause in clauses])
 
 
-def _afforded(known: Sequence[Lookup]) -> list[Lookup]:
-    """The rarest terms, as many as can be ranked quickly; at least two."""
-    rarest = sorted(known, key=lambda lookup: lookup.rows)
-    chosen: list[Lookup] = []
-    for lookup in rarest:
-        if len(chosen) >= 2 and sum(other.rows for other in chosen) + lookup.rows > AFFORDED:
-            break
-        chosen.append(lookup)
-    return chosen
+def _scored(level: str, token: Token) -> Iterator[Query]:
+    """A word as what is summed up: the best of what stands for it, and the parts of an identifier."""
+    ways = [_boosted(_term(level, name), share) for name, share in token.stems]
+    yield ways[0] if len(ways) == 1 else Query.disjunction_max_query(ways)
+    yield from (_boosted(_term(level, part), IN_PARTS) for part in token.parts)
+
+
+def _boosted(query: Query, share: float) -> Query:
+    return query if share == 1.0 else Query.boost_query(query, share)
+
+
+def _all_of(level: str, lookup: Lookup) -> Query:
+    """What holds for the documents of a level that have every word of a term, an identifier whole or by its parts."""
+    return Query.boolean_query([(Occur.Must, _has(level, token)) for token in lookup.tokens])
+
+
+def _has(level: str, token: Token) -> Query:
+    ways = [_term(level, name) for name, _ in token.stems]
+    if token.parts:
+        ways.append(Query.boolean_query([(Occur.Must, _term(level, part)) for part in token.parts]))
+    return ways[0] if len(ways) == 1 else Query.boolean_query([(Occur.Should, way) for way in ways])
+
+
+def _term(level: str, name: str) -> Query:
+    return Query.term_query(SCHEMA, level, name, index_option="freq")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from resume_hooks.paths import open_regular
 from resume_hooks.search.index.archived import TranscriptPaths
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
+from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.index.tokenize import folded
 from resume_hooks.search.terms import Lookup
 from resume_hooks.sessions.lineage_block import size_text
@@ -25,12 +26,6 @@ from resume_hooks.transcripts.lines import Line
 _NUMBERED = re.compile(r" *\d+(?:→|\t)")
 _NUMBERS = re.compile(r"(?:\A|\n) *\d+(?:→|\t)")
 """What the client puts before each line of a file that it shows to the model; no phrase goes over it."""
-
-_PLACE = (
-    "SELECT f.path, f.session, f.agent, f.inode, r.offset, r.length FROM records r JOIN files f ON f.id=r.file"
-    " WHERE r.id=?"
-)
-
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of a record that is read to be shown; the text of a larger one takes ten times as much memory."""
@@ -80,24 +75,46 @@ def phrase_of(words: str) -> re.Pattern[str]:
     return re.compile(f"{start}{re.escape(bare)}{end}")
 
 
+class IndexedFile(NamedTuple):
+    """A file as the index knows it; ``parent`` is the session that its own was made from, "" for none."""
+
+    path: str
+    session_id: str
+    agent: str
+    inode: int
+    parent: str
+    mtime: int
+
+
 class Texts:
     """Reads the texts of records; ``size`` is how many bytes that were."""
 
     def __init__(self, db: sqlite3.Connection, opening: TranscriptPaths) -> None:
         self._db = db
         self._opening = opening
+        self._files: dict[int, IndexedFile | None] = {}
         self.size = 0
 
-    def of(self, record: int) -> Text | None:
+    def file(self, number: int) -> IndexedFile | None:
+        """A file by its number in the index; None for one that is no longer there."""
+        if number not in self._files:
+            query = "SELECT path, session, agent, inode, parent, mtime FROM files WHERE id=?"
+            row = self._db.execute(query, (number,)).fetchone()
+            self._files[number] = IndexedFile(*row) if row else None
+        return self._files[number]
+
+    def of(self, record: Posting) -> Text | None:
         """The text of a record; None where it is no longer what was indexed."""
-        row = self._db.execute(_PLACE, (record,)).fetchone()
-        if row and row[5] > LARGEST:
-            large = f"(a record of {size_text(row[5])}, too large to be shown here)"
+        file = self.file(record.file)
+        if file is None:
+            return None
+        if record.length > LARGEST:
+            large = f"(a record of {size_text(record.length)}, too large to be shown here)"
             return Text(large, large)
-        raw = _raw(self._opening.path_of(*row[:2]), *row[3:]) if row else b""
+        raw = _raw(self._opening.path_of(file.path, file.session_id), file.inode, record.offset, record.length)
         self.size += len(raw)
         parsed = records.parse(Line(0, 0, raw).body)
-        texts = TextExtractor(subagent=bool(row[2]), sifting=False).texts_of(parsed) if parsed is not None else None
+        texts = TextExtractor(subagent=bool(file.agent), sifting=False).texts_of(parsed) if parsed is not None else None
         return None if texts is None else text_of(_joined(texts))
 
 
@@ -124,16 +141,20 @@ def _joined(texts: RecordTexts) -> str:
 
 
 class Snippet(NamedTuple):
-    """A piece of a text on one line, with the spans of the words in it; ``near`` is how closely they stand, 0 to 1."""
+    """A piece of a text on one line, with the spans of the words in it.
+
+    ``near`` is how closely they stand, 0 to 1; ``terms`` are the numbers of the terms that stand anywhere in the text.
+    """
 
     text: str
     marks: list[tuple[int, int]]
     near: float
+    terms: frozenset[int]
 
 
-def pattern_of(terms: Sequence[Sequence[Lookup]]) -> re.Pattern[str] | None:
-    """What marks words in a bare text: one group for each term, matching what any of its lookups found."""
-    groups = ["|".join(_words(lookups)) or "(?!)" for lookups in terms]
+def pattern_of(lookups: Sequence[Lookup]) -> re.Pattern[str] | None:
+    """What marks words in a bare text: one group for each term, matching what was found for it."""
+    groups = ["|".join(_words(lookup)) or "(?!)" for lookup in lookups]
     return re.compile("|".join(f"({group})" for group in groups), re.IGNORECASE) if groups else None
 
 
@@ -151,7 +172,8 @@ def snippet_of(text: Text, pattern: re.Pattern[str] | None, width: int, place: i
     shift = start - (2 if start or begin else 0)
     marks = [(a - shift, b - shift) for a, b, _ in matches if a >= start and b <= end]
     spread = 1 - min(1.0, (last - first) / (4 * width)) if kinds > 1 else 0.0
-    return Snippet(shown, marks, spread * kinds / max(1, len({kind for *_, kind in matches})))
+    terms = frozenset(kind - 1 for *_, kind in matches)
+    return Snippet(shown, marks, spread * kinds / max(1, len(terms)), terms)
 
 
 def _some(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
@@ -177,12 +199,12 @@ def _word_start(text: str, start: int) -> int:
     return space + 1 if space >= 0 else start
 
 
-def _words(lookups: Sequence[Lookup]) -> list[str]:
+def _words(lookup: Lookup) -> list[str]:
     """What a term is in a text: the phrase that it is, or any of the stems that were found, the longest first."""
-    phrases = [phrase_of(lookup.term.text).pattern for lookup in lookups if lookup.term.exact]
-    stems = {stem for lookup in lookups if not lookup.term.exact for stem in lookup.stems}
-    whole = {text_of(lookup.term.text).bare.lower() for lookup in lookups if not lookup.term.text.isascii()}
-    return [*phrases, *map(_stem, sorted(stems | whole, key=lambda stem: (-len(stem), stem)))]
+    if lookup.term.exact:
+        return [phrase_of(lookup.term.text).pattern]
+    whole = set() if lookup.term.text.isascii() else {text_of(lookup.term.text).bare.lower()}
+    return [_stem(stem) for stem in sorted({*lookup.marks} | whole, key=lambda stem: (-len(stem), stem))]
 
 
 def _stem(stem: str) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from tantivy import FieldType, Occur, Query
+
 from resume_hooks.paths import Where, project_key
-from resume_hooks.search.index.writing import ROLES
+from resume_hooks.search.index.postings import SCHEMA, Postings
+from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import resolve_transcript
@@ -84,21 +87,27 @@ def project_at(cwd: str, where: Where) -> Scope:
 
 
 class Entered(NamedTuple):
-    """``files`` that are in scope, and ``helpers``: runs of one question that were left out."""
+    """The ``files`` in scope by their ids; of how many there are (``known``); ``helpers``: one-question runs left out."""
 
-    files: int
+    files: frozenset[int]
+    known: int
     helpers: int
 
 
+class Limits(NamedTuple):
+    """What a scope asks of a record, and what of a turn or a part of a file, as parts of a query."""
+
+    records: list[tuple[Occur, Query]]
+    turns: list[tuple[Occur, Query]]
+
+
 def enter(db: sqlite3.Connection, scope: Scope) -> Entered:
-    """Put the files in scope into the table ``temp.scope``."""
-    db.execute("CREATE TABLE IF NOT EXISTS temp.scope(id INTEGER PRIMARY KEY)")
-    db.execute("DELETE FROM temp.scope")
+    """The files in scope."""
     holds = Project(scope.folders or (), scope.within).holds
     helpers = set() if scope.helpers or scope.sessions is not None else _helpers(db)
-    wanted: list[tuple[int]] = []
+    wanted: set[int] = set()
     left_out: set[str] = set()
-    rows = db.execute("SELECT id, session, agent, folder, cwd FROM files WHERE hidden=0")
+    rows = db.execute("SELECT id, session, agent, folder, cwd FROM files WHERE hidden=0").fetchall()
     for file_id, session, agent, folder, cwd in rows:
         if scope.sessions is not None and (session not in scope.sessions or scope.agent not in ("", agent)):
             continue
@@ -107,9 +116,8 @@ def enter(db: sqlite3.Connection, scope: Scope) -> Entered:
         if session in helpers:
             left_out.add(session)
         else:
-            wanted.append((file_id,))
-    db.executemany("INSERT INTO temp.scope VALUES(?)", wanted)
-    return Entered(len(wanted), len(left_out))
+            wanted.add(file_id)
+    return Entered(frozenset(wanted), len(rows), len(left_out))
 
 
 def _helpers(db: sqlite3.Connection) -> set[str]:
@@ -121,43 +129,50 @@ def _helpers(db: sqlite3.Connection) -> set[str]:
     return {session for (session,) in db.execute(query)}
 
 
-def condition(db: sqlite3.Connection, scope: Scope) -> tuple[str, list[int]]:
-    """The SQL that holds for a row ``r`` of ``records`` in scope, with its parameters."""
-    clauses = ["(r.file IN temp.scope OR EXISTS(SELECT 1 FROM copies c WHERE c.record=r.id AND c.file IN temp.scope))"]
-    values: list[int] = []
-    for column, operator, value in (("time", ">=", scope.since), ("time", "<", scope.until)):
-        if value is not None:
-            clauses.append(f"r.{column}{operator}?")
-            values.append(value)
-    for column, names in (("branch", _named(db, scope.branch)), ("tool", _tools(db, scope.tool))):
-        if names is not None:
-            clauses.append(f"r.{column} IN ({','.join('?' * len(names))})")
-            values += names
+def limits(db: sqlite3.Connection, words: Postings, scope: Scope, entered: Entered) -> Limits:
+    """A scope as parts of a query."""
+    clauses = []
+    if len(entered.files) < entered.known:
+        clauses.append((Occur.Must, _one_of("file", entered.files)))
     if scope.asking:
         query = "SELECT id, turns FROM files WHERE session=? AND agent=''"
         for file_id, turns in db.execute(query, (scope.asking,)):
-            clauses.append("NOT (r.file=? AND r.turn>=?)")
-            values += (file_id, turns)
-    if scope.role:
-        roles = [ROLES.index(role) for role in ALIASES[scope.role]]
-        clauses.append(f"r.role IN ({','.join('?' * len(roles))})")
-        values += roles
-    if scope.file:
-        db.execute("CREATE TABLE IF NOT EXISTS temp.asked(id INTEGER PRIMARY KEY)")
-        db.execute("DELETE FROM temp.asked")
-        db.executemany("INSERT INTO temp.asked VALUES(?)", ((name,) for name in _touched(db, scope.file)))
-        clauses.append("r.id IN (SELECT record FROM touched WHERE name IN temp.asked)")
-    return " AND ".join(clauses), values
+            last = Query.range_query(SCHEMA, "turn_number", FieldType.Unsigned, lower_bound=turns)
+            clauses.append((Occur.MustNot, _one_of("file", [file_id]).and_must_match(last)))
+    own = list(clauses)
+    if scope.since is not None or scope.until is not None:
+        own.append((Occur.Must, _between(scope.since, scope.until)))
+    for name, values in (
+        ("branch", _branches(words, scope.branch)),
+        ("tool", _tools(words, scope.tool)),
+        ("path", _touched(words, scope.file)),
+        ("role", [ROLES.index(role) for role in ALIASES[scope.role]] if scope.role else None),
+    ):
+        if values is not None:
+            own.append((Occur.Must, _one_of(name, values)))
+    return Limits(own, clauses)
 
 
-def unknown(db: sqlite3.Connection, scope: Scope) -> list[str]:
+def _one_of(field: str, values: Collection[int] | Collection[str]) -> Query:
+    """What holds for documents that have one of the values in a field, and adds nothing to their scores."""
+    return Query.const_score_query(Query.term_set_query(SCHEMA, field, list(values)), 0.0)
+
+
+def _between(since: int | None, until: int | None) -> Query:
+    """What holds for records said from ``since`` on, and before ``until``."""
+    bounds = {"lower_bound": max(0, since or 0), "upper_bound": None if until is None else max(0, until)}
+    said = Query.range_query(SCHEMA, "time", FieldType.Unsigned, **bounds, include_upper=False)
+    return Query.const_score_query(said, 0.0)
+
+
+def unknown(words: Postings, scope: Scope) -> list[str]:
     """What a scope names that nothing in the index has, a sentence each."""
     notes = []
-    if scope.branch and not _named(db, scope.branch):
+    if scope.branch and not _branches(words, scope.branch):
         notes.append(f"Nothing was said on a branch '{scope.branch}'")
-    if scope.tool and not _tools(db, scope.tool):
+    if scope.tool and not _tools(words, scope.tool):
         notes.append(f"No tool '{scope.tool}' was ever called")
-    if scope.file and not _touched(db, scope.file):
+    if scope.file and not _touched(words, scope.file):
         notes.append(f"No tool read or wrote a file '{scope.file}'")
     return notes
 
@@ -178,24 +193,23 @@ def unseen(scope: Scope, where: Where) -> list[str]:
     return [folder for folder in hidden if os.path.basename(folder) in needed]
 
 
-def _named(db: sqlite3.Connection, name: str) -> list[int] | None:
-    if not name:
-        return None
-    return [row[0] for row in db.execute("SELECT id FROM names WHERE name=?", (encodable(name),))]
+def _branches(words: Postings, name: str) -> list[str] | None:
+    return [encodable(name)] if name and words.frequency("branch", encodable(name)) else [] if name else None
 
 
-def _tools(db: sqlite3.Connection, tool: str) -> list[int] | None:
-    """The names that a tool goes by, alone or among those of one record; capitals don't matter."""
+def _tools(words: Postings, tool: str) -> list[str] | None:
+    """The names that a tool goes by; capitals don't matter."""
     if not tool:
         return None
-    rows: Iterable[tuple[int, str]] = db.execute("SELECT id, name FROM names")
-    return [number for number, name in rows if tool.casefold() in name.casefold().split(", ")]
+    return [name for name, _ in words.beginning("tool", "") if tool.casefold() == name.casefold()]
 
 
-def _touched(db: sqlite3.Connection, path: str) -> list[int]:
-    """The files that a path names: it alone, or as the end of a longer one."""
+def _touched(words: Postings, path: str) -> list[str] | None:
+    """The files that a path names: it alone, or as the end of a longer one, or the folder that they lie in."""
+    if not path:
+        return None
     tail = encodable(path).replace("\\", "/").removeprefix("./").rstrip("/")
-    rows: Iterable[tuple[int, str]] = db.execute("SELECT id, name FROM names WHERE instr(name, ?)", (tail,))
     ends = f"/{tail.lstrip('/')}"
     inside = f"{tail}/" if tail.startswith("/") else f"{ends}/"
-    return [number for number, name in rows if name == tail or name.endswith(ends) or inside in name]
+    names = [name for name, _ in words.beginning("path", "") if tail in name]
+    return [name for name in names if name == tail or name.endswith(ends) or inside in name]

@@ -1,136 +1,112 @@
-"""What the index has of each term: as it was typed or inflected, else as a beginning, else as a part of other words."""
+"""What the index has of each term: as it was typed or inflected, else as a beginning, a part or a likeness of words."""
 
 from __future__ import annotations
 
+import difflib
 import math
-import os
-import sqlite3
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
-from resume_hooks.search.index.tokenize import TOKENIZER
+from resume_hooks.search.index.postings import RECORD, Postings, stem
 from resume_hooks.search.query import Term
 
 MOST_WORDS = 24  # words that a beginning or a part of a word is taken for; the commonest of them
+MOST_ALIKE = 6  # words that one which is nowhere is taken for since they look alike
 SHORTEST_PART = 3  # characters that a part of a word needs; shorter ones are in everything
 SHORTEST_STEM = 5  # characters of a typed word that may stand for it where nothing begins with the whole
-ENDINGS = ("", "e", "s", "ed", "ing", "ion", "ment", "y")  # what a stem may have lost
+SHORTEST_ALIKE = 4  # characters of a word that may be misspelled
+ALIKE = 0.75  # how like a word must be to one that is nowhere, 0 to 1
+GUESSED = 0.6  # what a word counts that only stands for the one that was typed
+IN_PARTS = 0.5  # what a part of an identifier counts beside the whole
+
+
+class Token(NamedTuple):
+    """A word of a term: the stems that stand for it, each with what it counts, and the parts of an identifier."""
+
+    stems: tuple[tuple[str, float], ...]
+    parts: tuple[str, ...] = ()
 
 
 class Lookup(NamedTuple):
     """A term as the index has it.
 
-    ``expression`` is what SQLite is asked for, "" for what is nowhere; ``how`` is word, beginning, part, parts, related
-    or nowhere; ``stems`` are the words to be marked in a text, ``names`` the words that it is taken for; ``rows`` how
-    many records have it; ``weight`` what finding it tells.
+    ``how`` is word, beginning, part, parts, alike or nowhere; ``tokens`` are what is searched for, ``marks`` the stems to
+    be marked in a text, ``names`` the words that it is taken for; ``rows`` how many records have it; ``weight`` what
+    finding it tells.
     """
 
     term: Term
-    expression: str
     how: str
-    stems: tuple[str, ...]
+    tokens: tuple[Token, ...]
+    marks: tuple[str, ...]
     rows: int
     weight: float
     names: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        """Whether the index has it in any way."""
+        return self.how != "nowhere"
 
 
 class Terms:
     """Looks terms up in one index."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-        (self._all,) = db.execute("SELECT max(id) FROM records").fetchone()
-        db.execute(f'CREATE VIRTUAL TABLE IF NOT EXISTS temp.stemmer USING fts5(word, tokenize="{TOKENIZER}")')
-        db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.stems USING fts5vocab(temp, stemmer, row)")
+    def __init__(self, words: Postings) -> None:
+        self._words = words
+        self._all = words.records
 
-    def look_up(self, term: Term, *, part: bool = True) -> Lookup:
-        """A term as it was typed, else as the beginning or a part of words, else an identifier by its parts.
-
-        Looking for a ``part`` goes through all words that there are: a quarter of a second where there are many.
-        """
+    def look_up(self, term: Term) -> Lookup:
+        """A term as it was typed, else, if it is no phrase, by what may be meant by each of its words."""
         lookup = self.strictly(term)
-        if lookup.rows:
+        if lookup.known or term.exact:
             return lookup
-        if not term.exact and len(term.forms) == 1:
-            whole = self._stem(term.forms[0][0])
-            how, words = "beginning", self._beginning(whole)
-            if not words and part:
-                how, words = "part", self._containing(whole)
-            if words:
-                known = [word for word, _ in words]
-                return self._found(term, _any(map(self._spelling, known)), how, known, sum(rows for _, rows in words))
-        if not term.exact and all(len(forms) > 1 or self._has(forms[0]) for forms in term.forms):
-            parts = [part for forms in term.forms for part in (forms[:1] if self._has(forms[0]) else forms[1:])]
-            if rows := min(map(self._has, parts)):
-                return self._found(term, _all(parts), "parts", [self._stem(part) for part in parts], rows)
-        return lookup
+        if len(term.forms) == 1 and len(term.forms[0]) == 1:
+            return self._guessed(term, stem(term.forms[0][0])) or lookup
+        tokens = [token for forms in term.forms if (token := self._token(forms))]
+        rows = max((self._rows(name) for token in tokens for name in (*token.parts, token.stems[0][0])), default=0)
+        if not rows:
+            return lookup
+        marks = tuple(name for token in tokens for name in (token.parts or (token.stems[0][0],)))
+        return Lookup(term, "parts", tuple(tokens), marks, rows, self._weight(rows), marks)
 
     def strictly(self, term: Term) -> Lookup:
         """A term only as it was typed or inflected; for what must not be there, where a guess would hide hits."""
-        wholes = [forms[0] for forms in term.forms]
-        stems = [self._stem(whole) for whole in wholes]
-        rows = min(map(self._rows, stems))
-        if rows:
-            return self._found(term, _all(wholes), "word", stems, rows)
-        return Lookup(term, "", "nowhere", tuple(stems), 0, self._weight(0))
+        wholes = tuple(stem(forms[0]) for forms in term.forms)
+        rows = min(map(self._rows, wholes))
+        if not rows:
+            return Lookup(term, "nowhere", (), wholes, 0, self._weight(0))
+        parts = [() if term.exact else tuple(map(stem, forms[1:])) for forms in term.forms]
+        tokens = tuple(Token(((whole, 1.0),), own) for whole, own in zip(wholes, parts, strict=True))
+        return Lookup(term, "word", tokens, wholes, rows, self._weight(rows), wholes)
 
-    def related(self, lookup: Lookup) -> Lookup | None:
-        """The words that may have been meant by a term; None where none are known or in the index."""
-        (stem, *more) = [self._stem(forms[0]) for forms in lookup.term.forms] or [""]
-        words = {} if more or lookup.term.exact else self._meanings.get(stem, {})
-        known = {other: word for other, word in sorted(words.items()) if self._rows(other)}
-        if not known:
-            return None
-        names, rows = tuple(known.values()), sum(map(self._rows, known))
-        return Lookup(lookup.term, _any(names), "related", tuple(known), rows, lookup.weight, names)
+    def _token(self, forms: Sequence[str]) -> Token | None:
+        """A word of several by what there is of it, the whole or its parts."""
+        whole, *parts = map(stem, forms)
+        known = tuple(part for part in parts if self._rows(part))
+        return Token(((whole, 1.0),), known) if known or self._rows(whole) else None
 
-    @cached_property
-    def _meanings(self) -> dict[str, dict[str, str]]:
-        """Related words by the stem of a word: their stems, and how they are spelled."""
-        related = _synonyms()
-        words = list(related)
-        self._db.execute("DELETE FROM temp.stemmer")
-        self._db.executemany("INSERT INTO temp.stemmer(rowid, word) VALUES(?,?)", enumerate(words))
-        self._db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.places USING fts5vocab(temp, stemmer, instance)")
-        stems = {words[row]: stem for stem, row in self._db.execute("SELECT term, doc FROM temp.places WHERE offset=0")}
-        meanings: dict[str, dict[str, str]] = {}
-        for word, others in related.items():
-            meant = meanings.setdefault(stems[word], {})
-            meant.update({stems[other]: other for other in others if stems[other] != stems[word]})
-        return meanings
-
-    def _found(self, term: Term, expression: str, how: str, stems: Sequence[str], rows: int) -> Lookup:
-        return Lookup(term, f"({expression})", how, tuple(stems), rows, self._weight(rows), tuple(stems))
+    def _guessed(self, term: Term, whole: str) -> Lookup | None:
+        ways = (("beginning", self._beginning), ("part", self._containing), ("alike", self._alike))
+        for how, find in ways:
+            if words := find(whole):
+                names = tuple(word for word, _ in words)
+                rows = sum(rows for _, rows in words)
+                token = Token(tuple((name, GUESSED) for name in names))
+                return Lookup(term, how, (token,), names, rows, self._weight(rows), names)
+        return None
 
     def _weight(self, rows: int) -> float:
         """The usual inverse frequency; what is nowhere weighs as what is in one record."""
-        count = max(1, rows)
-        return math.log(1 + ((self._all or 0) - count + 0.5) / (count + 0.5)) if (self._all or 0) >= count else 0.1
+        count = min(max(1, rows), self._all or 1)
+        return math.log(1 + ((self._all or 1) - count + 0.5) / (count + 0.5))
 
-    def _stem(self, form: str) -> str:
-        """A word as SQLite's own stemmer has it."""
-        self._db.execute("DELETE FROM temp.stemmer")
-        self._db.execute("INSERT INTO temp.stemmer VALUES(?)", (form,))
-        row = self._db.execute("SELECT term FROM temp.stems LIMIT 1").fetchone()
-        return str(row[0]) if row else form
-
-    def _spelling(self, stem: str) -> str:
-        """A word that has this stem: SQLite stems what it is asked for, and some stems have another stem themselves."""
-        return next((stem + ending for ending in ENDINGS if self._stem(stem + ending) == stem), stem)
-
-    def _has(self, form: str) -> int:
-        return self._rows(self._stem(form))
-
-    def _rows(self, stem: str) -> int:
-        row = self._db.execute("SELECT doc FROM vocabulary WHERE term=?", (stem,)).fetchone()
-        return int(row[0]) if row else 0
+    def _rows(self, name: str) -> int:
+        return self._words.frequency(RECORD, name)
 
     def _beginning(self, start: str) -> list[tuple[str, int]]:
         """The words that begin so; where none does, the longest word that is a beginning of it."""
-        query = "SELECT term, doc FROM vocabulary WHERE term>=? AND term<? LIMIT 500"
-        words = _commonest(self._db.execute(query, (start, start + "\U0010ffff")))
+        words = _commonest(self._words.beginning(RECORD, start, 500))
         for length in range(len(start) - 1, SHORTEST_STEM - 1, -1):
             if not words and (rows := self._rows(start[:length])):
                 words = [(start[:length], rows)]
@@ -139,32 +115,19 @@ class Terms:
     def _containing(self, part: str) -> list[tuple[str, int]]:
         if len(part) < SHORTEST_PART and part.isascii():
             return []
-        rows = self._db.execute("SELECT term, doc FROM vocabulary WHERE instr(term, ?) LIMIT 500", (part,))
-        return _commonest(rows)
+        return _commonest((word, rows) for word, rows in self._words.beginning(RECORD, "") if part in word)
 
-
-def _synonyms() -> dict[str, set[str]]:
-    """For each word those that people in software use for the same thing; ``synonyms.txt`` has a line a meaning."""
-    related: dict[str, set[str]] = defaultdict(set)
-    with open(os.path.join(os.path.dirname(__file__), "synonyms.txt"), encoding="ascii") as stream:
-        for line in stream:
-            words = line.split()
-            for word in words:
-                related[word].update(words)
-    return related
+    def _alike(self, word: str) -> list[tuple[str, int]]:
+        """The words that are most like one, as a misspelled one is; they begin with the same letter."""
+        if len(word) < SHORTEST_ALIKE:
+            return []
+        near = {
+            other: rows
+            for other, rows in self._words.beginning(RECORD, word[0])
+            if abs(len(other) - len(word)) <= 2  # more letters are another word
+        }
+        return [(other, near[other]) for other in difflib.get_close_matches(word, near, MOST_ALIKE, ALIKE)]
 
 
 def _commonest(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
     return sorted(rows, key=lambda row: -row[1])[:MOST_WORDS]
-
-
-def _all(words: Iterable[str]) -> str:
-    return " AND ".join(map(_quoted, words))
-
-
-def _any(words: Iterable[str]) -> str:
-    return f"({' OR '.join(map(_quoted, words))})"
-
-
-def _quoted(word: str) -> str:
-    return '"' + word.replace('"', '""') + '"'

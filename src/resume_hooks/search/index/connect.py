@@ -13,24 +13,19 @@ import time
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from resume_hooks.paths import Where, is_private
+from resume_hooks.paths import Where, is_private, private_folder
 from resume_hooks.search.index.archived import ArchivedSessions
-from resume_hooks.search.index.database import (
-    IndexDamaged,
-    IndexUnusable,
-    index_file,
-    open_index,
-    open_temporary,
-    remove_index,
-    telling,
-)
-from resume_hooks.search.index.update import FileWork, Progress, UpdateOutcome, changes, unsettled, update
+from resume_hooks.search.index.database import index_file, open_index, open_temporary, remove_index, telling, words_folder
+from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
+from resume_hooks.search.index.postings import Postings
+from resume_hooks.search.index.update import FileWork, Progress, UpdateOutcome, changes, update
 from resume_hooks.sessions.transcript_files import all_files
+from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import MODE
+from resume_hooks.system.text import counted
 
 PATIENCE = 10.0  # seconds that another command which is writing is waited for
-MOST_ROUNDS = 3  # times that files are looked at in one go: what was copied from what changed is read again
 
 Identity = tuple[int, int]  # what tells a file from the one that took its place
 
@@ -39,6 +34,7 @@ class OpenIndex(NamedTuple):
     """An index ready to be searched. ``notes`` say what is not as it should be; ``rebuilt`` that it was made anew."""
 
     db: sqlite3.Connection
+    words: Postings
     outcome: UpdateOutcome
     notes: list[str]
     rebuilt: bool = False
@@ -93,25 +89,15 @@ class _Task:
         """What is to be read, and what is gone."""
         return changes(db, self.files, self.shelf)
 
-    def bring_up(self, db: sqlite3.Connection) -> UpdateOutcome:
-        """Index what changed, and then what was copied from it."""
-        deadline = time.monotonic() + self.limit
-        total = UpdateOutcome()
-        for _ in range(MOST_ROUNDS):
-            work, gone = self.changes(db)
-            if not work and not gone:
-                break
-            left = deadline - time.monotonic()
-            done = update(db, work, gone, where=self.where, limit=left, progress=self.progress)
-            total = UpdateOutcome(total.files + done.files, total.size + done.size, done.behind)
-            if done.behind or not unsettled(db):
-                break
-        return total
+    def bring_up(self, db: sqlite3.Connection, words: Postings) -> UpdateOutcome:
+        """Index what changed."""
+        work, gone = self.changes(db)
+        return update(db, words, work, gone, where=self.where, limit=self.limit, progress=self.progress)
 
 
 def _ready(task: _Task, *, rebuild: bool) -> OpenIndex:
     if not task.files and not task.shelf.states and not os.path.lexists(task.path):
-        return OpenIndex(open_temporary(), UpdateOutcome(), [])  # nothing to keep, and no folder to make for it
+        return OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [])  # nothing to keep, and no folder to make for it
     try:
         seen = _identity(task.path)
         if rebuild:
@@ -128,27 +114,49 @@ def _ready(task: _Task, *, rebuild: bool) -> OpenIndex:
 def _kept(task: _Task) -> OpenIndex:
     """The index on disk, brought up to date by us, or as it is where another command is at it."""
     with contextlib.ExitStack() as failing:
-        db = open_index(task.where)
+        db, words = _opened(task.where)
         failing.callback(db.close)
         with telling():
-            opened = OpenIndex(db, UpdateOutcome(), [])
+            opened = OpenIndex(db, words, UpdateOutcome(), [])
             if any(task.changes(db)):  # else there is nothing to wait for
                 with _only_one(task.path, min(PATIENCE, task.limit)) as ours:
-                    opened = _updated(task, db) if ours else _as_it_is(task, db)
+                    opened = _updated(task, opened) if ours else _as_it_is(task, opened)
         failing.pop_all()
     return opened
 
 
-def _updated(task: _Task, db: sqlite3.Connection) -> OpenIndex:
-    outcome = task.bring_up(db)
-    behind = f"{outcome.behind:,} files are not indexed yet; run: resume-hooks index"
-    return OpenIndex(db, outcome, [behind] if outcome.behind else [])
+def _opened(where: Where) -> tuple[sqlite3.Connection, Postings]:
+    """The table and the words. IndexDamaged where one is there without the other."""
+    db = open_index(where)
+    folder = words_folder(where)
+    try:
+        with telling():
+            known = db.execute("SELECT 1 FROM files").fetchone() is not None
+        if known and not os.path.isdir(folder):
+            raise IndexDamaged(f"{folder} is gone")
+        return db, Postings(private_folder(folder, where))
+    except OSError as error:
+        db.close()
+        raise IndexUnusable(f"{folder} can't be made: {error.strerror}", "Check the state folder.") from error
+    except BaseException:
+        db.close()
+        raise
 
 
-def _as_it_is(task: _Task, db: sqlite3.Connection) -> OpenIndex:
-    work, gone = task.changes(db)
+def _updated(task: _Task, opened: OpenIndex) -> OpenIndex:
+    outcome = task.bring_up(opened.db, opened.words)
+    return opened._replace(outcome=outcome, notes=[_behind(outcome)] if outcome.behind else [])
+
+
+def _behind(outcome: UpdateOutcome) -> str:
+    """What a search did not look through."""
+    return f"{counted(outcome.behind, 'file')} ({size_text(outcome.size_behind)}), the oldest, not indexed yet"
+
+
+def _as_it_is(task: _Task, opened: OpenIndex) -> OpenIndex:
+    work, gone = task.changes(opened.db)
     busy = f"Another command is updating the index; {len(work):,} files may be missing from it"
-    return OpenIndex(db, UpdateOutcome(behind=len(work) + len(gone)), [busy] if work or gone else [])
+    return opened._replace(outcome=UpdateOutcome(behind=len(work) + len(gone)), notes=[busy] if work or gone else [])
 
 
 def _for_once(task: _Task, why: str) -> OpenIndex:
@@ -157,12 +165,12 @@ def _for_once(task: _Task, why: str) -> OpenIndex:
         task.files = [file for file in task.files if file.folder in task.needed]
         task.shelf.keep_to(task.needed)
     with contextlib.ExitStack() as failing:
-        db = open_temporary()
+        db, words = open_temporary(), Postings(None)
         failing.callback(db.close)
         with telling():
-            outcome = task.bring_up(db)
+            outcome = task.bring_up(db, words)
         failing.pop_all()
-    return OpenIndex(db, outcome, [f"{why.rstrip('.')}. A temporary index was used"])
+    return OpenIndex(db, words, outcome, [f"{why.rstrip('.')}. A temporary index was used"])
 
 
 def _identity(path: str) -> Identity | None:
@@ -183,7 +191,7 @@ def _remove(where: Where, seen: Identity | None) -> None:
     try:
         with _only_one(path, PATIENCE):
             if _identity(path) == seen:
-                remove_index(path)
+                remove_index(where)
     except OSError as error:
         raise IndexUnusable(f"{path} can't be removed: {error.strerror}", "Check the state folder.") from error
 

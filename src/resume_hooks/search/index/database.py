@@ -1,55 +1,38 @@
-"""The index's file: its tables, how it is opened, and when it must be made anew.
+"""The index on disk: a table of the files that were read, a folder of their words, and when both are made anew.
 
-Rebuilding costs seconds and loses nothing, so nothing here is repaired or migrated. The texts themselves are not kept
-(contentless FTS5): results are read from the transcripts. Rows that went stay in the word lists, which SQLite 3.40
-can't take them out of, and are passed over by joining; too many of them, and the index is built anew.
+Rebuilding costs seconds and loses nothing, so nothing here is repaired or migrated. The texts themselves are not kept:
+results are read from the transcripts. Words are made to last before the table says that they were read, so that
+whatever interrupts an update, the next one reads again what it can't be sure of.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, is_own, is_private, private_folder
-from resume_hooks.search.index.tokenize import TOKENIZER
+from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
 from resume_hooks.storage.state_file import MODE
 
-VERSION = 2  # the form of the tables and of the words in them; an index of another version is built anew
+VERSION = 3  # the form of the table and of the words; an index of another version is built anew
 FILE_NAME = "index.db"
+FOLDER = "index"  # beside it: the words
 BESIDE = ("-wal", "-shm", "-journal")  # how the names of SQLite's own files end, which lie beside it
-COLUMNS = ("prompt", "reply", "input", "result")
-BUFFER = 32 * 1024 * 1024  # bytes of words that are gathered before they are written out
 BUSY = 5.0  # seconds that another writer is waited for within SQLite
 _TABLES = f"""
-CREATE TABLE about(version INTEGER NOT NULL, next INTEGER NOT NULL);
+CREATE TABLE about(version INTEGER NOT NULL);
 CREATE TABLE files(
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, session TEXT NOT NULL, agent TEXT NOT NULL, folder TEXT NOT NULL,
   inode INTEGER NOT NULL, size INTEGER NOT NULL, mtime INTEGER NOT NULL,
-  offset INTEGER NOT NULL, lines INTEGER NOT NULL, turns INTEGER NOT NULL, checked INTEGER NOT NULL,
-  time INTEGER NOT NULL, calls TEXT NOT NULL, parent TEXT NOT NULL,
-  cwd TEXT NOT NULL, entrypoint TEXT NOT NULL, hidden INTEGER NOT NULL);
-CREATE INDEX files_by_parent ON files(parent);
-CREATE TABLE names(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-CREATE TABLE records(
-  id INTEGER PRIMARY KEY, file INTEGER NOT NULL, line INTEGER NOT NULL, offset INTEGER NOT NULL,
-  length INTEGER NOT NULL, turn INTEGER NOT NULL, time INTEGER NOT NULL, role INTEGER NOT NULL,
-  tool INTEGER NOT NULL, branch INTEGER NOT NULL, key INTEGER, digest INTEGER NOT NULL);
-CREATE UNIQUE INDEX records_by_key ON records(key) WHERE key IS NOT NULL;
-CREATE TABLE copies(
-  record INTEGER NOT NULL, file INTEGER NOT NULL, line INTEGER NOT NULL, offset INTEGER NOT NULL,
-  length INTEGER NOT NULL, turn INTEGER NOT NULL, stub INTEGER NOT NULL, PRIMARY KEY(record, file)) WITHOUT ROWID;
-CREATE INDEX copies_by_file ON copies(file);
-CREATE TABLE aliases(own INTEGER PRIMARY KEY, key INTEGER NOT NULL);
-CREATE TABLE touched(name INTEGER NOT NULL, record INTEGER NOT NULL, PRIMARY KEY(name, record)) WITHOUT ROWID;
-CREATE VIRTUAL TABLE words USING fts5({", ".join(COLUMNS)}, content='', tokenize="{TOKENIZER}");
-CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row);
-INSERT INTO words(words, rank) VALUES('hashsize', {BUFFER});
-INSERT INTO about VALUES({VERSION}, 1);
+  end INTEGER NOT NULL, checked INTEGER NOT NULL, place TEXT NOT NULL, turns INTEGER NOT NULL,
+  parent TEXT NOT NULL, cwd TEXT NOT NULL, entrypoint TEXT NOT NULL, hidden INTEGER NOT NULL);
+CREATE INDEX files_by_session ON files(session);
+INSERT INTO about VALUES({VERSION})
 """
 
 
@@ -57,26 +40,17 @@ _WRONG = ("no such", "has no column", "decode to UTF-8")
 """What SQLite says of a file that it can read, but that isn't our index."""
 
 
-_TURNS = "SELECT turns FROM files WHERE path=? AND size=? AND mtime=? AND offset=size"
-
-NO_FTS5 = "Set RESUME_HOOKS_PYTHON to one that has it, such as uv's, Homebrew's or python.org's."
-
-
-class IndexDamaged(ResumeHooksError):
-    """The index can't be read as one; it is to be built anew."""
-
-    code = "index-damaged"
-
-
-class IndexUnusable(ResumeHooksError):
-    """The index can't be kept where it belongs: a read-only or full disk, or one that a newer version wrote."""
-
-    code = "index-unusable"
+_TURNS = "SELECT turns FROM files WHERE path=? AND size=? AND mtime=? AND end=size"
 
 
 def index_file(where: Where) -> str:
-    """The path of the index of this config home."""
+    """The path of the index of this config home: of its table."""
     return os.path.join(where.state, FILE_NAME)
+
+
+def words_folder(where: Where) -> str:
+    """The folder of its words."""
+    return os.path.join(where.state, FOLDER)
 
 
 def open_index(where: Where) -> sqlite3.Connection:
@@ -103,11 +77,16 @@ def open_read_only(path: str, timeout: float = BUSY) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=timeout)
 
 
-def remove_index(path: str) -> None:
-    """Remove an index and what SQLite keeps beside it; who has it open still reads the old one."""
+def remove_index(where: Where) -> None:
+    """Remove an index, its words, and what SQLite keeps beside it; who has it open still reads the old one."""
+    folder = words_folder(where)
+    if os.path.islink(folder) or os.path.isfile(folder):
+        os.unlink(folder)
+    elif os.path.isdir(folder):
+        shutil.rmtree(folder)
     for ending in ("", *BESIDE):
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(path + ending)
+            os.unlink(index_file(where) + ending)
 
 
 @contextlib.contextmanager
@@ -116,8 +95,6 @@ def telling() -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if "no such module" in str(error):
-            raise IndexUnusable("The SQLite of this Python has no FTS5, so nothing can be searched", NO_FTS5) from error
         if any(words in str(error) for words in _WRONG):
             raise IndexDamaged(f"The index is not as it should be: {error}") from error
         raise IndexUnusable(f"The index can't be used: {error}", "Check free space and the state folder.") from error
@@ -145,8 +122,6 @@ def _ready(db: sqlite3.Connection) -> sqlite3.Connection:
         failing.callback(db.close)
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=NORMAL")
-        db.execute("PRAGMA temp_store=MEMORY")
-        db.execute("PRAGMA cache_size=-32000")
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             _create(db)
         _require_version(db)

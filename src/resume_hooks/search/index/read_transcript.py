@@ -1,4 +1,4 @@
-"""One transcript as rows for the index: what was appended since it was last read, or all of it.
+"""One transcript as parts for the index: from the start of its last part on if it only grew, else from its start.
 
 Runs in worker processes: what goes in and comes out are plain values. A last line without its ending is left for the
 next time, unless nobody has been writing for a while and it is whole.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import time
 import zlib
+from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.paths import open_regular
-from resume_hooks.search.index.extract import TextExtractor
+from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.tokenize import words_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, read_lines
@@ -21,27 +22,28 @@ from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import opens_turn
 
 CHECKED = 1_024  # bytes before the end of what is indexed that tell whether a file was only appended to
-MOST_CALLS = 50  # calls without an answer that are kept in mind until the next time
-MOST_LABEL = 255  # characters of the name of a branch or of tools that are kept; more is no name
+MOST_CALLS = 50  # calls without an answer that are kept in mind until the next part
+MOST_LABEL = 255  # characters of the name of a branch or of a tool that are kept; more is no name
 SETTLED = 60.0  # seconds after which nobody is expected to finish a torn line
-MOST_BYTES = 64 * 1024 * 1024
-"""Bytes of a file that are read in one go; a larger one comes in several batches, so that memory stays bounded."""
+PART_BYTES = 2 * 1024 * 1024
+"""Bytes of a part, but for its last line. An appended line costs reading what its part holds so far."""
 
+PART_WORDS = 200_000  # bytes of words of a part
+
+ROLES = ("prompt", "reply", "title", "call", "result", "thinking", "summary", "task", "note")
+"""Who said something, by the number that stands for it in the index."""
 
 _PRIME = 2**61 - 1
 """Ids are kept as what is left of them when divided by it: they fit a column, and differ if they differ anywhere."""
 
 
 class ReadPosition(NamedTuple):
-    """How far a file was read: bytes, lines, turns.
-
-    With a checksum of the last bytes, the last time that was told (seconds), and the calls left open.
-    """
+    """Where a part begins: bytes, lines, turns and parts before it, the last time told (seconds), calls left open."""
 
     offset: int = 0
     lines: int = 0
     turns: int = 0
-    check: int = 0
+    part: int = 0
     time: int = 0
     calls: tuple[tuple[str, str], ...] = ()
 
@@ -49,9 +51,9 @@ class ReadPosition(NamedTuple):
 class IndexRow(NamedTuple):
     """A record that says something.
 
-    ``key`` is the same for a record and its copies in other sessions (None: not known by an id); ``own`` stands for the
-    new id that a fork gave it (None: it has none), ``digest`` for what it says. ``stub`` is a copy whose contents were
-    taken out. The texts are words, ready for the index.
+    ``key`` is the same for a record and its copies in other sessions (0: not known by an id); ``forked`` that a fork
+    gave it another id than it has there; ``digest`` stands for what it says, 0 where its contents were taken out.
+    ``words`` are ready for the index.
     """
 
     line: int
@@ -59,80 +61,98 @@ class IndexRow(NamedTuple):
     length: int
     turn: int
     time: int
-    role: str
-    tool: str
+    role: int
+    tools: tuple[str, ...]
     branch: str
-    key: int | None
-    own: int | None
+    key: int
+    forked: bool
     digest: int
-    stub: bool
-    prompt: bytes
-    reply: bytes
-    input: bytes
-    result: bytes
+    words: bytes
     files: tuple[str, ...]
 
 
-class Batch(NamedTuple):
-    """The rows from byte ``start`` on.
+class Part(NamedTuple):
+    """A part of a file, from ``start`` to byte ``end``; ``turns`` were begun until then, ``check`` is of its last bytes.
 
-    ``more`` says that the file goes on, ``torn`` that its last line may still be written. What was not seen is ``""``.
+    ``next`` is where to read on when the file has grown: the same start, unless the part is full. ``more`` says that
+    the file goes on, ``torn`` that its last line may still be written. What was not seen is ``""``.
     """
 
     rows: list[IndexRow]
-    start: int
-    place: ReadPosition
+    start: ReadPosition
+    next: ReadPosition
+    end: int
+    turns: int
+    check: int
     more: bool
     torn: bool
     cwd: str
     entrypoint: str
 
+    @property
+    def number(self) -> int:
+        """Which part of the file it is, from 0."""
+        return self.start.part
+
 
 class ReadJob(NamedTuple):
-    """A file to be read on from a place; ``subagent`` whether it is a sub-agent's."""
+    """A file to be read on from a place, if its bytes before ``end`` still have the checksum ``check``."""
 
     path: str
-    place: ReadPosition
     subagent: bool
+    place: ReadPosition = ReadPosition()
+    end: int = 0
+    check: int = 0
 
 
-def read(job: ReadJob) -> Batch | None:
-    """Read a file on from where it was left; from its start if what was read is no longer there. None if it is gone."""
+def read(job: ReadJob) -> Iterator[Part | None]:
+    """The parts of a file from where it is read on; from its start if what was read is no longer there.
+
+    None if it is gone.
+    """
     try:
         with open_regular(job.path, follow=False) as stream:
-            return _read(stream, job if _goes_on(stream, job.place) else job._replace(place=ReadPosition()))
+            place = job.place if _goes_on(stream, job) else ReadPosition()
+            part = None
+            while part is None or part.more:
+                part = _read(stream, job, part.next if part else place)
+                yield part
     except OSError:
-        return None
+        yield None
 
 
-def _read(stream: BinaryIO, job: ReadJob) -> Batch:
+def _read(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     status = os.fstat(stream.fileno())
     settled = abs(time.time() - status.st_mtime) > SETTLED
-    stream.seek(job.place.offset)
-    reader = _RowReader(job)
-    end, lines, more, torn = job.place.offset, job.place.lines, False, False
-    for line in read_lines(stream, job.place.offset, job.place.lines):
-        if line.offset - job.place.offset >= MOST_BYTES:
-            more = True
+    stream.seek(start.offset)
+    reader = _RowReader(job, start)
+    end, lines, full, torn = start.offset, start.lines, False, False
+    for line in read_lines(stream, start.offset, start.lines):
+        if full:
             break
         if line.torn and not (settled and records.parse(line.body) is not None):
             torn = not settled
             break
         reader.take(line)
         end, lines = line.offset + len(line.raw), line.number + 1
+        full = end - start.offset >= PART_BYTES or reader.size >= PART_WORDS
+    else:
+        line = None
     calls = tuple(reader.extractor.calls.items())[-MOST_CALLS:]
-    place = ReadPosition(end, lines, reader.turn, zlib.crc32(_before(stream, end)), reader.time, calls)
-    return Batch(reader.rows, job.place.offset, place, more, torn, reader.cwd, reader.entrypoint)
+    following = ReadPosition(end, lines, reader.turn, start.part + 1, reader.time, calls) if full else start
+    check = zlib.crc32(_before(stream, end))
+    more = full and line is not None
+    return Part(reader.rows, start, following, end, reader.turn, check, more, torn, reader.cwd, reader.entrypoint)
 
 
-def _goes_on(stream: BinaryIO, place: ReadPosition) -> bool:
+def _goes_on(stream: BinaryIO, job: ReadJob) -> bool:
     """Whether what was read is still there. A torn line that was taken in may have been finished since."""
-    if not place.offset:
+    if not job.end:
         return False
-    tail = _before(stream, place.offset)
-    if zlib.crc32(tail) != place.check:
+    tail = _before(stream, job.end)
+    if zlib.crc32(tail) != job.check:
         return False
-    return tail.endswith(b"\n") or stream.seek(0, os.SEEK_END) == place.offset
+    return tail.endswith(b"\n") or stream.seek(0, os.SEEK_END) == job.end
 
 
 def _before(stream: BinaryIO, end: int) -> bytes:
@@ -143,12 +163,13 @@ def _before(stream: BinaryIO, end: int) -> bytes:
 
 
 class _RowReader:
-    def __init__(self, job: ReadJob) -> None:
+    def __init__(self, job: ReadJob, start: ReadPosition) -> None:
         self.rows: list[IndexRow] = []
-        self.turn = job.place.turns
+        self.size = 0
+        self.turn = start.turns
         self.cwd = self.entrypoint = ""
-        self.extractor = TextExtractor(dict(job.place.calls), subagent=job.subagent)
-        self.time = job.place.time
+        self.extractor = TextExtractor(dict(start.calls), subagent=job.subagent)
+        self.time = start.time
         self._subagent = job.subagent
         self._name = os.path.basename(job.path)
 
@@ -164,45 +185,55 @@ class _RowReader:
             return
         stamp = clock.parse(record.get("timestamp"))
         self.time = int(stamp.timestamp()) if stamp else self.time
-        key, own = _keys(record) if texts.role != "title" else (_title_key(self._name, texts.prompt), None)
+        key, forked = _key(record) if texts.role != "title" else (_title_key(self._name, texts.prompt), False)
+        words = _words(texts)
+        self.size += len(words)
         self.rows.append(
             IndexRow(
                 line.number,
                 line.offset,
                 len(line.raw),
                 self.turn,
-                self.time,
-                texts.role,
-                texts.tool[:MOST_LABEL],
+                max(0, self.time),
+                ROLES.index(texts.role),
+                tuple(name[:MOST_LABEL] for name in texts.tool.split(", ") if name),
                 string(record, "gitBranch")[:MOST_LABEL],
                 key,
-                own,
-                zlib.crc32("".join(texts[2:6]).encode("utf-8", "replace")),
-                record.get("truncated") is True,
-                words_of(texts.prompt) if texts.prompt else b"",
-                words_of(texts.reply) if texts.reply else b"",
-                words_of(texts.input, numbered=True) if texts.input else b"",
-                words_of(texts.result, numbered=True) if texts.result else b"",
+                forked,
+                0 if record.get("truncated") is True else _digest(texts),
+                words,
                 texts.files,
             )
         )
 
 
-def _keys(record: Record) -> tuple[int | None, int | None]:
-    """What a record and its copies have in common; and its own id, where a fork gave it one and names the old one."""
+def _words(texts: RecordTexts) -> bytes:
+    """The words of a record; those that somebody said count twice."""
+    said = [words_of(text) for text in (texts.prompt, texts.reply) if text]
+    done = [words_of(text, numbered=True) for text in (texts.input, texts.result) if text]
+    return b" ".join([*said, *said, *done])
+
+
+def _digest(texts: RecordTexts) -> int:
+    """What stands for what a record says, above 0."""
+    return 1 + zlib.crc32("".join(texts[2:6]).encode("utf-8", "replace"))
+
+
+def _key(record: Record) -> tuple[int, bool]:
+    """What a record and its copies have in common, and whether a fork gave it another id than it has there."""
     fork = record.get("forkedFrom")
     own = _number(string(record, "uuid"))
-    named = _number(string(fork, "messageUuid")) if isinstance(fork, dict) else None
-    return (own, None) if named is None else (named, own)
+    named = _number(string(fork, "messageUuid")) if isinstance(fork, dict) else 0
+    return named or own, bool(named) and named != own
 
 
-def _number(uuid: str) -> int | None:
-    """A UUID as 61 bits; None for what is none."""
+def _number(uuid: str) -> int:
+    """A UUID as 61 bits; 0 for what is none."""
     digits = uuid.replace("-", "")
     try:
-        return int(digits, 16) % _PRIME if len(digits) == 32 else None
+        return int(digits, 16) % _PRIME if len(digits) == 32 else 0
     except ValueError:
-        return None
+        return 0
 
 
 def _title_key(name: str, title: str) -> int:

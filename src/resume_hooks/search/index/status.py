@@ -14,8 +14,6 @@ from resume_hooks.sessions.transcript_files import all_files
 
 _COUNTS = (
     "count(DISTINCT session) FROM files",
-    "count(*) FROM records",
-    "count(*) FROM copies",
     "count(*) FROM files WHERE inode<0 AND agent=''",
 )
 

@@ -1,44 +1,48 @@
 """Bringing the index up to date: what changed on disk is read and written; the cost grows with what changed.
 
-A record belongs to the session that it was first said in, so originals are read before what was derived from them.
+Each file stands for itself, so that they can be read in any order: the newest first, since that is what is asked for
+most when there is no time for all.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import starmap
+import zlib
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.paths import Where
 from resume_hooks.search.index.archived import ArchivedSessions, briefly_opened, read_at
-from resume_hooks.search.index.database import IndexDamaged
+from resume_hooks.search.index.errors import IndexDamaged
 from resume_hooks.search.index.extract import HELPERS
-from resume_hooks.search.index.read_transcript import Batch, ReadJob, ReadPosition
+from resume_hooks.search.index.postings import Postings
+from resume_hooks.search.index.read_transcript import Part, ReadJob, ReadPosition
 from resume_hooks.search.index.worker_pool import readings
-from resume_hooks.search.index.writing import Writer
 from resume_hooks.sessions import transcript_files
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.transcripts.provenance import read_parent
 
 COMMIT = 192 * 1024 * 1024
-"""Bytes read after which what was found is made to last; each time makes one more list of words to be merged."""
+"""Bytes read after which what was found is made to last."""
 
-LARGE = 64 * 1024 * 1024  # bytes read in one go after which SQLite's log is folded into the index at once
-MOSTLY_GONE = 20_000  # rows from which on an index that is mostly of what is gone is built anew
+LARGE = 8 * 1024 * 1024  # bytes to be read from which on the words are gathered in more memory
+
+_FILE_BITS = 38  # bits of a file's number, which is made of its path
 
 Progress = Callable[[int, int], None]  # called with the bytes that were read and those that there are to read
 
 
 class UpdateOutcome(NamedTuple):
-    """What an update came to: files and bytes read, and files that it did not get to."""
+    """What an update came to: files and bytes read, and files and bytes that it did not get to."""
 
     files: int = 0
     size: int = 0
     behind: int = 0
+    size_behind: int = 0
 
 
 class FileWork(NamedTuple):
@@ -101,6 +105,7 @@ def _is_same(known: Sequence[int], file: TranscriptFile) -> bool:
 
 def update(
     db: sqlite3.Connection,
+    postings: Postings,
     work: Sequence[FileWork],
     gone: Collection[int],
     *,
@@ -108,162 +113,177 @@ def update(
     limit: float = float("inf"),
     progress: Progress | None = None,
 ) -> UpdateOutcome:
-    """Read what changed and write it. After ``limit`` seconds the rest is left for the next time.
-
-    IndexDamaged where most of what it holds is of files that are gone: it is then to be built anew.
-    """
+    """Read what changed and write it. After ``limit`` seconds the rest is left for the next time."""
     deadline = time.monotonic() + limit
-    try:
-        with db:
-            db.execute("BEGIN IMMEDIATE")
-            outcome = _Update(db, where, progress).run(work, gone, deadline)
-    except sqlite3.OperationalError:
-        with contextlib.suppress(sqlite3.Error):  # on a full disk the log would keep the room that it took
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        raise
-    if outcome.size >= LARGE:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # else the log stays as large as what was written
-    return outcome
-
-
-def unsettled(db: sqlite3.Connection) -> bool:
-    """Whether files are marked to be read again, since what they were copied from changed."""
-    return db.execute("SELECT 1 FROM files WHERE inode=0 AND offset>0").fetchone() is not None
+    with contextlib.closing(_Update(db, postings, where, progress)) as updating:
+        return updating.run(work, gone, deadline)
 
 
 class _Update:
-    def __init__(self, db: sqlite3.Connection, where: Where, progress: Progress | None) -> None:
+    def __init__(self, db: sqlite3.Connection, postings: Postings, where: Where, progress: Progress | None) -> None:
         self._db = db
+        self._postings = postings
         self._where = where
-        self._writer = Writer(db)
         self._progress = progress or (lambda _done, _total: None)
         self._uncommitted = 0
 
+    def close(self) -> None:
+        """End writing; what was not committed is dropped."""
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+        self._postings.close_writer()
+
     def run(self, work: Sequence[FileWork], gone: Collection[int], deadline: float) -> UpdateOutcome:
-        if gone:
-            self._writer.drop(gone)
+        left = sorted((item for item in work if not item.same), key=lambda item: -item.file.mtime)
+        total = sum(map(self._size, left))
+        done, files, seen = 0, 0, 0
+        self._db.execute("BEGIN IMMEDIATE")
+        self._postings.open_writer(large=total > LARGE)
+        for file_id in gone:
+            self._forget(file_id)
         for item in work:
             if item.same:
-                self._writer.settled_at(item.file_id, item.file)
-        left = [item for item in work if not item.same]
-        total, done, files, waiting = sum(map(self._size, left)), 0, 0, len(left)
+                values = (item.file.inode, item.file.folder, item.file_id)
+                self._db.execute("UPDATE files SET inode=?, folder=? WHERE id=?", values)
         with contextlib.closing(self._readings(left)) as results:
-            for item, batch in results:
-                done += self._take(item, batch) if item.file_id else 0
-                ended = not item.file_id or batch is None or not batch.more
-                files, waiting = files + (ended and bool(item.file_id)), waiting - ended
+            for item, part in results:
+                read = self._take(item, part) if item.file_id else 0
+                ended = not item.file_id or part is None or not part.more
+                done, files, seen = done + read, files + (ended and bool(item.file_id)), seen + ended
                 self._progress(min(done, total), total)
                 if time.monotonic() > deadline:
                     break
-        self._writer.settle()
-        if self._writer.forgot:
-            self._refuse_leftovers()
-        return UpdateOutcome(files, done, waiting)
+        self._commit()
+        return UpdateOutcome(files, done, len(left) - seen, max(0, total - done))
 
     def _size(self, item: FileWork) -> int:
         """Bytes of a file that are to be read."""
-        return max(1, item.file.size - self._position(item).offset)
+        return max(1, item.file.size - self._job(item, "").place.offset)
 
-    def _position(self, item: FileWork) -> ReadPosition:
-        """How far a file was read; the start of one that is new, or another one by now."""
-        if not item.file_id or self._writer.replaced(item.file_id, item.file):
-            return ReadPosition()
-        return self._writer.place(item.file_id)
+    def _job(self, item: FileWork, path: str) -> ReadJob:
+        """What to read of a file, at ``path``: on from its last part, or all of one that is new or another one by now.
 
-    def _readings(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Batch | None]]:
+        Files that are only appended to keep their inode and grow; rewrites in place keep the time, sometimes the size
+        and the last bytes as well.
+        """
+        job = ReadJob(path, bool(item.file.agent))
+        row = self._db.execute("SELECT inode, size, place, end, checked FROM files WHERE id=?", (item.file_id,))
+        inode, size, place, end, checked = row.fetchone() or (0, 0, "", 0, 0)
+        moved = (inode < 0) != (item.file.inode < 0)  # into the vault or out of it
+        if not place or (inode != item.file.inode and not moved) or item.file.size <= size:
+            return job
+        return job._replace(place=_place(place), end=end, check=checked)
+
+    def _readings(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Part | None]]:
         """What is read of each file; of one of which nothing is to be read, None, and its id is then 0.
 
-        Packed sessions come first, one at a time; they are ancestors as a rule.
+        Packed sessions come last, one at a time.
         """
-        by_session: dict[str, list[FileWork]] = {}
+        packed: dict[str, list[FileWork]] = {}
+        others = []
         for item in work:
             if item.file.inode < 0:
-                by_session.setdefault(item.file.session_id, []).append(item)
-        others = [(item, item.file.path) for item in work if item.file.inode >= 0]
-        for session_id, items in by_session.items():
+                packed.setdefault(item.file.session_id, []).append(item)
+            else:
+                others.append((item, item.file.path))
+        yield from self._read(others)
+        for session_id, items in packed.items():
             archived = find(session_id, self._where)
-            if archived is None:
-                others += [(item, item.file.path) for item in items]  # it went just now, which shows there
+            if archived is None:  # it went just now, which shows there
+                yield from self._read([(item, item.file.path) for item in items])
                 continue
             with briefly_opened(archived, self._where) as folder:
-                at = [(item, read_at(item.file, folder) if folder else item.file.path) for item in items]
-                if folder is None or not folder.startswith(archived.folder):  # unpacked for now
-                    yield from self._read(at)
-                    continue
-            others += at
-        yield from self._read(others)
+                yield from self._read(
+                    [(item, read_at(item.file, folder) if folder else item.file.path) for item in items]
+                )
 
-    def _read(self, work: Sequence[tuple[FileWork, str]]) -> Generator[tuple[FileWork, Batch | None]]:
+    def _read(self, work: Sequence[tuple[FileWork, str]]) -> Generator[tuple[FileWork, Part | None]]:
         """What is read of these files, each at the path that is given for it."""
-        entered = list(starmap(self._entered, _originals_first(work)))
+        entered = [(self._entered(item, path), path) for item, path in work]
         yield from ((item, None) for item, _ in entered if not item.file_id)
         known = {path: item for item, path in entered if item.file_id}
-        jobs = [
-            (ReadJob(path, self._position(item), bool(item.file.agent)), self._size(item))
-            for path, item in known.items()
-        ]
+        jobs = [(self._job(item, path), self._size(item)) for path, item in known.items()]
         with contextlib.closing(readings(jobs)) as results:
-            for job, batch in results:
-                yield known[job.path], batch
+            for job, part in results:
+                yield known[job.path], part
 
-    def _entered(self, item: FileWork, path: str, parent: str) -> tuple[FileWork, str]:
-        """A file with its id in the index, and where it is read; the id is 0 for one of which nothing is read."""
-        file, writer = item.file, self._writer
-        file_id = item.file_id or writer.add(file, file.session_id, parent)
+    def _entered(self, item: FileWork, path: str) -> FileWork:
+        """A file with its id in the index; the id is 0 for one of which nothing is read."""
+        file = item.file
+        file_id = item.file_id or self._added(file, "" if file.agent else _parent_of(path))
         if not file.agent:
-            return item._replace(file_id=file_id), path
+            return item._replace(file_id=file_id)
         session_id = file.session_id or transcript_files.owning_session(path)
         hidden = transcript_files.agent_type(path) in HELPERS
-        writer.assign(file_id, session_id, hidden=hidden)
+        # Both may show only after a sub-agent's first record.
+        self._db.execute("UPDATE files SET session=?, hidden=? WHERE id=?", (session_id, int(hidden), file_id))
         if hidden or not session_id:
-            if writer.place(file_id).offset:
-                writer.forget([file_id])
-            writer.remember(file_id, file)
-            return item._replace(file_id=0), path
-        return item._replace(file_id=file_id), path
+            self._postings.forget(file_id)
+            values = (file.inode, file.size, file.mtime, file_id)
+            self._db.execute("UPDATE files SET inode=?, size=?, mtime=?, place='' WHERE id=?", values)
+            return item._replace(file_id=0)
+        return item._replace(file_id=file_id)
 
-    def _take(self, item: FileWork, batch: Batch | None) -> int:
+    def _added(self, file: TranscriptFile, parent: str) -> int:
+        """The number of a file with nothing of it read.
+
+        It comes of the path, so that what an update that was interrupted wrote of it is replaced by the next one.
+        """
+        path = file.path.encode()
+        number = (zlib.crc32(path) << 32 | zlib.adler32(path)) % ((1 << _FILE_BITS) - 1) + 1
+        while self._db.execute("SELECT 1 FROM files WHERE id=?", (number,)).fetchone():
+            number += 1
+        self._db.execute(
+            "INSERT INTO files VALUES(?,?,?,?,?,0,0,0,0,0,'',0,?,'','',0)",
+            (number, file.path, file.session_id, file.agent, file.folder, parent),
+        )
+        return number
+
+    def _take(self, item: FileWork, part: Part | None) -> int:
         """Write what was read; returns the bytes."""
-        if batch is None:
-            self._writer.drop([item.file_id])
+        if part is None:
+            self._forget(item.file_id)
             return 0
-        # Of what is kept and was read in part the time is left out: its inode says that it is as it was.
-        file = item.file._replace(mtime=0) if batch.more and item.file.inode < 0 else item.file
-        self._writer.write(item.file_id, file, batch)
-        size = batch.place.offset - batch.start
-        self._uncommitted += size
+        file = item.file
+        if part.number == 0:
+            self._postings.forget(item.file_id)
+            self._db.execute("UPDATE files SET cwd='', entrypoint='' WHERE id=?", (item.file_id,))
+        self._postings.replace(item.file_id, part)
+        size, mtime = file.size, file.mtime
+        if part.more or part.torn:  # to be looked at again; of what is packed the inode says that it is as it was
+            size, mtime = min(file.size - 1, part.end), 0 if part.more and file.inode < 0 else mtime
+        self._db.execute(
+            "UPDATE files SET inode=?, size=?, mtime=?, end=?, checked=?, place=?, turns=?,"
+            " cwd=iif(cwd='', ?, cwd), entrypoint=iif(entrypoint='', ?, entrypoint) WHERE id=?",
+            (file.inode, size, mtime, part.end, part.check, json.dumps(part.next), part.turns)
+            + (part.cwd, part.entrypoint, item.file_id),
+        )
+        read = part.end - part.start.offset
+        self._uncommitted += read
         if self._uncommitted >= COMMIT:
-            self._writer.settle()
-            self._db.execute("COMMIT")
+            self._commit()
             self._db.execute("BEGIN IMMEDIATE")
-            self._uncommitted = 0
-        return size
+        return read
 
-    def _refuse_leftovers(self) -> None:
-        (written,) = self._db.execute("SELECT next FROM about").fetchone()
-        (left,) = self._db.execute("SELECT (SELECT count(*) FROM records) + (SELECT count(*) FROM copies)").fetchone()
-        if written > MOSTLY_GONE and written > 2 * left:
-            raise IndexDamaged("Most of what the index holds is of files that are gone")
+    def _forget(self, file_id: int) -> None:
+        self._postings.forget(file_id)
+        self._db.execute("DELETE FROM files WHERE id=?", (file_id,))
 
-
-def _originals_first(work: Iterable[tuple[FileWork, str]]) -> list[tuple[FileWork, str, str]]:
-    """Files, where they are read, and their parents' ids, in the order in which they came to be as far as that is told.
-
-    A fork that the client made names no parent; it is then taken for younger if it was written to later.
-    """
-    named = [(item, path, "" if item.file.agent else _parent_of(path)) for item, path in work]
-    parents = {item.file.session_id: parent for item, _, parent in named if parent}
-    return sorted(named, key=lambda row: (_depth(row[0], parents), row[0].file.mtime))
+    def _commit(self) -> None:
+        """Make what was written last: the words first, so that none is taken for read that is not there."""
+        self._postings.commit()
+        self._db.execute("COMMIT")
+        self._uncommitted = 0
 
 
-def _depth(item: FileWork, parents: Mapping[str, str]) -> int:
-    """How many of the files lie between one and its first ancestor; hostile ones may name each other."""
-    seen: set[str] = set()
-    session_id = "" if item.file.agent else item.file.session_id
-    while (parent := parents.get(session_id, "")) and session_id not in seen:
-        seen.add(session_id)
-        session_id = parent
-    return len(seen)
+def _place(text: str) -> ReadPosition:
+    """Where a file's last part begins, as it was noted."""
+    try:
+        *numbers, calls = json.loads(text)
+        offset, lines, turns, part, seconds = map(int, numbers)
+        return ReadPosition(max(0, offset), lines, turns, part, seconds, tuple((str(a), str(b)) for a, b in calls))
+    except (TypeError, ValueError) as error:
+        raise IndexDamaged(f"The index holds what nobody wrote: {error}") from error
 
 
 def _parent_of(path: str) -> str:

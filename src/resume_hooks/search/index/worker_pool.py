@@ -14,7 +14,7 @@ import sys
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from resume_hooks.search.index.read_transcript import Batch, ReadJob, read
+from resume_hooks.search.index.read_transcript import Part, ReadJob, read
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -26,11 +26,11 @@ PATIENCE = 1.0  # seconds that a process which was told to end is waited for
 
 Sized = tuple[ReadJob, int]  # a job, and the bytes of it that are to be read
 
-Result = tuple[ReadJob, Batch | None]
+Result = tuple[ReadJob, Part | None]
 
 
 def readings(jobs: Sequence[Sized]) -> Generator[Result]:
-    """Each job with what was read of it, None for a file that is gone; a large file comes in several batches."""
+    """Each job with the parts that were read of it, None for a file that is gone."""
     processes = min(_cpus(), MOST_PROCESSES)
     if processes == 1 or sum(size for _, size in jobs) < PARALLEL or not sys.platform.startswith("linux"):
         processes = 0
@@ -42,7 +42,7 @@ def readings(jobs: Sequence[Sized]) -> Generator[Result]:
                 own = [job for (job, _), share in zip(jobs, shares, strict=True) if share == number]
                 workers.append(_Worker(own, workers))
         for (job, _), share in zip(jobs, shares, strict=True):
-            yield from _batches(job, workers[share] if workers else None)
+            yield from _parts(job, workers[share] if workers else None)
     finally:
         for worker in workers:
             worker.end()
@@ -57,14 +57,20 @@ def _shares(jobs: Sequence[Sized], processes: int) -> list[int]:
     return shares
 
 
-def _batches(job: ReadJob, worker: _Worker | None = None) -> Iterator[Result]:
+def _parts(job: ReadJob, worker: _Worker | None = None) -> Iterator[Result]:
     """What a process, or this one, reads of a job."""
-    more = True
-    while more:
-        batch = read(job) if worker is None or worker.ended else worker.answer(job)
-        yield job, batch
-        more = batch is not None and batch.more
-        job = job if batch is None else job._replace(place=batch.place)
+    more = worker is not None
+    while more and worker is not None and not worker.ended:
+        try:
+            part = worker.answer()
+        except (EOFError, OSError):
+            worker.ended = True
+            break
+        yield job, part
+        more = part is not None and part.more
+        job = job if part is None else job._replace(place=part.next, end=part.end, check=part.check)
+    if more or worker is None:
+        yield from ((job, part) for part in read(job))
 
 
 class _Worker:
@@ -86,14 +92,10 @@ class _Worker:
             self.ended = True
         answering.close()  # so that the pipe ends when the process does
 
-    def answer(self, job: ReadJob) -> Batch | None:
-        """What the process read of its next job; read here where it ended."""
-        try:
-            batch: Batch | None = self.answers.recv()
-        except (EOFError, OSError):
-            self.ended = True
-            return read(job)
-        return batch
+    def answer(self) -> Part | None:
+        """The next part that the process reads. EOFError or OSError where it ended."""
+        part: Part | None = self.answers.recv()
+        return part
 
     def end(self) -> None:
         """Have the process be gone."""
@@ -137,5 +139,5 @@ def _serve(jobs: Sequence[ReadJob], answers: Connection, inherited: Sequence[Con
         pipe.close()  # so that only the parent can read what is answered
     with contextlib.suppress(OSError):  # the parent is gone
         for job in jobs:
-            for _, batch in _batches(job):
-                answers.send(batch)
+            for part in read(job):
+                answers.send(part)
