@@ -1,7 +1,7 @@
-"""Which turns answer best: what a record, its turn and the part of the file around them say, taken together.
+"""Which turns answer best: what a turn says as a whole and what its best record says, taken together.
 
-A turn is the unit of a hit, since a question and its answer stand in different records of one turn. Each level has its
-own order (BM25); the reciprocal ranks of a turn in all of them are summed up.
+A turn is the unit of a hit, since a question and its answer stand in different records of one turn. Turns and
+records each have their order (BM25); the reciprocal ranks of a turn in both are summed up.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from tantivy import Occur, Query
 
 from resume_hooks.clock import DAY
-from resume_hooks.search.index.postings import PART, RECORD, SCHEMA, TURN, Posting, file_of, turn_key
-from resume_hooks.search.index.postings import Postings
+from resume_hooks.search.index.postings import SCHEMA, WORDS, Posting, Postings, turn_key
 from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.search.scope import Limits
 from resume_hooks.search.terms import IN_PARTS, Lookup, Token
 
-RECORDS, TURNS, PARTS = 300, 150, 100  # documents of each level that are looked at
+RECORDS, TURNS = 300, 150  # those that are looked at
 CANDIDATES = 60  # turns that are weighed closely
 OWN_RECORDS = 600  # records of these turns that are looked at
+MOST_PARTS = 4  # documents that are looked at of a turn that goes over several
 PHRASED = 2_000
 """Records with the words of a phrase that are looked at; whether they have the phrase only their texts tell."""
 
@@ -49,7 +49,7 @@ class Ranking:
     def __init__(self, words: Postings, limits: Limits, excluded: Sequence[Lookup], now: float) -> None:
         self._words = words
         self._limits = limits
-        self._not = [(Occur.MustNot, _all_of(RECORD, lookup)) for lookup in excluded if lookup.known]
+        self._not = [(Occur.MustNot, _all_of(lookup)) for lookup in excluded if lookup.known]
         self._now = now
         self.capped = False
         """Whether there were more records with the words than were looked at."""
@@ -60,16 +60,13 @@ class Ranking:
         phrases = [lookup for lookup in lookups if lookup.term.exact]
         if not known or not all(lookup.known for lookup in phrases):
             return []
-        found = self._phrased(phrases) if phrases else self._records(Occur.Must, _any_of(RECORD, known), RECORDS)
+        found = self._phrased(phrases) if phrases else self._records(Occur.Must, _any_of(known), RECORDS)
         by_turn = _by_turn(found)
-        turns = self._words.best(self._limited(_any_of(TURN, known)), TURNS, "turn_key")
-        parts = self._words.best(self._limited(_any_of(PART, known)), PARTS, "file")
-        if phrases:
-            scores = self._fused({key: turns.get(key, 0.0) for key in by_turn}, by_turn, parts)
-        else:
+        turns = self._words.turns(Query.boolean_query([(Occur.Must, _any_of(known)), *self._limits.turns]), TURNS)
+        if not phrases:
             self._add_missing(by_turn, [key for key in turns if key not in by_turn][:CANDIDATES], known)
-            scores = self._fused(turns, by_turn, parts)
-        hits = [TurnHit(key, _told(by_turn[key]), score) for key, score in scores.items() if key in by_turn]
+        scores = self._fused(turns, by_turn)
+        hits = [TurnHit(key, _told(by_turn[key]), score) for key, score in scores.items()]
         hits.sort(key=lambda hit: -hit.score)
         self._cover(hits[:CANDIDATES], lookups)
         return hits
@@ -85,7 +82,7 @@ class Ranking:
 
     def _phrased(self, phrases: Sequence[Lookup]) -> list[Posting]:
         """The records that may hold a phrase, in turns that may hold all of them."""
-        groups = [self._records(Occur.Must, _all_of(RECORD, phrase), PHRASED) for phrase in phrases]
+        groups = [self._records(Occur.Must, _all_of(phrase), PHRASED) for phrase in phrases]
         self.capped = any(len(group) == PHRASED for group in groups)
         shared = set.intersection(*({turn_key(row.file, row.turn) for row in group} for group in groups))
         return [row for group in groups for row in group if turn_key(row.file, row.turn) in shared]
@@ -97,28 +94,21 @@ class Ranking:
         self.capped = self.capped or len(found) == most
         return found
 
-    def _limited(self, query: Query) -> Query:
-        return Query.boolean_query([(Occur.Must, query), *self._limits.turns])
-
     def _add_missing(self, by_turn: dict[int, list[Posting]], keys: Sequence[int], known: Sequence[Lookup]) -> None:
         """Find the records of turns that only fit as a whole."""
         if keys:
             own = Query.const_score_query(Query.term_set_query(SCHEMA, "turn_key", keys), 0.0)
-            query = Query.boolean_query([(Occur.Must, own), (Occur.Must, _any_of(RECORD, known))])
+            query = Query.boolean_query([(Occur.Must, own), (Occur.Must, _any_of(known))])
             for key, records in _by_turn(self._records(Occur.Must, query, OWN_RECORDS)).items():
                 by_turn.setdefault(key, records)
 
-    def _fused(
-        self, turns: Mapping[int, float], by_turn: Mapping[int, Sequence[Posting]], parts: Mapping[int, float]
-    ) -> dict[int, float]:
-        """What each turn comes to by its place in the order of its level, of its best record, and of its file."""
-        records = {key: _worth(rows[0]) for key, rows in by_turn.items()}
-        files = _shares(parts)
-        levels = [*map(_shares, (turns, records)), {key: files.get(file_of(key), 0.0) for key in by_turn}]
+    def _fused(self, turns: Mapping[int, float], by_turn: Mapping[int, Sequence[Posting]]) -> dict[int, float]:
+        """What each turn comes to by its place in the order of turns and by that of its best record."""
+        whole, best = _shares(turns), _shares({key: _worth(rows[0]) for key, rows in by_turn.items()})
         scores = {}
         for key, rows in by_turn.items():
             recent = 1 + RECENT * 0.5 ** (max(0.0, self._now - rows[0].time) / HALF_LIFE)
-            scores[key] = sum(level.get(key, 0.0) for level in levels) * recent
+            scores[key] = (whole.get(key, 0.0) + best[key]) * recent
         return scores
 
     def _cover(self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]) -> None:
@@ -129,16 +119,16 @@ class Ranking:
         own = Query.term_set_query(SCHEMA, "turn_key", keys)
         for number, lookup in enumerate(lookups):
             if lookup.known:
-                query = Query.boolean_query([(Occur.Must, own), (Occur.Must, _all_of(TURN, lookup))])
-                having = self._words.best(query, 4 * len(keys), "turn_key")
+                query = Query.boolean_query([(Occur.Must, own), (Occur.Must, _all_of(lookup))])
+                having = self._words.turns(query, MOST_PARTS * len(keys))
                 for hit in hits:
                     if hit.key in having:
                         hit.terms.add(number)
 
 
-def _shares(level: Mapping[int, float]) -> dict[int, float]:
-    """What a level gives to each of its documents: reciprocal ranks, scaled so that the best has 1."""
-    order = sorted(level, key=lambda key: -level[key])
+def _shares(scores: Mapping[int, float]) -> dict[int, float]:
+    """The reciprocal ranks of what is scored, scaled so that the best has 1."""
+    order = sorted(scores, key=lambda key: -scores[key])
     return {key: (1 + DAMPING) / (place + DAMPING) for place, key in enumerate(order, 1)}
 
 
@@ -158,34 +148,34 @@ def _by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
     return groups
 
 
-def _any_of(level: str, lookups: Iterable[Lookup]) -> Query:
-    """What scores the documents of a level by the terms that they have."""
-    clauses = [clause for lookup in lookups for token in lookup.tokens for clause in _scored(level, token)]
+def _any_of(lookups: Iterable[Lookup]) -> Query:
+    """What scores documents by the terms that they have."""
+    clauses = [clause for lookup in lookups for token in lookup.tokens for clause in _scored(token)]
     return Query.boolean_query([(Occur.Should, clause) for clause in clauses])
 
 
-def _scored(level: str, token: Token) -> Iterator[Query]:
+def _scored(token: Token) -> Iterator[Query]:
     """A word as what is summed up: the best of what stands for it, and the parts of an identifier."""
-    ways = [_boosted(_term(level, name), share) for name, share in token.stems]
+    ways = [_boosted(_term(name), share) for name, share in token.stems]
     yield ways[0] if len(ways) == 1 else Query.disjunction_max_query(ways)
-    yield from (_boosted(_term(level, part), IN_PARTS) for part in token.parts)
+    yield from (_boosted(_term(part), IN_PARTS) for part in token.parts)
 
 
 def _boosted(query: Query, share: float) -> Query:
     return query if share == 1.0 else Query.boost_query(query, share)
 
 
-def _all_of(level: str, lookup: Lookup) -> Query:
-    """What holds for the documents of a level that have every word of a term, an identifier whole or by its parts."""
-    return Query.boolean_query([(Occur.Must, _has(level, token)) for token in lookup.tokens])
+def _all_of(lookup: Lookup) -> Query:
+    """What holds for documents that have every word of a term, an identifier whole or by its parts."""
+    return Query.boolean_query([(Occur.Must, _has(token)) for token in lookup.tokens])
 
 
-def _has(level: str, token: Token) -> Query:
-    ways = [_term(level, name) for name, _ in token.stems]
+def _has(token: Token) -> Query:
+    ways = [_term(name) for name, _ in token.stems]
     if token.parts:
-        ways.append(Query.boolean_query([(Occur.Must, _term(level, part)) for part in token.parts]))
+        ways.append(Query.boolean_query([(Occur.Must, _term(part)) for part in token.parts]))
     return ways[0] if len(ways) == 1 else Query.boolean_query([(Occur.Should, way) for way in ways])
 
 
-def _term(level: str, name: str) -> Query:
-    return Query.term_query(SCHEMA, level, name, index_option="freq")
+def _term(name: str) -> Query:
+    return Query.term_query(SCHEMA, WORDS, name, index_option="freq")

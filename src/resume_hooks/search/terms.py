@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.search.index.postings import RECORD, Postings, stem
+from resume_hooks.search.index.postings import WORDS, Postings, stem
 from resume_hooks.search.query import Term
 
 MOST_WORDS = 24  # words that a beginning or a part of a word is taken for; the commonest of them
@@ -102,11 +102,11 @@ class Terms:
         return math.log(1 + ((self._all or 1) - count + 0.5) / (count + 0.5))
 
     def _rows(self, name: str) -> int:
-        return self._words.frequency(RECORD, name)
+        return self._words.frequency(WORDS, name)
 
     def _beginning(self, start: str) -> list[tuple[str, int]]:
         """The words that begin so; where none does, the longest word that is a beginning of it."""
-        words = _commonest(self._words.beginning(RECORD, start, 500))
+        words = _commonest(self._words.beginning(WORDS, start, 500))
         for length in range(len(start) - 1, SHORTEST_STEM - 1, -1):
             if not words and (rows := self._rows(start[:length])):
                 words = [(start[:length], rows)]
@@ -115,7 +115,7 @@ class Terms:
     def _containing(self, part: str) -> list[tuple[str, int]]:
         if len(part) < SHORTEST_PART and part.isascii():
             return []
-        return _commonest((word, rows) for word, rows in self._words.beginning(RECORD, "") if part in word)
+        return _commonest((word, rows) for word, rows in self._words.beginning(WORDS, "") if part in word)
 
     def _alike(self, word: str) -> list[tuple[str, int]]:
         """The words that are most like one, as a misspelled one is; they begin with the same letter."""
@@ -123,7 +123,7 @@ class Terms:
             return []
         near = {
             other: rows
-            for other, rows in self._words.beginning(RECORD, word[0])
+            for other, rows in self._words.beginning(WORDS, word[0])
             if abs(len(other) - len(word)) <= 2  # more letters are another word
         }
         return [(other, near[other]) for other in difflib.get_close_matches(word, near, MOST_ALIKE, ALIKE)]

@@ -1,16 +1,18 @@
-"""The words of all records in tantivy's inverted index, by record, by turn and by part of a file.
+"""The words of all transcripts in inverted indexes of tantivy's, one of records and one of turns.
 
-A part is a stretch of a file that is read, and replaced, as a whole; what its turns and records say lies in documents
-of their own, each level in a field of its own, so that each has its own statistics. How often a word stands in a
-document is what it is worth: once in each record that says it, twice where a person or the model said it.
+Two, since each needs statistics of its own: how many documents there are, and how long. How often a word stands in a
+document is what it is worth: once in each record that has it, twice where a person or the model said it. A part is a
+stretch of a file that is read, and replaced, as a whole; a turn that goes over several of them has a document in each.
 
-Nothing of tantivy's is known outside of this module and ``ranking``; its errors leave as our own.
+Nothing of tantivy's is known outside of this package, ``ranking`` and ``scope``; its errors leave as our own.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import itertools
+import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import tantivy
@@ -18,17 +20,20 @@ import tantivy
 from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
 
 if TYPE_CHECKING:
-    from resume_hooks.search.index.read_transcript import IndexRow, Part
+    from resume_hooks.search.index.read_transcript import Part
 
-RECORD, TURN, PART = "record", "turn", "part"
-"""The levels, and the fields that hold their words."""
+RECORDS, TURNS = "records", "turns"
+"""What there is an index of; each lies in a folder of that name."""
+
+WORDS = "words"
+"""The field that holds the words."""
 
 LABELS = ("tool", "branch", "path")
 """Fields that hold names as they are, not words."""
 
 _INDEXED = ("file", "turn_key", "part_key", "role", "key", "turn_number")
 _NUMBERS = (*_INDEXED, "time", "line", "offset", "length", "digest", "forked")
-_ANALYZER = "words"
+_ANALYZER = "stemmed"
 MOST_COPIES = 1_000  # sessions that are named of those that hold a record
 _SHIFT = 24  # bits of a number of turns or parts within the key that it makes with its file's
 SMALL, LARGE = 15_000_000, 80_000_000
@@ -70,8 +75,7 @@ _POSTING = ("file", "turn_number", "line", "offset", "length", "time", "role", "
 
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
-    for name in (RECORD, TURN, PART):
-        builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="freq")
+    builder.add_text_field(WORDS, tokenizer_name=_ANALYZER, index_option="freq")
     for name in LABELS:
         builder.add_text_field(name, stored=name == "tool", tokenizer_name="raw", index_option="basic")
     for name in _NUMBERS:
@@ -111,78 +115,98 @@ def _told(error: Exception) -> IndexDamaged | IndexUnusable:
 
 
 class Postings:
-    """The inverted index in ``folder``, made where it is missing; in memory without one."""
+    """The inverted indexes in ``folder``, made where they are missing; in memory without one."""
 
     def __init__(self, folder: str | None) -> None:
+        self._indexes: dict[str, tantivy.Index] = {}
+        for level in (RECORDS, TURNS):
+            own = folder and os.path.join(folder, level)
+            if own:
+                os.makedirs(own, mode=0o700, exist_ok=True)
+            with telling():
+                self._indexes[level] = tantivy.Index(SCHEMA, path=own)
+                self._indexes[level].register_tokenizer(_ANALYZER, _analyzer)
+        self._writers: dict[str, tantivy.IndexWriter] = {}
+        self._look()
+
+    def _look(self) -> None:
+        """Search what was committed last."""
         with telling():
-            self._index = tantivy.Index(SCHEMA, path=folder)
-            self._index.register_tokenizer(_ANALYZER, _analyzer)
-            self._searcher = self._index.searcher()
-        self._writer: tantivy.IndexWriter | None = None
+            self._searchers = {level: index.searcher() for level, index in self._indexes.items()}
 
     def open_writer(self, *, large: bool) -> None:
         """Get ready to be written to, for many parts or few."""
         with telling():
-            self._writer = self._index.writer(heap_size=LARGE if large else SMALL, num_threads=1)
+            for level, index in self._indexes.items():
+                self._writers[level] = index.writer(heap_size=LARGE if large else SMALL, num_threads=1)
 
     def replace(self, file: int, part: Part) -> None:
         """Put what a part says in the place of what is known of it."""
-        writer, documents = self._writing, list(_documents(file, part))
+        found = {RECORDS: list(_records(file, part)), TURNS: list(_turns(file, part))}
         with telling():
-            writer.delete_documents_by_term("part_key", turn_key(file, part.number))
-            for document in documents:
-                writer.add_document(document)
+            for level, writer in self._writers.items():
+                writer.delete_documents_by_term("part_key", turn_key(file, part.number))
+                for document in found[level]:
+                    writer.add_document(document)
 
     def forget(self, file: int) -> None:
         """Take out all that a file says."""
         with telling():
-            self._writing.delete_documents_by_term("file", file)
+            for writer in self._writers.values():
+                writer.delete_documents_by_term("file", file)
 
     def commit(self) -> None:
         """Make what was written last."""
         with telling():
-            self._writing.commit()
+            for writer in self._writers.values():
+                writer.commit()
 
     def close_writer(self) -> None:
         """End writing; what was not committed is dropped. Waits for what tantivy tidies up."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            with telling():
+        writers, self._writers = self._writers, {}
+        with telling():
+            for writer in writers.values():
                 writer.wait_merging_threads()
-                self._index.reload()
-                self._searcher = self._index.searcher()
-
-    @property
-    def _writing(self) -> tantivy.IndexWriter:
-        if self._writer is None:
-            raise RuntimeError("The index is not open to be written")
-        return self._writer
+            for index in self._indexes.values() if writers else ():
+                index.reload()
+        self._look()
 
     @property
     def records(self) -> int:
         """How many records it holds."""
-        with telling():
-            return self._searcher.search(tantivy.Query.exists_query("line"), limit=1).count or 0
+        return self._searchers[RECORDS].num_docs
 
-    def frequency(self, level: str, word: str) -> int:
-        """How many documents of a level have a stemmed word, those that were replaced lately among them."""
+    def frequency(self, field: str, word: str) -> int:
+        """How many records have a stemmed word, or a name in another field; lately replaced ones may be among them."""
         with telling():
-            return self._searcher.doc_freq(level, word)
+            return self._searchers[RECORDS].doc_freq(field, word)
 
     def beginning(self, field: str, start: str, limit: int | None = None) -> list[tuple[str, int]]:
         """The words or names of a field that begin so, each with how many documents have it."""
         with telling():
-            return self._searcher.terms_with_prefix(field, start, limit=limit)
+            return self._searchers[RECORDS].terms_with_prefix(field, start, limit=limit)
 
     def search(self, query: tantivy.Query, limit: int, order_by: str | None = None) -> list[Posting]:
         """The records that fit best, or with ``order_by`` those of the highest value; the best first."""
+        searcher = self._searchers[RECORDS]
         with telling():
-            hits = self._searcher.search(query, limit=limit, count=False, order_by_field=order_by).hits
-            columns = [self._searcher.fast_field_values(name, [place for _, place in hits]) for name in _POSTING]
+            hits = searcher.search(query, limit=limit, count=False, order_by_field=order_by).hits
+            columns = [searcher.fast_field_values(name, [place for _, place in hits]) for name in _POSTING]
         return [
             Posting(float(score or 0), *(int(value or 0) for value in row), address=address)
             for (score, address), *row in zip(hits, *columns, strict=True)
         ]
+
+    def turns(self, query: tantivy.Query, limit: int) -> dict[int, float]:
+        """The keys of the turns that fit best, each with its score; the best first."""
+        searcher = self._searchers[TURNS]
+        with telling():
+            hits = searcher.search(query, limit=limit, count=False).hits
+            keys = searcher.fast_field_values("turn_key", [place for _, place in hits])
+        found: dict[int, float] = {}
+        for (score, _), key in zip(hits, keys, strict=True):
+            found.setdefault(int(key or 0), float(score))
+        return found
 
     def copies(self, key: int) -> list[Posting]:
         """All records of a key."""
@@ -191,7 +215,7 @@ class Postings:
     def tools(self, record: Posting) -> str:
         """The tools that a record calls or answers, as they are shown."""
         with telling():
-            return ", ".join(self._searcher.doc(record.address).get_all("tool"))
+            return ", ".join(self._searchers[RECORDS].doc(record.address).get_all("tool"))
 
     def best(self, query: tantivy.Query, limit: int, name: str) -> dict[int, float]:
         """The best score by each value that documents have in a column: by ``file`` or ``turn_key``."""
@@ -204,44 +228,42 @@ class Postings:
         return found
 
 
-def _documents(file: int, part: Part) -> Iterator[tantivy.Document]:
-    """The documents of a part: of each record, of each turn, of it all."""
-    own = {"file": file, "part_key": turn_key(file, part.number)}
-    turns: dict[int, list[IndexRow]] = {}
+def _records(file: int, part: Part) -> Iterator[tantivy.Document]:
+    """What each record of a part says, and where it stands."""
     for row in part.rows:
-        turns.setdefault(row.turn, []).append(row)
-        yield _record(row, {**own, "turn_key": turn_key(file, row.turn)})
-    for turn, rows in turns.items():
-        place = {"turn_key": turn_key(file, turn), "turn_number": turn}
-        yield _document({**own, **place, TURN: _words(rows)})
-    if turns:
-        yield _document({**own, PART: _words(part.rows)})
+        yield _document(
+            {
+                **_place(file, part, row.turn),
+                WORDS: row.words.decode(),
+                "line": row.line,
+                "offset": row.offset,
+                "length": row.length,
+                "time": row.time,
+                "role": row.role,
+                "key": row.key,
+                "digest": row.digest,
+                "forked": int(row.forked),
+                "tool": list(row.tools),
+                "branch": [row.branch] if row.branch else [],
+                "path": list(row.files),
+            }
+        )
 
 
-def _record(row: IndexRow, own: dict[str, int]) -> tantivy.Document:
-    return _document(
-        {
-            **own,
-            RECORD: row.words.decode(),
-            "turn_number": row.turn,
-            "line": row.line,
-            "offset": row.offset,
-            "length": row.length,
-            "time": row.time,
-            "role": row.role,
-            "key": row.key,
-            "digest": row.digest,
-            "forked": int(row.forked),
-            "tool": list(row.tools),
-            "branch": [row.branch] if row.branch else [],
-            "path": list(row.files),
-        }
-    )
+def _turns(file: int, part: Part) -> Iterator[tantivy.Document]:
+    """What each turn of a part says."""
+    for turn, rows in itertools.groupby(part.rows, key=lambda row: row.turn):
+        yield _document({**_place(file, part, turn), WORDS: b" ".join(row.words for row in rows).decode()})
+
+
+def _place(file: int, part: Part, turn: int) -> dict[str, int]:
+    return {
+        "file": file,
+        "part_key": turn_key(file, part.number),
+        "turn_key": turn_key(file, turn),
+        "turn_number": turn,
+    }
 
 
 def _document(values: dict[str, object]) -> tantivy.Document:
     return tantivy.Document.from_dict(values, SCHEMA)
-
-
-def _words(rows: Sequence[IndexRow]) -> str:
-    return b" ".join(row.words for row in rows).decode()
