@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
-from resume_hooks.search.hits import Best, Hit, Hits
+from resume_hooks.search.hits import Best, Hit, Hits, Wording
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.errors import IndexDamaged
 from resume_hooks.search.index.update import Progress
 from resume_hooks.search.query import Query, parse
-from resume_hooks.search.ranking import Ranking
+from resume_hooks.search.ranking import Ranking, fused
 from resume_hooks.search.scope import Scope, enter, limits, needed_folders, unknown, unseen
-from resume_hooks.search.terms import Lookup, Terms
+from resume_hooks.search.terms import Terms
 from resume_hooks.sessions.session_files import where_hidden
 
 MOST_LATEST = 5_000  # records that are looked at where only their kind was asked for
@@ -26,11 +26,12 @@ NAMED = 4  # words that an answer names of many
 class SearchResult:
     """What a search came to.
 
-    ``hits`` are the best, ``total`` how many turns fitted, or ``more`` than that. ``how`` says in words how the query
-    was taken, ``notes`` what the user should know of the index; ``helpers`` counts one-question headless runs left out.
+    ``hits`` are the best, ``total`` how many turns fitted, or ``more`` than that. ``how`` says in words how the queries
+    were taken, ``notes`` what the user should know of the index; ``helpers`` counts headless runs of one question that
+    were left out.
     """
 
-    query: Query
+    queries: tuple[Query, ...]
     hits: list[Hit]
     total: int
     more: bool
@@ -38,28 +39,36 @@ class SearchResult:
     notes: list[str]
     helpers: int
 
+    @property
+    def text(self) -> str:
+        """What was asked, the wordings one after the other."""
+        return " | ".join(query.text for query in self.queries)
+
 
 def find(
     words: Sequence[str],
     scope: Scope,
     where: Where,
     *,
+    also: Sequence[str] = (),
     most: int = 10,
     limit: float = float("inf"),
     progress: Progress | None = None,
 ) -> SearchResult:
     """The ``most`` best hits for ``words`` in ``scope``, of an index brought up to date within ``limit`` seconds.
 
+    ``also`` are further wordings of the same question: what several of them find comes first.
+
     UsageError where nothing in the words can be looked up, or where there is neither a word nor a narrow scope.
     """
-    query = parse(words)
-    if not query.terms and not scope.narrow:
+    queries = [parse(words), *(parse([text]) for text in also)]
+    if not all(query.terms for query in queries) and not scope.narrow:
         raise UsageError("No words to search for", "Give some words, or --file, --tool, --branch, --role or --since.")
 
     def search() -> SearchResult:
         needed = needed_folders(scope, where)
         with opened_index(where, limit=limit, progress=progress, needed=needed) as index:
-            return _search(index, query, scope, most, where)
+            return _search(index, queries, scope, most, where)
 
     try:
         return search()
@@ -67,19 +76,23 @@ def find(
         return search()
 
 
-def _search(index: OpenIndex, query: Query, scope: Scope, most: int, where: Where) -> SearchResult:
+def _search(index: OpenIndex, queries: Sequence[Query], scope: Scope, most: int, where: Where) -> SearchResult:
     entered = enter(index.db, scope)
     terms = Terms(index.words)
-    lookups = [terms.look_up(term) for term in query.terms]
-    without = [terms.strictly(term) for term in query.excluded if not term.exact]
-    ranking = Ranking(index.words, limits(index.db, index.words, scope, entered), without, time.time())
-    turns = ranking.turns(lookups) if lookups else ranking.latest(MOST_LATEST)
-    best = Hits(index, query, lookups, entered.files, where).best(turns, most)
+    within = limits(index.db, index.words, scope, entered)
+    wordings, rankings, capped = [], [], False
+    for query in queries:
+        lookups = [terms.look_up(term) for term in query.terms]
+        without = [terms.strictly(term) for term in query.excluded if not term.exact]
+        ranking = Ranking(index.words, within, without, query.when, time.time())
+        wordings.append(Wording(query, lookups))
+        rankings.append(ranking.turns(lookups) if lookups else ranking.latest(MOST_LATEST))
+        capped = capped or ranking.capped
+    best = Hits(index, wordings, entered.files, where).best(fused(rankings), most)
     missing = [] if best.hits else unknown(index.words, scope)
     notes = [*index.notes, *missing, *_unsearched(len(entered.files), unseen(scope, where))]
-    how = "; ".join(_how(query, lookups, best))
-    more = best.more or ranking.capped
-    return SearchResult(query, best.hits, best.total, more, how, notes, entered.helpers)
+    how = "; ".join(dict.fromkeys(part for wording in wordings for part in _how(wording, best)))
+    return SearchResult(tuple(queries), best.hits, best.total, best.more or capped, how, notes, entered.helpers)
 
 
 def _unsearched(files: int, hidden: Sequence[str]) -> list[str]:
@@ -89,25 +102,15 @@ def _unsearched(files: int, hidden: Sequence[str]) -> list[str]:
     return [] if files else ["No session is there to be searched"]
 
 
-def _how(query: Query, lookups: Sequence[Lookup], best: Best) -> Iterator[str]:
-    """How the query was taken: all its words or most of them, and what stands for words that are nowhere."""
-    if len(lookups) > 1 and best.hits:
-        whole = sum(not hit.missing for hit in best.hits)
-        shown = len(best.hits)
-        yield (
-            "all words"
-            if whole == shown
-            else f"all words in {whole} of these {shown}"
-            if whole
-            else "some of the words"
-        )
-    for lookup in lookups:
+def _how(wording: Wording, best: Best) -> Iterator[str]:
+    """How a query was taken: what stands for words that are nowhere, and what was left out."""
+    for lookup in wording.lookups:
         if lookup.how == "nowhere":
             yield f"no match for {lookup.term.name}"
         elif lookup.how != "word":
             yield f"'{lookup.term.name}' as {_KINDS[lookup.how]} {_listed(lookup.names)}"
-    if query.excluded:
-        yield f"without {_listed([term.name for term in query.excluded])}"
+    if wording.query.excluded:
+        yield f"without {_listed([term.name for term in wording.query.excluded])}"
     if best.more:
         yield "not all could be read, there may be more"
 

@@ -6,11 +6,13 @@ Anything can be typed; what means nothing is searched as words. No part of it ev
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from resume_hooks.errors import UsageError
 from resume_hooks.search.index.tokenize import forms_of
+from resume_hooks.search.when import Span, hint_in
 from resume_hooks.system.text import one_line, plain_line
 
 MOST_TERMS = 32
@@ -52,22 +54,24 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to look for and what must not be there."""
+    """What to look for, what must not be there, and when it may have been said."""
 
     text: str
     terms: tuple[Term, ...]
     excluded: tuple[Term, ...]
+    when: Span | None = None
 
 
-def parse(words: Sequence[str]) -> Query:
+def parse(words: Sequence[str], now: float | None = None) -> Query:
     """The query that words of a command line make; a word with spaces among others was quoted in the shell.
 
     A single one with spaces is a whole question. UsageError where nothing in it can be looked up.
     """
     text = " ".join(_quoted(word.translate(_QUOTES), alone=len(words) == 1) for word in words).strip()
+    told, when = hint_in(text, time.time() if now is None else now)
     wanted: dict[tuple[bool, str], Term] = {}
     excluded: dict[tuple[bool, str], Term] = {}
-    for piece in _PIECE.finditer(text):
+    for piece in _PIECE.finditer(told):
         phrase, word = piece["phrase"], piece["word"]
         term = _term(phrase if phrase is not None else word, exact=phrase is not None)
         if term is None:
@@ -80,7 +84,7 @@ def parse(words: Sequence[str]) -> Query:
             "Only what must not be there was given" if excluded else f"'{one_line(plain_line(text), 80)}' holds no word"
         )
         raise UsageError(what, 'Give some words, such as: resume-hooks search "connection pool" -redis')
-    return Query(text, tuple(telling), tuple(excluded.values())[:MOST_TERMS])
+    return Query(text, tuple(telling), tuple(excluded.values())[:MOST_TERMS], when)
 
 
 def _quoted(word: str, *, alone: bool) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tantivy import Occur, Query
 
@@ -17,6 +17,7 @@ from resume_hooks.search.index.postings import SCHEMA, WORDS, Posting, Postings,
 from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.search.scope import Limits
 from resume_hooks.search.terms import IN_PARTS, Lookup, Token
+from resume_hooks.search.when import Span
 
 RECORDS, TURNS = 300, 150  # those that are looked at
 CANDIDATES = 60  # turns that are weighed closely
@@ -28,6 +29,7 @@ PHRASED = 2_000
 DAMPING = 5
 """What is added to a rank before its reciprocal counts: the more, the less the first places matter."""
 
+HINTED = 0.3  # what being said at the time that a question hints at adds to a turn's score
 RECENT = 0.05  # what being said just now adds to a turn's score, at most
 HALF_LIFE = 30 * DAY  # seconds after which half of that is left
 _TITLE = ROLES.index("title")
@@ -35,21 +37,31 @@ _TITLE = ROLES.index("title")
 
 @dataclass(slots=True)
 class TurnHit:
-    """A turn with its fitting records, the best first; ``terms`` are the places in the query of those that it has."""
+    """A turn with its fitting records, the best first; ``terms`` are the places in the query of those that it has.
+
+    ``wordings`` are the numbers of those that found it, the best one first; ``terms`` are of that one.
+    """
 
     key: int
     records: list[Posting]
     score: float
     terms: set[int] = field(default_factory=set)
+    wordings: tuple[int, ...] = (0,)
 
 
 class Ranking:
-    """Ranks the turns within some limits for looked-up terms; ``now`` in seconds since the epoch."""
+    """Ranks the turns within some limits for looked-up terms, those said at the time that was hinted at (``when``) first.
 
-    def __init__(self, words: Postings, limits: Limits, excluded: Sequence[Lookup], now: float) -> None:
+    ``now`` in seconds since the epoch.
+    """
+
+    def __init__(
+        self, words: Postings, limits: Limits, excluded: Sequence[Lookup], when: Span | None, now: float
+    ) -> None:
         self._words = words
         self._limits = limits
         self._not = [(Occur.MustNot, _all_of(lookup)) for lookup in excluded if lookup.known]
+        self._when = when
         self._now = now
         self.capped = False
         """Whether there were more records with the words than were looked at."""
@@ -108,7 +120,8 @@ class Ranking:
         scores = {}
         for key, rows in by_turn.items():
             recent = 1 + RECENT * 0.5 ** (max(0.0, self._now - rows[0].time) / HALF_LIFE)
-            scores[key] = (whole.get(key, 0.0) + best[key]) * recent
+            hinted = 1 + HINTED * bool(self._when and any(self._when.holds(row.time) for row in rows))
+            scores[key] = (whole.get(key, 0.0) + best[key]) * recent * hinted
         return scores
 
     def _cover(self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]) -> None:
@@ -126,10 +139,31 @@ class Ranking:
                         hit.terms.add(number)
 
 
+def fused(rankings: Sequence[Sequence[TurnHit]]) -> list[TurnHit]:
+    """The turns that several wordings found, those first that stand first in most; each as the best wording found it."""
+    if len(rankings) == 1:
+        return list(rankings[0])
+    found: dict[int, list[tuple[float, int, TurnHit]]] = defaultdict(list)
+    for number, turns in enumerate(rankings):
+        for place, turn in enumerate(turns, 1):
+            found[turn.key].append((_share(place), number, turn))
+    hits = []
+    for ways in found.values():
+        ways.sort(key=lambda way: (-way[0], way[1]))
+        wordings = tuple(number for _, number, _ in ways)
+        hits.append(replace(ways[0][2], score=sum(share for share, *_ in ways), wordings=wordings))
+    return sorted(hits, key=lambda hit: -hit.score)
+
+
+def _share(place: int) -> float:
+    """What a place in an order counts, from 1 on; the first one counts 1."""
+    return (1 + DAMPING) / (place + DAMPING)
+
+
 def _shares(scores: Mapping[int, float]) -> dict[int, float]:
-    """The reciprocal ranks of what is scored, scaled so that the best has 1."""
+    """What each place in the order of what is scored counts."""
     order = sorted(scores, key=lambda key: -scores[key])
-    return {key: (1 + DAMPING) / (place + DAMPING) for place, key in enumerate(order, 1)}
+    return {key: _share(place) for place, key in enumerate(order, 1)}
 
 
 def _worth(record: Posting) -> float:

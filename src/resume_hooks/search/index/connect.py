@@ -9,18 +9,24 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import time
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from resume_hooks.paths import Where, is_private, private_folder
 from resume_hooks.search.index.archived import ArchivedSessions
-from resume_hooks.search.index.database import index_file, open_index, open_temporary, remove_index, telling, words_folder
+from resume_hooks.search.index.database import (
+    index_file,
+    open_index,
+    open_temporary,
+    remove_index,
+    telling,
+    words_folder,
+)
 from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.update import FileWork, Progress, UpdateOutcome, changes, update
-from resume_hooks.sessions.transcript_files import all_files
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.transcript_files import all_files
 from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import MODE
 from resume_hooks.system.text import counted
@@ -97,7 +103,9 @@ class _Task:
 
 def _ready(task: _Task, *, rebuild: bool) -> OpenIndex:
     if not task.files and not task.shelf.states and not os.path.lexists(task.path):
-        return OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [])  # nothing to keep, and no folder to make for it
+        return OpenIndex(
+            open_temporary(), Postings(None), UpdateOutcome(), []
+        )  # nothing to keep, and no folder to make for it
     try:
         seen = _identity(task.path)
         if rebuild:
