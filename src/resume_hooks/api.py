@@ -55,7 +55,7 @@ class SearchHit:
     ``reference`` is ``<session>[/agent-<id>]:<line>``, as ``resume-hooks read`` takes it; ``file`` holds the record,
     ``session_file`` is its session's, ``folder`` where that is resumed. ``turn`` counts from 1; ``time`` is ISO 8601 in
     UTC, ``""`` if unknown. ``words`` of the query are in the turn, ``missing`` are not; all ``sessions`` hold the
-    record.
+    record. ``confidence`` is how likely it answers, 0 to 1, ``strength`` that in a word: strong, fair or weak.
     """
 
     reference: str
@@ -73,6 +73,8 @@ class SearchHit:
     missing: tuple[str, ...]
     sessions: tuple[str, ...]
     score: float
+    confidence: float
+    strength: str
 
 
 def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, Path | None]:
@@ -158,11 +160,13 @@ def search_sessions(
     lineage: str | Path | None = None,
     session: str | Path | None = None,
     limit: int = 10,
+    wordings: Sequence[str] = (),
 ) -> list[SearchHit]:
     """The ``limit`` best hits for a query as ``resume-hooks search`` takes it, the best first; none is no failure.
 
     Searched is the project of the current folder; or that of the folder ``project``, ``everywhere``, a ``session``, or
-    a ``lineage`` (a session and its ancestors), both by id, title or path. The index is brought up to date first.
+    a ``lineage`` (a session and its ancestors), both by id, title or path. ``wordings`` ask the same in other words:
+    what most of them find comes first. The index is brought up to date first.
     Raises ResumeHooksError; UsageError for a query without a word, and where more than one place is given.
     """
     if sum([project is not None, everywhere, lineage is not None, session is not None]) > 1:
@@ -173,7 +177,7 @@ def search_sessions(
     if not any(word.strip() for word in words):
         raise UsageError("No words to search for")
     scope = Scope() if everywhere else _scope(project, lineage, session)
-    return [_hit(hit) for hit in find(words, scope, Where(), most=limit).hits]
+    return [_hit(hit) for hit in find(words, scope, Where(), also=wordings, most=limit).hits]
 
 
 def _scope(project: str | Path | None, lineage: str | Path | None, session: str | Path | None) -> Scope:

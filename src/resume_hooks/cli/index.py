@@ -44,12 +44,11 @@ def command(options: VerbOptions) -> None:
 
 def _text(status: Status, read: int) -> str:
     share = f" ({100 * status.size / status.transcripts_size:.1f} %)" if status.transcripts_size else ""
-    copies = f"{status.copies:,} {'copy' if status.copies == 1 else 'copies'}"
     rows: list[tuple[str, object]] = [
         ("index", status.file),
         ("state", status.state if not status.behind else f"{status.state}, {counted(status.behind, 'file')} behind"),
         ("transcripts", f"{counted(status.transcripts, 'file')}, {size_text(status.transcripts_size)}"),
-        ("holds", f"{counted(status.sessions, 'session')}, {counted(status.records, 'record')}, {copies}"),
+        ("holds", f"{counted(status.sessions, 'session')}, {counted(status.records, 'record')}"),
         *([("vault", f"{status.vaulted:,} of the sessions are archived copies")] if status.vaulted else []),
         ("size", f"{size_text(status.size)}{share}"),
     ]

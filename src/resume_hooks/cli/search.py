@@ -30,10 +30,13 @@ from resume_hooks.search.scope import ALIASES, Scope, lineage_scope, project_at,
 from resume_hooks.system.invocation import resume_command
 
 _HERE = "."
+PATIENCE = 2.0
+"""Seconds that a search brings the index up to date for; it answers from what is indexed by then, and says so."""
 
 
 @click.command("search", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@click.option("--or", "also", metavar="WORDS", multiple=True, help="Another wording of the same question; repeatable.")
 @click.option("--all", "everywhere", is_flag=True, help="Every project, not only this one and its worktrees.")
 @click.option("--project", metavar="DIR", help="The project of another folder.")
 @click.option("--lineage", metavar="SESSION", help="Only a session and its ancestors; '.' for the current one.")
@@ -54,13 +57,16 @@ _HERE = "."
 def command(options: VerbOptions) -> None:
     """Find what was ever said, asked, run or read: also before a compaction, on abandoned branches and by sub-agents.
 
-    All words are looked for first, then as many as possible, inflected or as the beginning or a part of others, then
-    related ones; the answer says which. "In quotes" is exact (in a shell: '"in quotes"'), -word must not be there.
+    Ask in words or in a whole sentence. Hits come ranked, each with the words that it has and lacks and how sure it is
+    (strong, fair, weak). Words count inflected, a word that is nowhere also as a part of others or misspelled; the
+    answer says which. Several wordings (--or) find more than one: what most of them find comes first. "In quotes" is
+    exact (in a shell: '"in quotes"'), -word must not be there; "last week" or "in June" puts what was said then first.
     Times are UTC.
 
     \b
     Examples:
       resume-hooks search why did we drop redis
+      resume-hooks search 'retry queue dropped' --or 'why no backoff' --or 'give up after three attempts'
       resume-hooks search '"connection pool" timeout -redis' --all
       resume-hooks search getUserName --tool Edit --since 2w
       resume-hooks search --file src/parser.py
@@ -70,7 +76,15 @@ def command(options: VerbOptions) -> None:
     options.refuse_together("project", "lineage", "session", "everywhere")
     limit = max(1, options.max_chars - 1) if options.max_chars else 0
     with at_work("Indexing", quiet=options.as_json) as progress:
-        found = find(options.words, _scope(options), options.where, most=options.limit, progress=progress)
+        found = find(
+            options.words,
+            _scope(options),
+            options.where,
+            also=options.also,
+            most=options.limit,
+            limit=PATIENCE,
+            progress=progress,
+        )
     data = {**_data(found), "scope": _scope_name(options)}
     options.emit(data, lambda: text_of(found, limit, mark=_bold, title=_title, model=_is_model()), found.notes)
 
@@ -125,7 +139,7 @@ def _seconds(when: str | None) -> int | None:
 
 def _data(found: SearchResult) -> dict[str, Any]:
     return {
-        "query": found.query.text,
+        "query": found.text,
         "how": found.how,
         "total": found.total,
         "more": found.more,

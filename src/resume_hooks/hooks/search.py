@@ -64,11 +64,11 @@ def _current_folder() -> str:
 def search_card(found: SearchResult, *, everywhere: bool = False) -> str:
     """The hits, the best first, and what each is opened with."""
     counted = _counted(found, everywhere=everywhere)
-    head = f"resume-hooks · search · {one_line(plain_line(found.query.text), ROW)} · {counted}"
+    head = f"resume-hooks · search · {one_line(plain_line(found.text), ROW)} · {counted}"
     lines = [head, *(line for hit in found.hits for line in _hit(hit))]
     lines += [f"\n  note: {note}" for note in found.notes]
     if found.total > len(found.hits):
-        command = _command(one_line(plain_line(found.query.text), LONGEST), everywhere=everywhere)
+        command = _command(one_line(plain_line(found.text), LONGEST), everywhere=everywhere)
         lines.append(f"\n  {found.total - len(found.hits):,} more, in a shell: {command}")
     if not found.hits:
         return "\n".join([*lines, "", "Try other words." if everywhere else "Try >search --all, or other words."])
@@ -85,7 +85,7 @@ def _hit(hit: Hit) -> Sequence[str]:
     return [
         "",
         f"  {one_line(plain_line(hit.title), ROW)}",
-        f"  {', '.join(filter(None, [hit.role, f'turn {hit.turn}', minute(hit.time)]))}",
+        f"  {', '.join(filter(None, [hit.strength, hit.role, f'turn {hit.turn}', minute(hit.time)]))}",
         f"    {plain_line(hit.snippet)}",
         f"  /resume {hit.session_id}",
         f"  in a shell: {reading(hit)}",

@@ -41,7 +41,7 @@ def text_of(
     ``mark`` styles found words, ``title`` sessions; the characters of styles are not counted. A ``model`` is not told
     what only a user can do.
     """
-    words = one_line(plain_line(result.query.text), 120) or "no words"
+    words = one_line(plain_line(result.text), 120) or "no words"
     head = f"resume-hooks search: {words} · {_counted(result)} · {EVIDENCE}"
     if not result.hits:
         return _cut("\n".join([head, "", *_empty(result)]), budget)
@@ -92,7 +92,7 @@ def _piece(hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typ
         ways = [resume, f"  hand off: resume-hooks handoff {hit.session_id}"]
         lines = ["", title(named), *([] if model else ways)]
     who = f"{hit.role}{f' ({one_line(plain_line(hit.tool), 80)})' if hit.tool else ''}"
-    about = [f"turn {hit.turn}", minute(hit.time), *_also(hit)]
+    about = [hit.strength if hit.words else "", f"turn {hit.turn}", minute(hit.time), *_also(hit)]
     lines += [
         f"  {plain_line(hit.short)} · {who} · {' · '.join(filter(None, about))}",
         f"    {_marked(hit, mark)}",
@@ -103,7 +103,9 @@ def _piece(hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typ
 
 def _also(hit: Hit) -> list[str]:
     """What else there is to say of a hit."""
-    notes = [f"without {', '.join(hit.missing)}"] if hit.missing and hit.words else []
+    notes = [f"lacks {', '.join(hit.missing)}"] if hit.missing and hit.words else []
+    if hit.found_by:
+        notes.append(f"found by {', '.join(str(number) for number in hit.found_by)}")
     if len(hit.sessions) > 1:
         others = [session[:SHORT] for session in hit.sessions[1:]]
         more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
@@ -128,10 +130,11 @@ def _counted(result: SearchResult) -> str:
 
 def _empty(result: SearchResult) -> list[str]:
     """What may help where nothing was found."""
+    asked = "words" if any(query.terms for query in result.queries) else "options"
     return [
         f"Nothing found{f' ({one_line(plain_line(result.how), 400)})' if result.how else ''}.",
         *_helpers(result),
-        f"Other {'words' if result.query.terms else 'options'} may help; --all looks in every project.",
+        f"Other {asked} may help; --all looks in every project.",
     ]
 
 

@@ -43,8 +43,9 @@ class Hit:
     ``reference`` is ``<session>[/agent-<id>]:<line>``, ``short`` the same with as much of the id as is needed; a
     sub-agent whose session is gone goes by its path. ``file`` holds the record, ``session_file`` is its session's;
     ``sessions`` are all that hold it, the first one first; ``same`` counts its further turns that say the very same.
-    ``words`` were found in the turn, ``missing`` were not; ``found_by`` are the wordings that found it. ``confidence``
-    is how likely it is an answer, 0 to 1, as measured; ``strength`` is that in a word.
+    ``words`` were found in the turn, ``missing`` were not; ``found_by`` are the numbers from 1 of the wordings that
+    found it, where there were several. ``confidence`` is how likely it answers, 0 to 1, as measured; ``strength`` says
+    that in a word.
     """
 
     reference: str
@@ -67,12 +68,12 @@ class Hit:
     score: float
     confidence: float
     strength: Literal["strong", "fair", "weak"]
-    found_by: tuple[str, ...]
+    found_by: tuple[int, ...]
 
 
 @dataclass(slots=True)
 class _HitText:
-    """The text of a turn's best record that can be read; ``copies`` are all records that say the same, that one first."""
+    """The text of a turn's best record that can be read; ``copies`` are all that say the same, the oldest first."""
 
     turn: TurnHit
     record: Posting
@@ -239,19 +240,22 @@ class Hits:
             score=round(text.score, 3),
             confidence=round(sure, 2),
             strength=strength(sure),
-            found_by=tuple(self._wordings[number].query.text for number in sorted(text.turn.wordings)),
+            found_by=tuple(number + 1 for number in sorted(text.turn.wordings)) if len(self._wordings) > 1 else (),
         )
 
     def _nearest(self, copies: Sequence[Posting]) -> Posting:
-        """Where something was first said; of several files of that session, the one that is searched, else the newest."""
-        own = [other for other in copies if self._session_of(other) == self._session_of(copies[0]) and other.digest]
+        """Where something was first said; of files of that session the one that is searched, else the newest."""
+
+        def source(other: Posting) -> tuple[str, str]:
+            file = self._texts.file(other.file)
+            return (file.session_id, file.agent) if file else ("", "")
 
         def nearness(other: Posting) -> tuple[bool, int]:
             file = self._texts.file(other.file)
             return other.file in self._scoped, file.mtime if file else 0
 
-        agents = {self._texts.file(copies[0].file).agent}
-        return max((o for o in own if self._texts.file(o.file).agent in agents), key=nearness, default=copies[0])
+        own = (other for other in copies if other.digest and source(other) == source(copies[0]))
+        return max(own, key=nearness, default=copies[0])
 
     def _session(self, session_id: str, path: str) -> _HitSession:
         if session_id not in self._sessions:

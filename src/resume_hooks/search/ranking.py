@@ -50,9 +50,9 @@ class TurnHit:
 
 
 class Ranking:
-    """Ranks the turns within some limits for looked-up terms, those said at the time that was hinted at (``when``) first.
+    """Ranks the turns within some limits for looked-up terms.
 
-    ``now`` in seconds since the epoch.
+    ``when`` is the time that was hinted at, ``now`` in seconds since the epoch.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Ranking:
 
 
 def fused(rankings: Sequence[Sequence[TurnHit]]) -> list[TurnHit]:
-    """The turns that several wordings found, those first that stand first in most; each as the best wording found it."""
+    """The turns that several wordings found, those first that stand first in most; each as its best wording has it."""
     if len(rankings) == 1:
         return list(rankings[0])
     found: dict[int, list[tuple[float, int, TurnHit]]] = defaultdict(list)

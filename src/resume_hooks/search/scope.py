@@ -87,7 +87,7 @@ def project_at(cwd: str, where: Where) -> Scope:
 
 
 class Entered(NamedTuple):
-    """The ``files`` in scope by their ids; of how many there are (``known``); ``helpers``: one-question runs left out."""
+    """The ``files`` in scope by their ids, of ``known`` ones; ``helpers`` are runs of one question, left out."""
 
     files: frozenset[int]
     known: int
@@ -160,8 +160,8 @@ def _one_of(field: str, values: Collection[int] | Collection[str]) -> Query:
 
 def _between(since: int | None, until: int | None) -> Query:
     """What holds for records said from ``since`` on, and before ``until``."""
-    bounds = {"lower_bound": max(0, since or 0), "upper_bound": None if until is None else max(0, until)}
-    said = Query.range_query(SCHEMA, "time", FieldType.Unsigned, **bounds, include_upper=False)
+    start, end = max(0, since or 0), None if until is None else max(0, until)
+    said = Query.range_query(SCHEMA, "time", FieldType.Unsigned, start, end, include_upper=False)
     return Query.const_score_query(said, 0.0)
 
 

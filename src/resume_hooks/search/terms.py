@@ -30,9 +30,9 @@ class Token(NamedTuple):
 class Lookup(NamedTuple):
     """A term as the index has it.
 
-    ``how`` is word, beginning, part, parts, alike or nowhere; ``tokens`` are what is searched for, ``marks`` the stems to
-    be marked in a text, ``names`` the words that it is taken for; ``rows`` how many records have it; ``weight`` what
-    finding it tells.
+    ``how`` is word, beginning, part, parts, alike or nowhere; ``tokens`` are what is searched for, ``marks`` the stems
+    to be marked in a text, ``names`` the words that it is taken for; ``rows`` how many records have it; ``weight``
+    what finding it tells.
     """
 
     term: Term

@@ -25,7 +25,10 @@ _MONTHS = (
 _MONTH = {name: number for number, names in enumerate(_MONTHS, 1) for name in names}
 _UNITS = {"day": 1, "tag": 1, "week": 7, "woche": 7, "month": 30, "monat": 30, "year": 365, "jahr": 365}
 _NAMES = "|".join(sorted(_MONTH, key=lambda name: -len(name)))
-_BEFORE = r"(?:in|since|during|of|from|on|late|early|mid|end of|beginning of|start of|before|until|after|im|seit|ende|anfang|mitte|vor)"
+_BEFORE = (
+    "(?:in|since|during|of|from|on|late|early|mid|end of|beginning of|start of|before|until|after"
+    "|im|seit|ende|anfang|mitte|vor)"
+)
 _HINT = re.compile(
     rf"""\b(?:
     (?:(?P<way>{_BEFORE})[ ]+)?(?P<day>\d{{4}}-\d\d-\d\d)

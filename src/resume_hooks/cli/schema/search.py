@@ -37,6 +37,8 @@ class SearchForm(Strict):
                 file="the transcript that holds the record: the session's, or a sub-agent's",
                 turn="by prompts in the file's order, from 1; 0 before the first",
                 words="of the query, found in the turn",
+                confidence="how likely it answers, 0 to 1, as measured",
+                found_by="the wordings that found it, by their numbers from 1, where there were several",
                 sessions="all that hold the record, the one it was first said in first",
                 same="further turns that say the very same",
                 commands=SearchCommands,

@@ -134,21 +134,21 @@ def _kept(task: _Task) -> OpenIndex:
 
 
 def _opened(where: Where) -> tuple[sqlite3.Connection, Postings]:
-    """The table and the words. IndexDamaged where one is there without the other."""
-    db = open_index(where)
+    """The table and the words. IndexDamaged where files were read and the words are gone."""
     folder = words_folder(where)
-    try:
+    with contextlib.ExitStack() as failing:
+        db = open_index(where)
+        failing.callback(db.close)
         with telling():
-            known = db.execute("SELECT 1 FROM files").fetchone() is not None
-        if known and not os.path.isdir(folder):
+            read = db.execute("SELECT 1 FROM files").fetchone() is not None
+        if read and not os.path.isdir(folder):
             raise IndexDamaged(f"{folder} is gone")
-        return db, Postings(private_folder(folder, where))
-    except OSError as error:
-        db.close()
-        raise IndexUnusable(f"{folder} can't be made: {error.strerror}", "Check the state folder.") from error
-    except BaseException:
-        db.close()
-        raise
+        try:
+            words = Postings(private_folder(folder, where))
+        except OSError as error:
+            raise IndexUnusable(f"{folder} can't be made: {error.strerror}", "Check the state folder.") from error
+        failing.pop_all()
+    return db, words
 
 
 def _updated(task: _Task, opened: OpenIndex) -> OpenIndex:

@@ -56,6 +56,7 @@ def file_of(key: int) -> int:
 class Posting(NamedTuple):
     """A record that has some of the words: where it stands, who said it, and how well it fits."""
 
+    address: tantivy.DocAddress
     score: float
     file: int
     turn: int
@@ -67,7 +68,6 @@ class Posting(NamedTuple):
     key: int
     digest: int
     forked: int
-    address: tantivy.DocAddress
 
 
 _POSTING = ("file", "turn_number", "line", "offset", "length", "time", "role", "key", "digest", "forked")
@@ -192,9 +192,9 @@ class Postings:
         with telling():
             hits = searcher.search(query, limit=limit, count=False, order_by_field=order_by).hits
             columns = [searcher.fast_field_values(name, [place for _, place in hits]) for name in _POSTING]
+        rows = zip(hits, *columns, strict=True)
         return [
-            Posting(float(score or 0), *(int(value or 0) for value in row), address=address)
-            for (score, address), *row in zip(hits, *columns, strict=True)
+            Posting(address, float(score or 0), *(int(value or 0) for value in row)) for (score, address), *row in rows
         ]
 
     def turns(self, query: tantivy.Query, limit: int) -> dict[int, float]:
@@ -216,16 +216,6 @@ class Postings:
         """The tools that a record calls or answers, as they are shown."""
         with telling():
             return ", ".join(self._searchers[RECORDS].doc(record.address).get_all("tool"))
-
-    def best(self, query: tantivy.Query, limit: int, name: str) -> dict[int, float]:
-        """The best score by each value that documents have in a column: by ``file`` or ``turn_key``."""
-        with telling():
-            hits = self._searcher.search(query, limit=limit, count=False).hits
-            values = self._searcher.fast_field_values(name, [place for _, place in hits])
-        found: dict[int, float] = {}
-        for (score, _), value in zip(hits, values, strict=True):
-            found.setdefault(int(value or 0), float(score))
-        return found
 
 
 def _records(file: int, part: Part) -> Iterator[tantivy.Document]:

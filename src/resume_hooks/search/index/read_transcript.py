@@ -72,7 +72,7 @@ class IndexRow(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of a file, from ``start`` to byte ``end``; ``turns`` were begun until then, ``check`` is of its last bytes.
+    """A part of a file, from ``start`` to byte ``end``: ``turns`` began before it, ``check`` is of its last bytes.
 
     ``next`` is where to read on when the file has grown: the same start, unless the part is full. ``more`` says that
     the file goes on, ``torn`` that its last line may still be written. What was not seen is ``""``.

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from resume_hooks.paths import Where, is_private
 from resume_hooks.search.index.archived import ArchivedSessions
-from resume_hooks.search.index.database import VERSION, index_file, open_read_only
+from resume_hooks.search.index.database import VERSION, index_file, open_read_only, words_folder
+from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
+from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.update import changes
 from resume_hooks.sessions.transcript_files import all_files
 
@@ -31,7 +33,6 @@ class Status(NamedTuple):
     transcripts_size: int
     sessions: int
     records: int
-    copies: int
     behind: int
     vaulted: int = 0
 
@@ -41,7 +42,7 @@ def status_of(where: Where) -> Status:
     path, files = index_file(where), all_files(where)
     there = (len(files), sum(file.size for file in files))
     shelf = ArchivedSessions(where, files)
-    nothing = Status(path, "missing", 0, *there, 0, 0, 0, len(files) + len(shelf.states))
+    nothing = Status(path, "missing", 0, *there, 0, 0, len(files) + len(shelf.states))
     if not os.path.isfile(path) or os.path.islink(path) or not is_private(os.path.dirname(path), where):
         return nothing
     try:
@@ -49,18 +50,21 @@ def status_of(where: Where) -> Status:
         try:
             (version,) = db.execute("SELECT version FROM about").fetchone()
             if version != VERSION:
-                return nothing._replace(state="newer" if version > VERSION else "missing", size=_size(path))
+                return nothing._replace(state="newer" if version > VERSION else "missing", size=_size(where))
             counts = [db.execute(f"SELECT {what}").fetchone()[0] for what in _COUNTS]
+            held = Postings(words_folder(where)).records if os.path.isdir(words_folder(where)) else 0
             work, gone = changes(db, files, shelf)
         finally:
             db.close()
-    except (sqlite3.DatabaseError, TypeError):
-        return nothing._replace(state="damaged", size=_size(path))
+    except (sqlite3.DatabaseError, IndexDamaged, IndexUnusable, TypeError):
+        return nothing._replace(state="damaged", size=_size(where))
     behind = sum(not item.same for item in work) + len(gone)
-    sessions, records, copies, vaulted = counts
-    return Status(path, "ready", _size(path), *there, sessions, records, copies, behind, vaulted)
+    sessions, vaulted = counts
+    return Status(path, "ready", _size(where), *there, sessions, held, behind, vaulted)
 
 
-def _size(path: str) -> int:
-    """Bytes of the index and of what SQLite keeps beside it."""
-    return sum(os.path.getsize(path + end) for end in ("", "-wal") if os.path.isfile(path + end))
+def _size(where: Where) -> int:
+    """Bytes of the index: its table, and what SQLite keeps beside it, and its words."""
+    path = index_file(where)
+    words = (os.path.join(top, name) for top, _, names in os.walk(words_folder(where)) for name in names)
+    return sum(os.path.getsize(file) for file in (path, f"{path}-wal", *words) if os.path.isfile(file))

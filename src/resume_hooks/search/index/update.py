@@ -255,8 +255,10 @@ class _Update:
         self._db.execute(
             "UPDATE files SET inode=?, size=?, mtime=?, end=?, checked=?, place=?, turns=?,"
             " cwd=iif(cwd='', ?, cwd), entrypoint=iif(entrypoint='', ?, entrypoint) WHERE id=?",
-            (file.inode, size, mtime, part.end, part.check, json.dumps(part.next), part.turns)
-            + (part.cwd, part.entrypoint, item.file_id),
+            (
+                *(file.inode, size, mtime, part.end, part.check, json.dumps(part.next), part.turns),
+                *(part.cwd, part.entrypoint, item.file_id),
+            ),
         )
         read = part.end - part.start.offset
         self._uncommitted += read
