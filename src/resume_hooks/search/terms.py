@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.search.index.postings import WORDS, Postings, stem
+from resume_hooks.search.index.postings import WORDS, Postings
+from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Term
 
 MOST_WORDS = 24  # words that a beginning or a part of a word is taken for; the commonest of them

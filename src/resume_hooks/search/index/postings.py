@@ -33,7 +33,7 @@ LABELS = ("tool", "branch", "path")
 
 _INDEXED = ("file", "turn_key", "part_key", "role", "key", "turn_number")
 _NUMBERS = (*_INDEXED, "time", "line", "offset", "length", "digest", "forked")
-_ANALYZER = "stemmed"
+_ANALYZER = "spaced"
 MOST_COPIES = 1_000  # sessions that are named of those that hold a record
 _SHIFT = 24  # bits of a number of turns or parts within the key that it makes with its file's
 SMALL, LARGE = 15_000_000, 80_000_000
@@ -85,14 +85,7 @@ def _schema() -> tantivy.Schema:
 
 SCHEMA = _schema()
 
-_analyzer = (
-    tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).filter(tantivy.Filter.stemmer("english")).build()
-)
-
-
-def stem(form: str) -> str:
-    """A word as the index has it."""
-    return next(iter(_analyzer.analyze(form)), form)
+_analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
 
 @contextlib.contextmanager

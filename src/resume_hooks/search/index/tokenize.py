@@ -1,7 +1,7 @@
 """Words as the index holds them: what a text is cut into, and what a typed word is looked up as.
 
-Both go through the same function, so that what is indexed can be found. SQLite's tokenizer then only splits at spaces
-and stems English endings. Identifiers are kept whole and by part, long tokens by their parts or not at all.
+Both go through the same functions, so that what is indexed can be found; tantivy then only splits at spaces. English
+endings are taken off; identifiers are kept whole and by part, long tokens by their parts or not at all.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from itertools import islice
+
+import tantivy
 
 from resume_hooks.system.text import without_sequences
 
@@ -21,7 +23,6 @@ MOST_PARTS = 16  # parts of an identifier; what has more is random
 REMEMBERED = 200_000
 """Distinct tokens whose form is kept in memory while many texts are read: some 30 MB. Long ones are not."""
 
-TOKENIZER = "porter ascii tokenchars '_'"  # what SQLite does with our words: every byte beyond ASCII belongs to one
 _KEPT = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
 _TO_WORDS = bytes(byte if byte in _KEPT or byte >= 0x80 else 0x20 for byte in range(256))
 _SYMBOLS = re.compile(rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd")
@@ -47,13 +48,21 @@ class _Forms(dict[bytes, bytes]):
         if len(self) >= REMEMBERED:
             self.clear()
         pieces = (token,) if token.isascii() else _SYMBOLS.sub(b" ", token).split()
-        forms = b" ".join(form for piece in pieces for form in _forms(piece))
+        forms = b" ".join(stem(form.decode()).encode() for piece in pieces for form in _forms(piece))
         if len(token) <= LONGEST_NAME:
             self[token] = forms
         return forms
 
 
 _known = _Forms()
+
+
+_stemmer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).filter(tantivy.Filter.stemmer("english")).build()
+
+
+def stem(form: str) -> str:
+    """A word without its English ending, as the index has it."""
+    return next(iter(_stemmer.analyze(form)), form)
 
 
 def words_of(text: str, *, numbered: bool = False) -> bytes:
