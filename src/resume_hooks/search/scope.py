@@ -160,9 +160,10 @@ def _one_of(field: str, values: Collection[int] | Collection[str]) -> Query:
 
 def _between(since: int | None, until: int | None) -> Query:
     """What holds for records said from ``since`` on, and before ``until``."""
-    start, end = max(0, since or 0), None if until is None else max(0, until)
-    said = Query.range_query(SCHEMA, "time", FieldType.Unsigned, start, end, include_upper=False)
-    return Query.const_score_query(said, 0.0)
+    if until is not None and until <= 0:
+        return Query.empty_query()
+    last = None if until is None else until - 1
+    return Query.const_score_query(Query.range_query(SCHEMA, "time", FieldType.Unsigned, max(0, since or 0), last), 0.0)
 
 
 def unknown(words: Postings, scope: Scope) -> list[str]:
