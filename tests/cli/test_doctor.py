@@ -15,7 +15,7 @@ def test_doctor_prints_it(cli: Cli, document: Document) -> None:
     assert printed.returncode == 0
     assert set(json.loads(printed.stdout)) == set(BugReport.model_fields)
     data = document("doctor", "--bundle")["data"]
-    assert (data["file"], data["report"]["report"]) == ("", 2)
+    assert (data["file"], data["report"]["report"]) == ("", 3)
 
 
 def test_doctor_writes_it_for_its_user_alone(cli: Cli, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from resume_hooks.paths import Where, read_object
 from resume_hooks.system import bug_log, claude_cli
 from resume_hooks.system.plugin_files import NAME
 
-VERSION = 2
+VERSION = 3
 """Of the form of a report."""
 
 TOLD = frozenset(
@@ -35,7 +35,7 @@ TOLD = frozenset(
 )  # fmt: skip
 """Findings whose sentences are made of numbers and known words; of any other only the code is reported."""
 
-LIBRARIES = ("click", "orjson", "prompt-toolkit", "pydantic", "pyperclip", "rich")
+LIBRARIES = ("click", "orjson", "prompt-toolkit", "pydantic", "pyperclip", "rich", "tantivy")
 LAST_ENTRIES = 20
 """Entries of the log that are reported."""
 
@@ -69,7 +69,6 @@ def _versions(who: Anonymous) -> dict[str, Any]:
         "implementation": platform.python_implementation(),
         "system": who.text(f"{platform.system()} {platform.release()} {platform.machine()}"),
         "sqlite": sqlite3.sqlite_version,
-        "fts5": _has_fts5(),
         "libraries": {name: _library(name) for name in LIBRARIES},
     }
 
@@ -85,11 +84,6 @@ def _plugins() -> list[str]:
         if isinstance(copy, dict)
     ]
     return [_word(copy.get("version")) for copy in copies]
-
-
-def _has_fts5() -> bool:
-    with sqlite3.connect(":memory:") as db:
-        return bool(db.execute("SELECT sqlite_compileoption_used('ENABLE_FTS5')").fetchone()[0])
 
 
 def _library(name: str) -> str:

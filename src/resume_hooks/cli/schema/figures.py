@@ -69,7 +69,6 @@ class Versions(Strict):
     implementation: str
     system: str
     sqlite: str
-    fts5: bool
     libraries: dict[str, str]
 
 
