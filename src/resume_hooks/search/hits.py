@@ -20,7 +20,7 @@ from resume_hooks.search.index.errors import IndexDamaged
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.search.query import Query
-from resume_hooks.search.ranking import PHRASED, TurnHit
+from resume_hooks.search.ranking import PHRASED, Found
 from resume_hooks.search.record_text import Snippet, Text, Texts, pattern_of, phrase_of, snippet_of
 from resume_hooks.search.terms import Lookup
 from resume_hooks.sessions.record_references import SHORT
@@ -73,9 +73,12 @@ class Hit:
 
 @dataclass(slots=True)
 class _HitText:
-    """The text of a turn's best record that can be read; ``copies`` are all that say the same, the oldest first."""
+    """The text of a turn's best record that can be read; ``copies`` are all that say the same, the oldest first.
 
-    turn: TurnHit
+    ``found`` are the wordings that found it, the one that it is shown by first.
+    """
+
+    found: list[Found]
     record: Posting
     snippet: Snippet
     score: float
@@ -110,6 +113,11 @@ class Wording:
         self.phrases = {place: phrase_of(term.text) for place, term in enumerate(query.terms) if term.exact}
         self.without = [phrase_of(term.text) for term in query.excluded if term.exact]
 
+    @property
+    def uncertain(self) -> bool:
+        """Whether only texts tell what it finds."""
+        return bool(self.phrases or self.without)
+
     def part(self, terms: Collection[int]) -> float:
         """The part of the query that some of its terms are, by what finding each tells; 0 to 1."""
         whole = sum(lookup.weight for lookup in self.lookups)
@@ -129,10 +137,10 @@ class Hits:
         self._left = MOST_READ
         self._sessions: dict[str, _HitSession] = {}
 
-    def best(self, turns: Sequence[TurnHit], limit: int) -> Best:
+    def best(self, turns: Sequence[Sequence[Found]], limit: int) -> Best:
         """The ``limit`` best of ranked turns, those with the words close together first."""
         texts: dict[tuple[object, ...], _HitText] = {}
-        uncertain = any(wording.phrases or wording.without for wording in self._wordings)
+        uncertain = any(wording.uncertain for wording in self._wordings)
         seen = 0
         enough = max(LOOKED_AT, limit)
         for turn in turns:
@@ -156,12 +164,33 @@ class Hits:
             beyond or (uncertain and unread > 0),
         )
 
-    def _text(self, turn: TurnHit) -> _HitText | None:
-        """The first record of a turn that can be read, and has a phrase if there are any; all must be in the turn."""
+    def _text(self, turn: Sequence[Found]) -> _HitText | None:
+        """A turn by the first wording that its texts bear out; None where none is."""
+        shown: tuple[Posting, Text, int] | None = None
+        found = []
+        for way in turn:
+            if shown is None or self._wordings[way.wording].uncertain:
+                said = self._said(way)
+                if said is None:
+                    continue
+                shown = shown or said
+            found.append(way)
+        if shown is None:
+            return None
+        record, text, place = shown
+        snippet = snippet_of(text, self._wordings[found[0].wording].pattern, WIDTH, place)
+        score = sum(way.share for way in found) * (1 + NEARNESS * snippet.near)
+        return _HitText(found, record, snippet, score, self._copies(record))
+
+    def _said(self, way: Found) -> tuple[Posting, Text, int] | None:
+        """The first record of a turn that can be read, its text, and where in it a phrase is.
+
+        It has one of the phrases if there are any; all must be in the turn.
+        """
         best: tuple[Posting, Text, int] | None = None
-        wording = self._wordings[turn.wordings[0]]
+        wording = self._wordings[way.wording]
         missing = set(wording.phrases)
-        for record in turn.records if missing else turn.records[:TRIED]:
+        for record in way.turn.records if missing else way.turn.records[:TRIED]:
             self._left -= 1
             text = self._texts.of(record)
             low = text.bare.lower() if text else ""
@@ -174,11 +203,7 @@ class Hits:
             missing -= here.keys()
             if not missing:
                 break
-        if best is None or missing:
-            return None
-        snippet = snippet_of(best[1], wording.pattern, WIDTH, best[2])
-        score = turn.score * (1 + NEARNESS * snippet.near)
-        return _HitText(turn, best[0], snippet, score, self._copies(best[0]))
+        return None if missing else best
 
     def _copies(self, record: Posting) -> list[Posting]:
         """The records that say the same in other sessions, and this one: where it was first said comes first.
@@ -211,8 +236,9 @@ class Hits:
             raise IndexDamaged("The index names a file that it does not know")
         path = self._opening.path_of(file.path, file.session_id)
         session = self._session(file.session_id, path)
-        wording = self._wordings[text.turn.wordings[0]]
-        terms = text.turn.terms | text.snippet.terms
+        shown = text.found[0]
+        wording = self._wordings[shown.wording]
+        terms = shown.turn.terms | text.snippet.terms
         names = [lookup.term.name for lookup in wording.lookups]
         sure = certainty(
             wording.part(terms), wording.part(text.snippet.terms), text.snippet.near, place, len(wording.lookups)
@@ -240,7 +266,7 @@ class Hits:
             score=round(text.score, 3),
             confidence=round(sure, 2),
             strength=strength(sure),
-            found_by=tuple(number + 1 for number in sorted(text.turn.wordings)) if len(self._wordings) > 1 else (),
+            found_by=tuple(sorted(way.wording + 1 for way in text.found)) if len(self._wordings) > 1 else (),
         )
 
     def _nearest(self, copies: Sequence[Posting]) -> Posting:

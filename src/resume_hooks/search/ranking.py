@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tantivy import Occur, Query
 
@@ -37,16 +38,20 @@ _TITLE = ROLES.index("title")
 
 @dataclass(slots=True)
 class TurnHit:
-    """A turn with its fitting records, the best first; ``terms`` are the places in the query of those that it has.
-
-    ``wordings`` are the numbers of those that found it, the best one first; ``terms`` are of that one.
-    """
+    """A turn with its fitting records, the best first; ``terms`` are the places in the query of those that it has."""
 
     key: int
     records: list[Posting]
     score: float
     terms: set[int] = field(default_factory=set)
-    wordings: tuple[int, ...] = (0,)
+
+
+class Found(NamedTuple):
+    """A turn as one wording found it: the wording's number, from 0, and what that counts."""
+
+    wording: int
+    turn: TurnHit
+    share: float
 
 
 class Ranking:
@@ -139,20 +144,16 @@ class Ranking:
                         hit.terms.add(number)
 
 
-def fused(rankings: Sequence[Sequence[TurnHit]]) -> list[TurnHit]:
-    """The turns that several wordings found, those first that stand first in most; each as its best wording has it."""
+def fused(rankings: Sequence[Sequence[TurnHit]]) -> list[list[Found]]:
+    """The turns that several wordings found, those first that stand first in most; each by its best wording first."""
     if len(rankings) == 1:
-        return list(rankings[0])
-    found: dict[int, list[tuple[float, int, TurnHit]]] = defaultdict(list)
-    for number, turns in enumerate(rankings):
-        for place, turn in enumerate(turns, 1):
-            found[turn.key].append((_share(place), number, turn))
-    hits = []
-    for ways in found.values():
-        ways.sort(key=lambda way: (-way[0], way[1]))
-        wordings = tuple(number for _, number, _ in ways)
-        hits.append(replace(ways[0][2], score=sum(share for share, *_ in ways), wordings=wordings))
-    return sorted(hits, key=lambda hit: -hit.score)
+        return [[Found(0, turn, turn.score)] for turn in rankings[0]]
+    turns: dict[int, list[Found]] = defaultdict(list)
+    for number, ranking in enumerate(rankings):
+        for place, turn in enumerate(ranking, 1):
+            turns[turn.key].append(Found(number, turn, _share(place)))
+    ways = [sorted(found, key=lambda way: -way.share) for found in turns.values()]
+    return sorted(ways, key=lambda found: -sum(way.share for way in found))
 
 
 def _share(place: int) -> float:
