@@ -56,6 +56,7 @@ class SearchHit:
     ``session_file`` is its session's, ``folder`` where that is resumed. ``turn`` counts from 1; ``time`` is ISO 8601 in
     UTC, ``""`` if unknown. ``words`` of the query are in the turn, ``missing`` are not; all ``sessions`` hold the
     record. ``confidence`` is how likely it answers, 0 to 1, ``strength`` that in a word: strong, fair or weak.
+    ``found_by`` are the wordings that found it where several were given: 1 is the query, 2 the first of the others.
     """
 
     reference: str
@@ -75,6 +76,7 @@ class SearchHit:
     score: float
     confidence: float
     strength: str
+    found_by: tuple[int, ...]
 
 
 def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, Path | None]:

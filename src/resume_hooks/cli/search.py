@@ -138,8 +138,10 @@ def _seconds(when: str | None) -> int | None:
 
 
 def _data(found: SearchResult) -> dict[str, Any]:
+    query, *also = found.wordings
     return {
-        "query": found.text,
+        "query": query,
+        "also": also,
         "how": found.how,
         "total": found.total,
         "more": found.more,

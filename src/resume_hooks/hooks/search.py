@@ -11,7 +11,7 @@ from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.child_cards import ROW
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
-from resume_hooks.search.as_text import reading
+from resume_hooks.search.as_text import ALL_WEAK, reading
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, project_at, project_of
@@ -64,11 +64,12 @@ def _current_folder() -> str:
 def search_card(found: SearchResult, *, everywhere: bool = False) -> str:
     """The hits, the best first, and what each is opened with."""
     counted = _counted(found, everywhere=everywhere)
-    head = f"resume-hooks · search · {one_line(plain_line(found.text), ROW)} · {counted}"
+    (asked,) = found.wordings
+    head = f"resume-hooks · search · {one_line(plain_line(asked), ROW)} · {counted}"
     lines = [head, *(line for hit in found.hits for line in _hit(hit))]
     lines += [f"\n  note: {note}" for note in found.notes]
     if found.total > len(found.hits):
-        command = _command(one_line(plain_line(found.text), LONGEST), everywhere=everywhere)
+        command = _command(one_line(plain_line(asked), LONGEST), everywhere=everywhere)
         lines.append(f"\n  {found.total - len(found.hits):,} more, in a shell: {command}")
     if not found.hits:
         return "\n".join([*lines, "", "Try other words." if everywhere else "Try >search --all, or other words."])
@@ -77,7 +78,8 @@ def search_card(found: SearchResult, *, everywhere: bool = False) -> str:
 
 def _counted(found: SearchResult, *, everywhere: bool) -> str:
     nothing = f"nothing found in {'any' if everywhere else 'this'} project"
-    counted = f"{'at least ' if found.more else ''}{found.total:,} found" if found.hits else nothing
+    sure = f", {ALL_WEAK}" if found.weak else ""
+    counted = f"{'at least ' if found.more else ''}{found.total:,} found{sure}" if found.hits else nothing
     return f"{counted}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
 
 

@@ -40,9 +40,15 @@ class SearchResult:
     helpers: int
 
     @property
-    def text(self) -> str:
-        """What was asked, the wordings one after the other."""
-        return " | ".join(query.text for query in self.queries)
+    def wordings(self) -> list[str]:
+        """What was asked: the words, then each further wording."""
+        return [query.text for query in self.queries]
+
+    @property
+    def weak(self) -> bool:
+        """Whether there are hits and none is more than weak."""
+        asked = any(query.terms for query in self.queries)
+        return asked and bool(self.hits) and all(hit.strength == "weak" for hit in self.hits)
 
 
 def find(
@@ -109,13 +115,15 @@ def _how(wording: Wording, best: Best) -> Iterator[str]:
             yield f"no match for {lookup.term.name}"
         elif lookup.how != "word":
             yield f"'{lookup.term.name}' as {_KINDS[lookup.how]} {_listed(lookup.names)}"
+    if wording.query.when:
+        yield f"said {wording.query.when.text} first"
     if wording.query.excluded:
         yield f"without {_listed([term.name for term in wording.query.excluded])}"
-    if best.more:
-        yield "not all could be read, there may be more"
+    if best.more and not best.hits:
+        yield "not all could be read, it may be there"
 
 
-_KINDS = {"beginning": "a beginning of", "part": "a part of", "parts": "its parts", "alike": "misspelled, for"}
+_KINDS = {"beginning": "a beginning of", "part": "a part of", "parts": "its parts", "alike": "a misspelling of"}
 
 
 def _listed(words: Sequence[str]) -> str:

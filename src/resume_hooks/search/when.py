@@ -55,6 +55,14 @@ class Span(NamedTuple):
         """Whether a time lies in it."""
         return self.start <= time < self.end
 
+    @property
+    def text(self) -> str:
+        """The days of it, as an answer names them."""
+        first, last = (datetime.fromtimestamp(time, UTC).date() for time in (self.start, self.end - 1))
+        if not self.start:
+            return f"before {last + timedelta(days=1)}"
+        return str(first) if first == last else f"{first} to {last}"
+
 
 def hint_in(text: str, now: float) -> tuple[str, Span | None]:
     """A question without its words about time, and what they mean as of ``now``; None where there are none."""

@@ -23,6 +23,7 @@ class SearchForm(Strict):
     """The best hits, the best first."""
 
     query: str
+    also: list[str] = Field(description="the further wordings, of --or")
     scope: str = Field(description="all, session, lineage, or the folder whose project was searched")
     how: str
     total: int = Field(description="turns that fit; hits are the best of them")
@@ -38,7 +39,7 @@ class SearchForm(Strict):
                 turn="by prompts in the file's order, from 1; 0 before the first",
                 words="of the query, found in the turn",
                 confidence="how likely it answers, 0 to 1, as measured",
-                found_by="the wordings that found it, by their numbers from 1, where there were several",
+                found_by="the wordings that found it, where there were several: 1 is query, 2 the first of also",
                 sessions="all that hold the record, the one it was first said in first",
                 same="further turns that say the very same",
                 commands=SearchCommands,

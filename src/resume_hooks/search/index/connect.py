@@ -158,7 +158,8 @@ def _updated(task: _Task, opened: OpenIndex) -> OpenIndex:
 
 def _behind(outcome: UpdateOutcome) -> str:
     """What a search did not look through."""
-    return f"{counted(outcome.behind, 'file')} ({size_text(outcome.size_behind)}), the oldest, not indexed yet"
+    left = f"{counted(outcome.behind, 'file')} ({size_text(outcome.size_behind)}), the oldest"
+    return f"Not indexed yet, so not searched: {left}. To index all: resume-hooks index"
 
 
 def _as_it_is(task: _Task, opened: OpenIndex) -> OpenIndex:
