@@ -57,7 +57,8 @@ class Scope:
     @property
     def narrow(self) -> bool:
         """Whether it says what kind of record is wanted, so that words are not needed."""
-        return bool(self.branch or self.tool or self.file or self.role or self.since or self.until)
+        timed = self.since is not None or self.until is not None
+        return timed or bool(self.branch or self.tool or self.file or self.role)
 
 
 def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
