@@ -162,9 +162,11 @@ def _share(place: int) -> float:
 
 
 def _shares(scores: Mapping[int, float]) -> dict[int, float]:
-    """What each place in the order of what is scored counts."""
-    order = sorted(scores, key=lambda key: -scores[key])
-    return {key: _share(place) for place, key in enumerate(order, 1)}
+    """What each place in the order of what is scored counts; what scores alike has the same one."""
+    places: dict[float, int] = {}
+    for place, score in enumerate(sorted(scores.values(), reverse=True), 1):
+        places.setdefault(score, place)
+    return {key: _share(places[score]) for key, score in scores.items()}
 
 
 def _worth(record: Posting) -> float:
