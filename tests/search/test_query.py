@@ -27,12 +27,20 @@ TYPED: list[tuple[list[str], list[str], list[str]]] = [
     (["what did we do"], ["what", "did", "we", "do"], []),
     (["redis AND NOT (mongo* OR ^col:)"], ["redis", "(mongo*", "^col:)"], []),
     (['""', "redis"], ["redis"], []),
+    (["why did we drop redis last week?"], ["drop", "redis"], []),
+    (["redis", "in", "June", "-mongo"], ["redis"], ["mongo"]),
+    (["-redis in June"], ["June"], ["redis"]),
+    (["in June?"], ["June?"], []),
+    (['"redis in June" mongo'], ['"redis in June"', "mongo"], []),
+    (["redis in June", "mongo"], ['"redis in June"', "mongo"], []),
+    (["backup-2026-03-04-x.sql"], ["backup-2026-03-04-x.sql"], []),
+    (["redis -yesterday"], ["redis"], ["yesterday"]),
 ]
 
 
 @pytest.mark.parametrize(("words", "wanted", "excluded"), TYPED)
 def test_terms(words: list[str], wanted: list[str], excluded: list[str]) -> None:
-    """Words, phrases and what must not be there, each once; words of questions count only alone."""
+    """Words, phrases and what must not be there, each once; words of questions and of time count only alone."""
     query = parse(words)
     assert [term.name for term in query.terms] == wanted
     assert [term.name for term in query.excluded] == excluded

@@ -1,6 +1,6 @@
 """What was typed: words, "exact phrases", -what must not be there.
 
-Anything can be typed; what means nothing is searched as words. No part of it ever reaches SQLite as syntax.
+Anything can be typed; what means nothing is searched as words. No part of it is ever taken for syntax of an index.
 """
 
 from __future__ import annotations
@@ -69,22 +69,16 @@ def parse(words: Sequence[str], now: float | None = None) -> Query:
     """
     text = " ".join(_quoted(word.translate(_QUOTES), alone=len(words) == 1) for word in words).strip()
     told, when = hint_in(text, time.time() if now is None else now)
-    wanted: dict[tuple[bool, str], Term] = {}
-    excluded: dict[tuple[bool, str], Term] = {}
-    for piece in _PIECE.finditer(told):
-        phrase, word = piece["phrase"], piece["word"]
-        term = _term(phrase if phrase is not None else word, exact=phrase is not None)
-        if term is None:
-            continue
-        terms = excluded if piece["minus"] else wanted
-        terms.setdefault((term.exact, term.text.casefold()), term)
-    telling = _telling(list(wanted.values()))[:MOST_TERMS]
+    wanted, excluded = _terms(told)
+    if when and not wanted:  # then it is what is asked for, not a hint
+        wanted, excluded = _terms(text)
+    telling = _telling(wanted)[:MOST_TERMS]
     if text and not telling:
         what = (
             "Only what must not be there was given" if excluded else f"'{one_line(plain_line(text), 80)}' holds no word"
         )
         raise UsageError(what, 'Give some words, such as: resume-hooks search "connection pool" -redis')
-    return Query(text, tuple(telling), tuple(excluded.values())[:MOST_TERMS], when)
+    return Query(text, tuple(telling), tuple(excluded[:MOST_TERMS]), when)
 
 
 def _quoted(word: str, *, alone: bool) -> str:
@@ -92,6 +86,17 @@ def _quoted(word: str, *, alone: bool) -> str:
     if alone or '"' in word or len(word.split()) < 2:
         return word
     return f'-"{word[1:]}"' if re.match(r"-(?!-)", word) else f'"{word}"'
+
+
+def _terms(text: str) -> tuple[list[Term], list[Term]]:
+    """What is wanted and what must not be there, each once."""
+    found: dict[bool, dict[tuple[bool, str], Term]] = {False: {}, True: {}}
+    for piece in _PIECE.finditer(text):
+        phrase, word = piece["phrase"], piece["word"]
+        term = _term(phrase if phrase is not None else word, exact=phrase is not None)
+        if term is not None:
+            found[bool(piece["minus"])].setdefault((term.exact, term.text.casefold()), term)
+    return list(found[False].values()), list(found[True].values())
 
 
 def _term(text: str, *, exact: bool) -> Term | None:

@@ -24,25 +24,30 @@ _MONTHS = (
 )
 _MONTH = {name: number for number, names in enumerate(_MONTHS, 1) for name in names}
 _UNITS = {"day": 1, "tag": 1, "week": 7, "woche": 7, "month": 30, "monat": 30, "year": 365, "jahr": 365}
+_COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "einem": 1, "einer": 1, "zwei": 2, "drei": 3}
 _NAMES = "|".join(sorted(_MONTH, key=lambda name: -len(name)))
-_BEFORE = (
-    "(?:in|since|during|of|from|on|late|early|mid|end of|beginning of|start of|before|until|after"
-    "|im|seit|ende|anfang|mitte|vor)"
-)
+_WAYS = (
+    "in|since|during|of|from|on|late|early|mid|end of|beginning of|start of|before|until|after"
+    "|im|im jahr|seit|nach|ende|anfang|mitte|vor|bis"
+).replace(" ", "[ ]")
 _HINT = re.compile(
-    rf"""\b(?:
-    (?:(?P<way>{_BEFORE})[ ]+)?(?P<day>\d{{4}}-\d\d-\d\d)
-    |(?:(?P<way2>{_BEFORE})[ ]+)?(?P<month>\d{{4}}-\d\d)
-    |(?:(?P<way3>{_BEFORE})[ ]+)?(?P<name>{_NAMES})[ ,]+(?P<year>20\d\d)
-    |(?P<way4>{_BEFORE})[ ]+(?P<alone>{_NAMES})
-    |(?P<way5>in|since|during|of|before|after|im jahr|seit)[ ]+(?P<only>20\d\d)
-    |(?P<number>\d+|a|one|two|three|einem?r?|zwei|drei)[ ](?P<unit>day|week|month|year)s?[ ]ago
-    |(?P<last>last|past|this|letzten?|vergangenen?|diesen?)[ ]+(?P<unit2>week|month|year|woche|monat|jahr)
-    |(?P<near>today|heute|yesterday|gestern)
-    )\b""",
+    rf"""
+    "[^"]*"?  # what is quoted stays as it is
+    |(?<![\w./:-])(?:
+        (?:(?P<way>{_WAYS})[ ]+)?(?:
+            (?P<day>\d{{4}}-\d\d-\d\d)
+            |(?P<month>\d{{4}}-\d\d)
+            |(?P<name>{_NAMES})[ ,]+(?P<year>20\d\d)
+            |(?P<last>last|past|this|(?:letzt|vergangen|dies)e[nrs]?)[ ]+(?P<span>week|month|year|woche|monat|jahr)
+            |(?P<near>today|heute|yesterday|gestern)
+        )
+        |(?P<way2>{_WAYS})[ ]+(?:(?P<alone>{_NAMES})|(?P<only>20\d\d))
+        |(?P<count>\d+|a|one|two|three)[ ]+(?P<unit>day|week|month|year)s?[ ]+ago
+        |vor[ ]+(?P<count2>\d+|einem|einer|zwei|drei)[ ]+(?P<unit2>tag|woche|monat|jahr)(?:e?n|e)?
+    )(?![\w/:-]|\.\w)
+    """,
     re.IGNORECASE | re.VERBOSE,
 )
-_COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "zwei": 2, "drei": 3}
 
 
 class Span(NamedTuple):
@@ -58,53 +63,63 @@ class Span(NamedTuple):
     @property
     def text(self) -> str:
         """The days of it, as an answer names them."""
-        first, last = (datetime.fromtimestamp(time, UTC).date() for time in (self.start, self.end - 1))
         if not self.start:
-            return f"before {last + timedelta(days=1)}"
+            return f"before {datetime.fromtimestamp(self.end, UTC).date()}"
+        first, last = (datetime.fromtimestamp(time, UTC).date() for time in (self.start, self.end - 1))
         return str(first) if first == last else f"{first} to {last}"
 
 
 def hint_in(text: str, now: float) -> tuple[str, Span | None]:
-    """A question without its words about time, and what they mean as of ``now``; None where there are none."""
-    found = _HINT.search(text)
+    """A question without its words about time, and what they mean as of ``now``; None where there are none.
+
+    What is quoted, and dates that are parts of names, are no words about time.
+    """
+    found = next((match for match in _HINT.finditer(text) if match.lastgroup), None)
     if found is None:
         return text, None
     try:
-        span = _span(found, now)
+        span = _span({name: words.lower() for name, words in found.groupdict().items() if words}, now)
     except (ValueError, OverflowError):  # the 31st of February
+        return text, None
+    if span.end <= 0:
         return text, None
     rest = f"{text[: found.start()]} {text[found.end() :]}"
     return (rest, span) if rest.strip() else (text, span)
 
 
-def _span(found: re.Match[str], now: float) -> Span:
-    way = next((found[name] for name in ("way", "way2", "way3", "way4", "way5") if found[name]), "").lower()
+def _span(told: dict[str, str], now: float) -> Span:
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    if found["day"]:
-        start = datetime.fromisoformat(found["day"]).replace(tzinfo=UTC)
-        span = _days(start, 1)
-    elif found["month"]:
-        span = _month(int(found["month"][:4]), int(found["month"][5:]))
-    elif found["name"]:
-        span = _month(int(found["year"]), _MONTH[found["name"].lower()])
-    elif found["alone"]:
-        number = _MONTH[found["alone"].lower()]
-        span = _month(today.year - (number > today.month), number)  # the last one that there was
-    elif found["only"]:
-        span = Span(_month(int(found["only"]), 1).start, _month(int(found["only"]), 12).end)
-    elif found["number"]:
-        count = _COUNTS.get(found["number"].lower(), 0) or int(found["number"])
-        days = _UNITS[found["unit"].lower()]
-        span = _days(today - timedelta(days=count * days + days / 2), days + 1)
-    elif found["last"]:
-        days = _UNITS[found["unit2"].lower()]
-        this = found["last"].lower() in {"this", "diese", "diesen", "dieser"}
-        span = _days(today - timedelta(days=days if this else 2 * days), days + 1 if this else 2 * days + 1)
-    else:
-        span = _days(today - timedelta(days=found["near"].lower() in {"yesterday", "gestern"}), 1)
-    if way in {"since", "after", "seit"}:
+    span = _named(told, today) or _counted(told, today)
+    way = told.get("way") or told.get("way2")
+    if way in {"since", "after", "seit", "nach"}:
         return Span(span.start, now + DAY)
-    return Span(0.0, span.start) if way in {"before", "until", "vor"} else span
+    return Span(0.0, span.start) if way in {"before", "until", "vor", "bis"} else span
+
+
+def _named(told: dict[str, str], today: datetime) -> Span | None:
+    """A day, a month or a year that is told by its name."""
+    if day := told.get("day"):
+        return _days(datetime.fromisoformat(day).replace(tzinfo=UTC), 1)
+    if month := told.get("month"):
+        return _month(int(month[:4]), int(month[5:]))
+    if name := told.get("name"):
+        return _month(int(told["year"]), _MONTH[name])
+    if name := told.get("alone"):
+        return _month(today.year - (_MONTH[name] > today.month), _MONTH[name])  # the last one that there was
+    if year := told.get("only"):
+        return Span(_month(int(year), 1).start, _month(int(year), 12).end)
+    return None
+
+
+def _counted(told: dict[str, str], today: datetime) -> Span:
+    """Some days, about as long ago as is told."""
+    if count := told.get("count") or told.get("count2"):
+        days = _UNITS[told.get("unit") or told["unit2"]]
+        return _days(today - timedelta(days=(_COUNTS.get(count) or int(count)) * days + days / 2), days + 1)
+    if last := told.get("last"):
+        days = _UNITS[told["span"]] * (1 if last.startswith(("this", "dies")) else 2)
+        return _days(today - timedelta(days=days), days + 1)
+    return _days(today - timedelta(days=told["near"] in {"yesterday", "gestern"}), 1)
 
 
 def _days(start: datetime, count: float) -> Span:

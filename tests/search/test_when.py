@@ -1,0 +1,118 @@
+"""Words about time: what they mean, what is left of the question, and that they are a hint, never a condition."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.search.when import Span, hint_in
+from tests.builders import ConfigHome
+from tests.search.asking import search, sessions, talk
+
+NOW = datetime(2026, 8, 14, 15, 30, tzinfo=UTC).timestamp()  # a Friday
+
+MEANT = {
+    "on 2026-03-04": "2026-03-04",
+    "2026-03": "2026-03-01 to 2026-03-31",
+    "in June": "2026-06-01 to 2026-06-30",
+    "in August": "2026-08-01 to 2026-08-31",
+    "in November": "2025-11-01 to 2025-11-30",
+    "june, 2025": "2025-06-01 to 2025-06-30",
+    "Sept 2025": "2025-09-01 to 2025-09-30",
+    "end of June": "2026-06-01 to 2026-06-30",
+    "in 2024": "2024-01-01 to 2024-12-31",
+    "since 2026-08-01": "2026-08-01 to 2026-08-15",
+    "since March": "2026-03-01 to 2026-08-15",
+    "before March": "before 2026-03-01",
+    "until 2026-03-04": "before 2026-03-04",
+    "before yesterday": "before 2026-08-13",
+    "today": "2026-08-14",
+    "yesterday": "2026-08-13",
+    "3 days ago": "2026-08-10 to 2026-08-12",
+    "a week ago": "2026-08-03 to 2026-08-11",
+    "two months ago": "2026-05-31 to 2026-06-30",
+    "this week": "2026-08-07 to 2026-08-14",
+    "last week": "2026-07-31 to 2026-08-14",
+    "past month": "2026-06-15 to 2026-08-14",
+    "last year": "2024-08-14 to 2026-08-14",
+    "im M\u00e4rz": "2026-03-01 to 2026-03-31",
+    "Anfang Mai": "2026-05-01 to 2026-05-31",
+    "im Jahr 2024": "2024-01-01 to 2024-12-31",
+    "seit Juni": "2026-06-01 to 2026-08-15",
+    "vor Juni": "before 2026-06-01",
+    "vor drei Tagen": "2026-08-10 to 2026-08-12",
+    "vor einer Woche": "2026-08-03 to 2026-08-11",
+    "letzte Woche": "2026-07-31 to 2026-08-14",
+    "im letzten Monat": "2026-06-15 to 2026-08-14",
+    "dieses Jahr": "2025-08-14 to 2026-08-14",
+    "gestern": "2026-08-13",
+}
+"""Words about time, and the days that they mean on 14 August 2026; the vaguer the words, the more days."""
+
+
+@pytest.mark.parametrize("words", MEANT)
+def test_words_about_time(words: str) -> None:
+    """Whatever their capitals and their place, they are taken out of the question."""
+    for typed in (words, words.upper(), words.capitalize()):
+        for question in (f"drop redis {typed}?", f"{typed} drop redis"):
+            rest, when = hint_in(question, NOW)
+            assert when is not None
+            assert (rest.strip(" ?"), when.text) == ("drop redis", MEANT[words])
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "drop redis",
+        "redis 2026-02-31",
+        "redis 2026-13",
+        "redis 0000-00",
+        "redis 9999-12-31",
+        "9999999 days ago redis",
+        "999 years ago redis",
+        "before 0001-01-01 redis",
+        "may I march on",
+        "the second of redis",
+        "v2024-01 id-2024-01-02-x 2024-01-02.log src/2024-01-02/a",
+        "redis -yesterday",
+        '"redis in June"',
+        '"yesterday',
+    ],
+)
+def test_no_words_about_time(question: str) -> None:
+    """Days that there never were, parts of names, what is quoted or excluded: words like others."""
+    assert hint_in(question, NOW) == (question, None)
+
+
+def test_nothing_else_was_asked() -> None:
+    """Then the words themselves are looked for, too."""
+    rest, when = hint_in("yesterday", NOW)
+    assert (rest, when and when.text) == ("yesterday", "2026-08-13")
+
+
+@given(st.lists(st.sampled_from([*MEANT, "redis", "2026-99-99", "0001-01", "-", ".", '"', "9" * 30, "\ud800"])))
+def test_any_words(words: list[str]) -> None:
+    """Nothing raises, and a span has days that can be named."""
+    _, when = hint_in(" ".join(words), NOW)
+    assert when is None or (when.start < when.end and when.text)
+
+
+def test_a_span() -> None:
+    """From its start to before its end."""
+    assert [Span(10, 20).holds(time) for time in (9, 10, 19, 20)] == [False, True, True, False]
+
+
+def test_a_hint_is_never_required(config_home: ConfigHome) -> None:
+    """What was said then comes first, whatever its age; what was said at another time is found all the same."""
+    talk(config_home, 1, "tune the linter now", ts="2025-06-10T12:00:00Z")
+    talk(config_home, 2, "tune the linter too", ts="2025-09-10T12:00:00Z")
+    talk(config_home, 3, "tune the linter again")
+    assert sessions(search(config_home, "tune the linter"))[-1] == 1
+    for question, first in [("tune the linter in June 2025", 1), ("2025-09 tune the linter", 2)]:
+        found = search(config_home, question)
+        assert sessions(found)[0] == first
+        assert set(sessions(found)) == {1, 2, 3}
+    assert set(sessions(search(config_home, "tune the linter in May 2019"))) == {1, 2, 3}
