@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,14 @@ def talk(home: ConfigHome, number: int, *said: str | Record, cwd: str = CWD, **f
     return Path(write_session(home.project(cwd), session_id(number), records, mtime=LONG_AGO))
 
 
-def search(home: ConfigHome, *words: str, most: int = 10, **scope: Any) -> SearchResult:
-    """What a search comes to; everywhere, unless the scope says otherwise."""
-    return find(words, Scope(**scope), home.where, most=most)
+def search(home: ConfigHome, *words: str, also: Sequence[str] = (), most: int = 10, **scope: Any) -> SearchResult:
+    """What a search comes to; everywhere, unless the scope says otherwise. ``also`` are further wordings."""
+    return find(words, Scope(**scope), home.where, also=also, most=most)
+
+
+def sessions(found: SearchResult) -> list[int]:
+    """The numbers of the sessions that hold the hits, the best first."""
+    return [int(hit.session_id[:8], 16) for hit in found.hits]
 
 
 def places(found: SearchResult) -> list[tuple[int, int]]:

@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli
 from resume_hooks.search import engine
-from resume_hooks.search.hits import Hits
-from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.database import index_file
+from resume_hooks.search.index.connect import OpenIndex, opened_index
+from resume_hooks.search.index.database import index_file, words_folder
+from resume_hooks.search.index.postings import Postings
+from resume_hooks.search.index.update import UpdateOutcome
 from resume_hooks.search.query import parse
-from resume_hooks.search.ranking import Ranking
 from resume_hooks.search.scope import Entered, Scope, enter
 from resume_hooks.search.terms import Terms
 from tests.builders import ConfigHome, Record, session_bytes, session_id, user, write_session
@@ -109,14 +109,11 @@ class Stale:
         """The snippets of a query, of the index as it is."""
         db = sqlite3.connect(index_file(self.home.where))
         try:
-            enter(db, Scope())
-            asked, terms = parse([query]), Terms(db)
-            lookups = [terms.look_up(term) for term in asked.terms]
-            turns = Ranking(db, Scope(), [], 0.0).turns(lookups)
-            assert turns
-            best = Hits(db, asked, lookups, {}, self.home.where).best(turns, 10)
-            assert best.total == len(best.hits)
-            return [hit.snippet for hit in best.hits]
+            index = OpenIndex(db, Postings(words_folder(self.home.where)), UpdateOutcome(), [])
+            assert Terms(index.words).look_up(parse([query]).terms[0]).known
+            found = engine._search(index, [parse([query])], Scope(), 10, self.home.where)
+            assert found.total == len(found.hits)
+            return [hit.snippet for hit in found.hits]
         finally:
             db.close()
 

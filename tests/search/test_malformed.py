@@ -1,7 +1,8 @@
-"""Whatever is typed is words: no query raises anything but a UsageError, and none reaches SQLite as syntax."""
+"""Whatever is typed is words: no query raises anything but a UsageError, and none is taken for syntax."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 
@@ -10,7 +11,7 @@ import pytest
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search import engine
-from resume_hooks.search.engine import SearchResult, find
+from resume_hooks.search.engine import find
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.query import parse
 from resume_hooks.search.scope import Scope
@@ -35,18 +36,22 @@ def test_many_queries(config_home: ConfigHome) -> None:
     chance = random.Random(4)
     with opened_index(config_home.where) as index:
         for _ in range(QUERIES):
-            words = [chance.choice(PIECES) + chance.choice(["", " "]) for _ in range(chance.randrange(1, 10))]
-            _ask(index, words if chance.random() < 0.5 else ["".join(words)])
+            pieces = [chance.choice(PIECES) + chance.choice(["", " "]) for _ in range(chance.randrange(1, 10))]
+            _ask(index, pieces if chance.random() < 0.5 else ["".join(pieces)], chance)
     assert search(config_home, "linter").total == 1
 
 
-def _ask(index: OpenIndex, words: list[str]) -> SearchResult | None:
-    try:
-        query = parse(words)
-    except UsageError:
-        return None
-    # The index is opened once: what is asked about here is what comes after that.
-    return engine._search(index, query, Scope(), 5, Where()) if query.terms else None
+def _ask(index: OpenIndex, pieces: list[str], chance: random.Random) -> None:
+    """Ask in one wording or, as with --or, in several."""
+    wordings = [pieces, *([piece] for piece in chance.sample(PIECES, chance.randrange(4)))]
+    queries = []
+    for words in wordings:
+        with contextlib.suppress(UsageError):
+            queries.append(parse(words))
+    if asked := [query for query in queries if query.terms]:
+        # The index is opened once: what is asked about here is what comes after that.
+        found = engine._search(index, asked, Scope(), 5, Where())
+        assert all(set(hit.found_by) <= set(range(1, len(asked) + 1)) for hit in found.hits)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +71,11 @@ def _ask(index: OpenIndex, words: list[str]) -> SearchResult | None:
     ids=lambda query: query[:12],
 )
 def test_a_hundred_kilobytes(config_home: ConfigHome, query: str) -> None:
-    """A pasted page is answered by the index that there is: not too deep for SQLite, nothing thrown away."""
+    """A pasted page is answered by the index that there is: not too deep, nothing thrown away."""
     talk(config_home, 1, "the linter is tuned")
-    found = find([query], Scope(), config_home.where)
-    assert found.notes == []
-    assert len(found.how) < 6_000
+    for found in (
+        find([query], Scope(), config_home.where),
+        find(["linter"], Scope(), config_home.where, also=[query, query]),
+    ):
+        assert found.notes == []
+        assert len(found.how) < 6_000

@@ -117,7 +117,7 @@ def home(config_home: ConfigHome) -> ConfigHome:
 
 
 FILTERS: list[tuple[dict[str, Any], set[int]]] = [
-    ({}, {0, 3}),
+    ({}, {0, 1, 2, 3, 4, 5}),
     ({"branch": "fix/linter"}, {3}),
     ({"branch": "fix"}, set()),
     ({"branch": "\udcff"}, set()),
@@ -138,6 +138,7 @@ FILTERS: list[tuple[dict[str, Any], set[int]]] = [
     ({"file": "/parser.py"}, {1}),
     ({"file": "/"}, set()),
     ({"file": "\udcff"}, set()),
+    ({"until": 0}, set()),
     ({"since": 1_772_539_200}, {2, 3, 4, 5}),
     ({"until": 1_772_539_200}, {0, 1}),
     ({"since": 1_772_366_400, "until": 1_772_366_401}, {0}),
@@ -171,7 +172,7 @@ def test_neither_words_nor_filters(home: ConfigHome) -> None:
 
 
 def test_many_files(config_home: ConfigHome) -> None:
-    """A folder with more files than a query of SQLite takes values."""
+    """A folder with tens of thousands of files."""
     calls = [
         tool_use(f"c{n}", uuid=uid(n), parent=None, tool_input={"file_path": f"/big/f{n}.py"}) for n in range(33_000)
     ]
