@@ -178,6 +178,9 @@ def test_search(talks: list[Path], tmp_path: Path) -> None:
         missing=(),
         sessions=(session_id(1),),
         score=hit.score,
+        confidence=hit.confidence,
+        strength="strong",
+        found_by=(),
     )
     with pytest.raises(AttributeError):
         hit.turn = 2  # type: ignore[misc]

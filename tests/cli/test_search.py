@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.search.hits import strength
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
@@ -37,7 +38,7 @@ def test_as_text(cli: Cli, home: ConfigHome) -> None:
     assert lines[0].startswith("resume-hooks search: redis -drop · 1 turn · without drop · ")
     assert lines[2] == f"The cache · {session_id(2)}"
     assert lines[3] == f"  resume: cd {home.root}/here && claude --resume {session_id(2)}"
-    assert lines[-3].startswith("  00000002:")
+    assert lines[-3].startswith("  strong · 00000002:")
     assert lines[-1].startswith("    read: resume-hooks read 00000002:")
 
 
@@ -80,19 +81,33 @@ def test_a_subagent_alone(document: Document, home: ConfigHome) -> None:
 
 def test_every_documented_field(document: Document, home: ConfigHome) -> None:
     """References in full, and commands that are ready for a shell."""
-    found = document("search", "timeouts", "redis", "eliminate")
+    found = document("search", "timeouts", "redis", "quux")
     data = found["data"]
-    assert (data["query"], found["warnings"]) == ("timeouts redis eliminate", [])
-    assert data["how"].startswith("all words; no match for eliminate; 'eliminate' also as drop")
-    (hit,) = data["hits"]
-    assert hit["words"] == ["timeouts", "redis", "eliminate"]
-    assert hit["missing"] == []
+    assert (data["query"], data["also"], found["warnings"]) == ("timeouts redis quux", [], [])
+    assert data["how"] == "no match for quux"
+    hit = data["hits"][0]
+    assert (hit["words"], hit["missing"]) == (["timeouts", "redis"], ["quux"])
+    assert (hit["strength"], hit["found_by"]) == (strength(hit["confidence"]), [])
     assert hit["reference"] == f"{hit['session_id']}:{0 if hit['role'] == 'prompt' else 1}"
     assert hit["commands"] == {
         "read": f"resume-hooks read {hit['reference']}",
         "resume": f"cd {home.root}/here && claude --resume {hit['session_id']}",
         "handoff": f"resume-hooks handoff {hit['session_id']}",
     }
+
+
+def test_several_wordings(cli: Cli, document: Document, home: ConfigHome) -> None:
+    """Numbered in the order that they were given in; a hit names those that found it."""
+    words = ("search", "drop redis", "--or", "because of timeouts", "--or", "is it back")
+    data = document(*words)["data"]
+    assert (data["query"], data["also"]) == ("drop redis", ["because of timeouts", "is it back"])
+    assert [(hit["session_id"], hit["found_by"]) for hit in data["hits"]] == [
+        (session_id(1), [1, 2]),
+        (session_id(2), [1, 3]),
+    ]
+    shown = cli(*words).stdout.decode()
+    assert shown.startswith("resume-hooks search: (1) drop redis (2) because of timeouts (3) is it back · 2 turns · ")
+    assert " · found by (1) (2)\n" in shown
 
 
 def test_the_same_answer_twice(cli: Cli, home: ConfigHome) -> None:
@@ -122,6 +137,8 @@ def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
         (["!?"], "'!?' holds no word"),
         (["x", "--since", "soon"], "'soon' is not a date or a time"),
         (["x", "--all", "--lineage", "."], "--lineage and --all exclude each other"),
+        (["x", "--or", "-y"], "Only what must not be there was given"),
+        (["x", "--or", ""], "No words to search for"),
         (["x", "--limit", "0"], "0 is not in the range"),
         (["x", "--role", "nobody"], "'nobody' is not one of"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def test_the_card(home: ConfigHome, card: Card, typed: str) -> None:
         "resume-hooks · search · redis -drop · 1 found · without drop",
         "",
         "  is redis back?",
-        "  prompt, turn 1, 2026-01-31 09:30",
+        "  strong, prompt, turn 1, 2026-01-31 09:30",
         "    is redis back?",
         f"  /resume {session_id(2)}",
         "  in a shell: resume-hooks read 00000002:0",
@@ -140,7 +141,8 @@ def test_an_index_that_is_not_ready(home: ConfigHome, card: Card, monkeypatch: p
     """What there is in time is shown, and what is missing is said."""
     monkeypatch.setattr(lane, "PATIENCE", 0.0)
     shown = "\n".join(card(">search redis"))
-    assert "  note: 2 files are not indexed yet; run: resume-hooks index" in shown
+    note = r"  note: Not indexed yet, so not searched: 2 files \([0-9.]+ KB\), the oldest\. "
+    assert re.search(f"{note}To index all: resume-hooks index", shown)
     assert card(">search redis")[-1] != ""
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import unicodedata
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.search.as_text import EVIDENCE, text_of
+from resume_hooks.search.as_text import ALL_WEAK, EVIDENCE, FEW, text_of
 from resume_hooks.search.engine import SearchResult
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.query import parse
@@ -39,14 +40,24 @@ HIT = Hit(
     sessions=(SESSION,),
     same=0,
     score=1.0,
+    confidence=0.7,
+    strength="strong",
+    found_by=(),
 )
 
 
 def found(
-    *hits: Hit, total: int = 0, query: str = "linter", helpers: int = 0, how: str = "", more: bool = False
+    *hits: Hit,
+    total: int = 0,
+    query: str = "linter",
+    also: Sequence[str] = (),
+    helpers: int = 0,
+    how: str = "",
+    more: bool = False,
 ) -> SearchResult:
     """An answer with these hits."""
-    return SearchResult(parse([query]), list(hits), total or len(hits), more, how, [], helpers)
+    queries = tuple(parse([words]) for words in (query, *also))
+    return SearchResult(queries, list(hits), total or len(hits), more, how, [], helpers)
 
 
 def test_a_hit() -> None:
@@ -54,23 +65,46 @@ def test_a_hit() -> None:
     hit = dataclasses.replace(
         HIT, missing=("typo",), sessions=(SESSION, *map(session_id, range(1, 6))), same=2, tool="Bash", role="result"
     )
-    assert text_of(found(hit, HIT, total=12, how="all words", helpers=2)) == (
-        f"resume-hooks search: linter · 12 turns · all words · {EVIDENCE}\n"
+    assert text_of(found(hit, HIT, total=12, how="without tests", helpers=2)) == (
+        f"resume-hooks search: linter · 12 turns · without tests · {EVIDENCE}\n"
         "\n"
         f"Tune it · {SESSION}\n"
         f"  resume: cd /home/user/proj && claude --resume {SESSION}\n"
         f"  hand off: resume-hooks handoff {SESSION}\n"
-        "  11111111:4 · result (Bash) · turn 2 · 2026-01-31 09:30 · without typo"
+        "  strong · 11111111:4 · result (Bash) · turn 2 · 2026-01-31 09:30 · lacks typo"
         " · also in 00000001, 00000002, 00000003 and 2 more · said 3 times\n"
         "    the linter is tuned\n"
         "    read: resume-hooks read 11111111:4\n"
-        "  11111111:4 · reply · turn 2 · 2026-01-31 09:30\n"
+        "  strong · 11111111:4 · reply · turn 2 · 2026-01-31 09:30\n"
         "    the linter is tuned\n"
         "    read: resume-hooks read 11111111:4\n"
         "\n"
-        "10 more turns: --limit 12 --max-chars 0, or more words.\n"
+        "10 more turns: --limit 12 --max-chars 0\n"
         "2 headless runs of one question left out: --helpers"
     )
+
+
+def test_what_is_lacking_of_many_words() -> None:
+    """Is not told: how sure a hit is tells more than a list of words."""
+    few, many = (tuple(f"w{number}" for number in range(count)) for count in (FEW - 1, FEW))
+    assert " · lacks w0, w1, w2, w3\n" in text_of(found(dataclasses.replace(HIT, missing=few)))
+    assert "lacks" not in text_of(found(dataclasses.replace(HIT, missing=many)))
+
+
+def test_several_wordings() -> None:
+    """Are numbered in the first line, and hits name those that found them."""
+    both = dataclasses.replace(HIT, found_by=(1, 3))
+    text = text_of(found(both, query="tune linter", also=["why no\ntypes", "w " * 90]))
+    assert text.startswith(f"resume-hooks search: (1) tune linter (2) why no types (3) {'w ' * 29}w… · 1 turn · ")
+    assert "2026-01-31 09:30 · found by (1) (3)\n" in text
+
+
+def test_only_weak_hits() -> None:
+    """Are said to be that on the first line; not where one is fair, nor where no words were given."""
+    weak, fair = (dataclasses.replace(HIT, strength=strength) for strength in ("weak", "fair"))
+    assert text_of(found(weak, weak)).startswith(f"resume-hooks search: linter · 2 turns, {ALL_WEAK} · ")
+    assert ALL_WEAK not in text_of(found(fair, weak))
+    assert ALL_WEAK not in text_of(found(weak, query=""))
 
 
 def test_nothing_found() -> None:
@@ -110,7 +144,8 @@ HITS = st.lists(
     st.builds(
         lambda number, title, words, many: dataclasses.replace(
             HIT, session_id=session_id(number), title=title, snippet=bare_text(words).shown, marks=(), tool=title,
-            same=many, sessions=tuple(map(session_id, range(many))), missing=(bare_text(words).shown[:60],),
+            same=many, found_by=tuple(range(1, many)),
+            sessions=tuple(map(session_id, range(many))), missing=(bare_text(words).shown[:60],),
         ),
         st.integers(1, 3), ODD, ODD, st.integers(0, 9),
     ),
@@ -168,10 +203,10 @@ SCRIPTS = [
 )
 def test_snippets_of_any_script(words: list[str], width: int) -> None:
     """About as wide as asked for, with marks that lie within it on what was found."""
-    lookup = Lookup(parse(["linter"]).terms[0], "", "word", ("linter",), 1, 1.0)
+    lookup = Lookup(parse(["linter"]).terms[0], "word", (), ("linter",), 1, 1.0)
     text = bare_text(" ".join(words))
     assert len(text.shown) == len(text.bare)
-    snippet = snippet_of(text, pattern_of([[lookup]]), width)
+    snippet = snippet_of(text, pattern_of([lookup]), width)
     assert len(snippet.text) <= width + 4
     for start, end in snippet.marks:
         assert "linter" in snippet.text[start:end].lower()

@@ -1,0 +1,102 @@
+"""Over real sessions: whatever was said anywhere is found by any word of it, however the question goes on."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tantivy import Query
+
+from resume_hooks.paths import Where
+from resume_hooks.search.engine import SearchResult, find
+from resume_hooks.search.index.archived import TranscriptPaths
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.tokenize import forms_of
+from resume_hooks.search.query import COMMON
+from resume_hooks.search.record_text import REACH, Texts
+from resume_hooks.search.scope import Scope
+from tests.needs import corpus_sessions
+
+LARGEST = 400_000  # bytes of a session that is taken
+RECORDS = 400  # that words are drawn from
+UNKNOWN = ("xqzvwk", "vvqqjx7", "qjxqjxq")
+"""Words that nothing is like."""
+
+
+class Said:
+    """A home of real sessions, and what some of their records say."""
+
+    def __init__(self, where: Where, texts: list[list[str]]) -> None:
+        self.where = where
+        self.texts = texts
+
+    def asked(self, *words: str, also: Sequence[str] = ()) -> SearchResult:
+        """What a search of all that was said comes to."""
+        return find([" ".join(words)], Scope(helpers=True), self.where, also=also)
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
+    """The small sessions of the corpus, indexed, and the words of records drawn by lot."""
+    home = tmp_path_factory.mktemp("said")
+    where = Where({"HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / ".claude")})
+    for number, folder in enumerate(sorted({path.parent for path in corpus_sessions()})):
+        for path in sorted(folder.glob("*.jsonl")):
+            if path.stat().st_size <= LARGEST:
+                project = Path(where.projects, f"-corpus-{number}")
+                project.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, project)
+    with opened_index(where) as index:
+        records = index.words.search(Query.all_query(), 100_000)
+        texts = Texts(index.db, TranscriptPaths(where))
+        drawn = [texts.of(record) for record in random.Random(3).sample(records, RECORDS)]
+    words = [text.shown[: REACH // 2].split() for text in drawn if text]
+    assert len(words) > RECORDS // 2
+    return Said(where, [found for found in words if found])
+
+
+def told(words: list[str]) -> list[str]:
+    """Those of some words that a question is about, and that an index takes."""
+    plain = (word for text in words for word in re.findall(r"\w+", text))
+    return [word for word in plain if word.casefold() not in COMMON and forms_of(word)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_word_among_others(said: Said, data: st.DataObject) -> None:
+    """Alone, in a sentence, or beside words that are nowhere: there is a hit."""
+    words = told(data.draw(st.sampled_from(said.texts)))
+    if not words:
+        return
+    word = data.draw(st.sampled_from(words))
+    others = data.draw(st.lists(st.sampled_from([*UNKNOWN, *COMMON]), max_size=9))
+    place = data.draw(st.integers(0, len(others)))
+    found = said.asked(*others[:place], word, *others[place:])
+    assert found.hits, word
+
+
+def test_words_that_nothing_is_like(said: Said) -> None:
+    """Find nothing, but stand in the way of no other wording."""
+    assert not said.asked(*UNKNOWN).hits
+    assert said.asked(*UNKNOWN, also=said.texts[0][:3]).hits
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=st.integers(0, RECORDS), word=st.integers(0, 1_000))
+def test_a_phrase_is_strong(said: Said, text: int, word: int) -> None:
+    """Some words in a row, quoted, are found, all in one text; the first hit is a strong one."""
+    words = said.texts[text % len(said.texts)]
+    start = word % len(words)
+    phrase = " ".join(words[start : start + 4])
+    if not forms_of(phrase) or re.search('["\u201c-\u201f\u00ab\u00bb]', phrase):
+        return
+    found = said.asked(f'"{phrase}"')
+    assert found.hits, phrase
+    assert all(hit.missing == () for hit in found.hits)
+    assert found.hits[0].strength == "strong"

@@ -1,0 +1,39 @@
+"""One order, whichever way one searches: in the shell, by the trigger, from Python."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from resume_hooks import search_sessions
+from resume_hooks.cli.main import cli
+from resume_hooks.hooks import prompt
+from resume_hooks.hooks.search import HITS
+from resume_hooks.hooks.triggers import recognise
+from tests.builders import ConfigHome, session_id
+from tests.search.asking import talk
+
+
+@pytest.mark.parametrize(
+    "query", ["tune the linter", "why is the linter slow since May?", '"tune the"', "linter -6", "lintre"]
+)
+def test_the_same_order(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str) -> None:
+    """The same hits, each as sure, in the same order."""
+    monkeypatch.chdir(tmp_path)
+    for number in range(1, 12):
+        said = ["tune the linter", f"so slow, in all of the {number} tasks"][number % 2 :]
+        talk(config_home, number, f"task {number}: {' '.join(said)} {'now ' * number}", "ok", cwd=str(tmp_path))
+    hits = search_sessions(query, limit=HITS)
+    assert len(hits) > 1
+    done = CliRunner().invoke(cli, ["search", query, "--json"], catch_exceptions=False)
+    shell = json.loads(done.stdout)["data"]["hits"][:HITS]
+    assert [(hit["reference"], hit["strength"]) for hit in shell] == [(hit.reference, hit.strength) for hit in hits]
+    trigger = recognise(f">search {query}")
+    assert trigger is not None
+    card = prompt.card(trigger, {"session_id": session_id(99), "prompt": f">search {query}"})
+    assert re.findall(r"/resume (\S+)\n", card) == [hit.session_id for hit in hits]
+    assert re.findall(r"  (strong|fair|weak), ", card) == [hit.strength for hit in hits]

@@ -1,0 +1,62 @@
+"""How sure a hit is: strong where all was said in one place, weak where little of the question was."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.search.hits import FAIR, STRONG, certainty, strength
+from tests.builders import ConfigHome
+from tests.search.asking import search, talk
+
+QUESTION = "linter ignores generated protobuf stubs under vendored folders"
+
+
+@pytest.fixture
+def home(config_home: ConfigHome) -> ConfigHome:
+    """One turn that says it, and many that have one word of it."""
+    talk(config_home, 1, "the linter ignores all generated protobuf stubs that are under the vendored folders")
+    for number in range(2, 12):
+        talk(config_home, number, f"tune the linter for task {number}", f"it is tuned, task {number}")
+    return config_home
+
+
+@pytest.mark.parametrize("query", [QUESTION, f"why {QUESTION}?", '"generated protobuf stubs"', "protobuf stubs"])
+def test_all_that_was_asked_for(home: ConfigHome, query: str) -> None:
+    """A phrase, a few words, a sentence: where one record has it all, it is the first hit, and strong."""
+    hit = search(home, query).hits[0]
+    assert (hit.session_id[:8], hit.strength, hit.missing) == ("00000001", "strong", ())
+
+
+def test_one_common_word_of_eight(home: ConfigHome) -> None:
+    """Is shown, and weak; also where the others are nowhere."""
+    found = search(home, QUESTION)
+    assert {hit.strength for hit in found.hits[1:]} == {"weak"}
+    found = search(home, "linter crashes whenever kubernetes restarts nodes during upgrades")
+    assert found.hits
+    assert found.weak
+    assert {hit.words for hit in found.hits} == {("linter",)}
+
+
+def test_the_best_come_first(home: ConfigHome) -> None:
+    """No hit is surer than the first one here, and all numbers are probabilities."""
+    sure = [hit.confidence for hit in search(home, QUESTION).hits]
+    assert sure[0] == max(sure)
+    assert all(0 <= one <= 1 for one in sure)
+
+
+@pytest.mark.parametrize(
+    ("sure", "word"),
+    [(1.0, "strong"), (STRONG, "strong"), (0.59, "fair"), (FAIR, "fair"), (0.24, "weak"), (0.0, "weak")],
+)
+def test_words_for_numbers(sure: float, word: str) -> None:
+    """Each from its number on."""
+    assert strength(sure) == word
+
+
+def test_what_makes_a_hit_surer() -> None:
+    """More of the question in the turn, in the record, closer together, further up, more words asked for."""
+    least = certainty(0.2, 0.2, 0.0, 9, 6)
+    for better in [(0.9, 0.2, 0.0, 9, 6), (0.2, 0.9, 0.0, 9, 6), (0.2, 0.2, 1.0, 9, 6), (0.2, 0.2, 0.0, 1, 6)]:
+        assert certainty(*better) > least
+    assert certainty(0.2, 0.2, 0.0, 9, 12) > least
+    assert certainty(0.2, 0.2, 0.0, 9, 900) == certainty(0.2, 0.2, 0.0, 9, 12)

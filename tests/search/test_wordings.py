@@ -1,0 +1,80 @@
+"""Several wordings of one question: what more of them find comes first, and each of them is as exact as alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.errors import UsageError
+from tests.builders import ConfigHome, session_id
+from tests.search.asking import search, sessions, talk
+
+
+@pytest.fixture
+def home(config_home: ConfigHome) -> ConfigHome:
+    """What two wordings find by each word, and what fits one of them best."""
+    talk(config_home, 1, "the retry queue of the uploader had no backoff at all, as far as I can see")
+    talk(config_home, 2, "the retry queue")
+    talk(config_home, 3, "why no backoff")
+    talk(config_home, 4, "the queue waits to retry redis")
+    return config_home
+
+
+def test_what_two_find_comes_before_what_one_finds(home: ConfigHome) -> None:
+    """Alone each wording prefers another turn; together they prefer the one that both find."""
+    assert sessions(search(home, "retry queue"))[0] == 2
+    assert sessions(search(home, "why no backoff"))[0] == 3
+    found = search(home, "retry queue", also=["why no backoff"])
+    assert sessions(found)[0] == 1
+    assert {hit.session_id: hit.found_by for hit in found.hits} == {
+        session_id(1): (1, 2),
+        session_id(2): (1,),
+        session_id(3): (2,),
+        session_id(4): (1,),
+    }
+
+
+def test_a_single_wording_has_no_number(home: ConfigHome) -> None:
+    """There is nothing to tell apart."""
+    assert {hit.found_by for hit in search(home, "retry queue").hits} == {()}
+
+
+def test_a_phrase_of_one_wording(home: ConfigHome) -> None:
+    """It counts where it stands, not where its words do; the other wording finds what it finds."""
+    for first, also in [('"retry queue"', "redis backoff"), ("redis backoff", '"retry queue"')]:
+        exact = 1 if first.startswith('"') else 2
+        found = {hit.session_id: hit.found_by for hit in search(home, first, also=[also]).hits}
+        assert found == {
+            session_id(1): (1, 2),
+            session_id(2): (exact,),
+            session_id(3): (3 - exact,),
+            session_id(4): (3 - exact,),
+        }
+
+
+@pytest.mark.parametrize("without", ["-redis", '-"retry redis"'])
+def test_what_must_not_be_there(home: ConfigHome, without: str) -> None:
+    """The wording that says so does not find it."""
+    found = {hit.session_id: hit.found_by for hit in search(home, f"queue {without}", also=["waits"]).hits}
+    assert found == {session_id(1): (1,), session_id(2): (1,), session_id(4): (2,)}
+    assert sessions(search(home, f"waits {without}", also=[f"queue {without}"])) == [2, 1]
+
+
+def test_a_hit_is_shown_by_the_wording_that_it_fits_best(home: ConfigHome) -> None:
+    """Its words, its marks and what is said of it are of that one."""
+    hits = search(home, "redis", also=["why no backoff"], sessions=frozenset({session_id(3)})).hits
+    assert [(hit.words, hit.missing, hit.found_by) for hit in hits] == [(("backoff",), (), (2,))]
+    assert {hits[0].snippet[start:end] for start, end in hits[0].marks} == {"backoff"}
+
+
+def test_the_same_wording_twice(home: ConfigHome) -> None:
+    """Changes nothing of the order."""
+    once, twice = search(home, "retry queue"), search(home, "retry queue", also=["retry queue"])
+    assert sessions(once) == sessions(twice)
+    assert {hit.found_by for hit in twice.hits} == {(1, 2)}
+
+
+def test_a_wording_without_a_word(home: ConfigHome) -> None:
+    """Is refused as it is alone, also where another one has words."""
+    for wording in ("", "-redis", "!?"):
+        with pytest.raises(UsageError):
+            search(home, "queue", also=[wording])
