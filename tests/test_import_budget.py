@@ -19,7 +19,10 @@ LANES = {
     "cli": "from resume_hooks.cli.main import run; run(sys.argv[1:])",
 }
 
-HEAVY = {"pydantic", "rich", "importlib.metadata", "asyncio", "email", "http", "urllib.request", "logging", "sqlite3"}
+INDEX = {"sqlite3", "tantivy"}
+"""What the index is made of: who looks at it waits for both, nobody else."""
+
+HEAVY = {"pydantic", "rich", "importlib.metadata", "asyncio", "email", "http", "urllib.request", "logging", *INDEX}
 """What no lane of a prompt and no quick verb may load."""
 
 SLOW = {"pathlib", "inspect", "typing_extensions", "argparse", "ctypes", "pyperclip", "shutil", "tempfile"}
@@ -83,10 +86,10 @@ def test_the_lanes_that_read_a_transcript(config_home: ConfigHome, prompt: str) 
 
 
 def test_the_lane_that_searches(config_home: ConfigHome) -> None:
-    """The index needs SQLite; of dependencies still orjson alone, and no processes for a little to be read."""
+    """Beside the index, of dependencies still orjson alone, and no processes for a little to be read."""
     found = prompted(config_home, ">search prompt")
-    assert {"orjson", "sqlite3"} <= found
-    assert found.isdisjoint((HEAVY - {"sqlite3"}) | {"click", "argparse", "pyperclip", "ctypes", "multiprocessing"})
+    assert {"orjson", *INDEX} <= found
+    assert found.isdisjoint((HEAVY - INDEX) | {"click", "argparse", "pyperclip", "ctypes", "multiprocessing"})
 
 
 def test_the_end_of_a_turn(config_home: ConfigHome) -> None:
@@ -117,7 +120,7 @@ def test_quick_verbs_as_text(config_home: ConfigHome, verb: str) -> None:
     write_session(config_home.project(), SESSION, conversation(2))
     found = roots(loaded(config_home, "cli", None, verb, SESSION))
     assert "click" in found
-    assert found.isdisjoint({"pydantic", "rich", "importlib.metadata", "asyncio", "sqlite3", "pyperclip"})
+    assert found.isdisjoint({"pydantic", "rich", "importlib.metadata", "asyncio", "pyperclip", *INDEX})
     assert found.isdisjoint(
         {"resume_hooks.maintenance.doctor", "resume_hooks.system.clipboard", "resume_hooks.derive.fresh_child"}
     )
@@ -137,8 +140,27 @@ def test_a_search_as_text(config_home: ConfigHome) -> None:
     write_session(config_home.project(), SESSION, conversation(2))
     for _ in range(2):
         found = roots(loaded(config_home, "cli", None, "search", "--all", "prompt"))
-        assert {"click", "sqlite3"} <= found
-        assert found.isdisjoint((HEAVY - {"sqlite3"}) | {"pyperclip", "multiprocessing", "concurrent"})
+        assert {"click", *INDEX} <= found
+        assert found.isdisjoint((HEAVY - INDEX) | {"pyperclip", "multiprocessing", "concurrent"})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--version"],
+        ["outline", SESSION],
+        ["read", SESSION],
+        ["info", SESSION],
+        ["handoff", SESSION],
+        ["trim", SESSION],
+    ],
+    ids=lambda words: str(words[0]),
+)
+def test_verbs_that_do_not_search(config_home: ConfigHome, words: list[str]) -> None:
+    """As text or as a document, they wait for no index."""
+    write_session(config_home.project(), SESSION, conversation(2))
+    for asked in (words, [*words, "--json"])[: len(words)]:
+        assert roots(loaded(config_home, "cli", None, *asked)).isdisjoint(INDEX)
 
 
 @pytest.mark.parametrize("verb", ["resume", "continue"])
