@@ -149,7 +149,7 @@ def test_a_search_as_text(config_home: ConfigHome) -> None:
     [
         ["--version"],
         ["outline", SESSION],
-        ["read", SESSION],
+        ["read", f"{SESSION}:0"],
         ["info", SESSION],
         ["handoff", SESSION],
         ["trim", SESSION],
