@@ -152,7 +152,8 @@ def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
         (state / "pending" / name).touch()
     for name in ("links.jsonl", "notes.txt", "index.db", "index.db-wal", "index.db-shm", "index.db.lock"):
         (state / name).touch()
-    (state / "trash" / "1").mkdir(parents=True)
+    for folder in ("index/records", "trash/1"):
+        (state / folder).mkdir(parents=True)
     session = config / "projects" / "-x" / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl"
     session.parent.mkdir(parents=True)
     session.write_bytes(b"{}\n")
@@ -166,7 +167,8 @@ def test_a_dry_run_of_a_purge_says_what_goes(tools: Path, config: Path, capsys: 
     log = fake_client(tools)
     state = config / "resume-hooks"
     (state / "pending").mkdir(parents=True)
-    (state / "unpacked").mkdir()
+    for folder in ("index", "unpacked"):
+        (state / folder).mkdir()
     for name in ("pending/mark-1.json", "links.jsonl", "audit.json", "notes.txt"):
         (state / name).touch()
 
@@ -176,7 +178,7 @@ def test_a_dry_run_of_a_purge_says_what_goes(tools: Path, config: Path, capsys: 
         assert data["ran"] is ("--yes" in options)
         return data["goes"], data["stays"]
 
-    gone = [str(state / name) for name in ("links.jsonl", "audit.json", "pending/mark-1.json", "unpacked")]
+    gone = [str(state / name) for name in ("links.jsonl", "audit.json", "pending/mark-1.json", "index", "unpacked")]
     assert answer("--dry-run") == (gone, [str(state / "notes.txt")])
     (state / "notes.txt").unlink()
     assert answer("--dry-run") == (gone, [])

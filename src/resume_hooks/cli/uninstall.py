@@ -32,6 +32,7 @@ FILES = (
     f"{INDEX}-shm",
     f"{INDEX}.lock",
 )
+WORDS = "index"
 """What we keep there; ``--purge`` removes it, notes, the plugin's files, and what is empty then.
 
 Originals stay: deleted sessions in the trash, kept ones in the vault, and backups of what was rewritten.
@@ -116,8 +117,9 @@ def _purged(state: str) -> list[str]:
     pending = os.path.join(glob.escape(state), "pending")
     notes = [path for prefix in NOTES for path in sorted(glob.glob(os.path.join(pending, f"{prefix}*")))]
     files = [path for path in (os.path.join(state, name) for name in FILES) if os.path.lexists(path)]
-    cache, plugin = unpacked(Where()), plugin_folder()
-    folders = [cache] if os.path.isdir(cache) and not os.path.islink(cache) else []
+    plugin = plugin_folder()
+    made = (os.path.join(state, WORDS), unpacked(Where()))
+    folders = [folder for folder in made if os.path.isdir(folder) and not os.path.islink(folder)]
     return [*files, *notes, *folders, *([plugin] if is_assembled(plugin) else [])]
 
 

@@ -30,8 +30,13 @@ from tests.maintenance.scrub.planting import LONG_AGO, OTHER, SECRETS, Planted, 
 
 ALL = ScrubReach(parents=True, others=True, file_backups=True, documents=True, client=True)
 
-INDEX = ".claude/resume-hooks/index.db"
-"""It holds the words of every session, so of those, too, that still tell the secret."""
+INDEX = ".claude/resume-hooks/index"
+"""How its files begin; it holds the words of every session, so of those, too, that still tell the secret."""
+
+
+def told_in(home: ConfigHome) -> set[str]:
+    """The files that tell a secret, the index aside."""
+    return {path for path in places_with(home) if not path.startswith(INDEX)}
 
 
 @pytest.fixture
@@ -61,6 +66,12 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
         *("file backup", "document", "client"),
     }
     assert not findings.look_everywhere(session_file(str(planted.path)), home.where, wanted=ALL).held
+
+
+def test_the_index_is_one_place(planted: Planted) -> None:
+    """It is removed as a whole; its files are no notes that could be rewritten."""
+    rows = [row for row in scrub(planted.home, planted.path) if "/resume-hooks/index" in row.place.path]
+    assert [(row.place.kind, Path(row.place.path).name) for row in rows] == [("index", "index.db")]
 
 
 def test_the_report_never_tells_a_secret(planted: Planted) -> None:
@@ -110,7 +121,7 @@ def test_only_what_was_asked_for(planted: Planted) -> None:
     """Without more words the family, its copies and the index; the rest is listed with what asks for it."""
     home = planted.home
     rows = scrub(home, planted.path, ScrubReach())
-    left = set(places_with(home)) - {INDEX}
+    left = told_in(home)
     other = f".claude/projects/-home-user-proj/{OTHER}.jsonl"
     assert left == {
         *(".claude/settings.json", ".claude/history.jsonl", ".claude/paste-cache/ab.txt", other),
@@ -149,8 +160,7 @@ def test_a_live_child_is_left_and_told(planted: Planted) -> None:
     rows = scrub(planted.home, planted.path)
     (left,) = [row for row in rows if row.state == LEFT]
     assert (left.place.path, f"scrub {live.stem}" in left.why) == (str(live), True)
-    left_over = set(places_with(planted.home)) - {INDEX}
-    assert left_over == {str(live.relative_to(planted.home.root)), ".claude/settings.json"}
+    assert told_in(planted.home) == {str(live.relative_to(planted.home.root)), ".claude/settings.json"}
 
 
 def test_what_fails_is_told_and_the_rest_is_done(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from resume_hooks.derive.handoff_files import ENDING as DOCUMENT_ENDING
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import ENDING, Where, all_folders, is_session_id
 from resume_hooks.search.index.database import FILE_NAME as INDEX
+from resume_hooks.search.index.database import FOLDER as WORDS
 from resume_hooks.search.index.database import index_file
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import FOLDER as VAULT
@@ -53,7 +54,7 @@ MOST_FILES = 200_000
 _ELSEWHERE = frozenset({"projects", HISTORY, "plugins", "sessions", "local", "node_modules", ".git"})
 """Folders of the config home that hold nothing that was said, or are looked at session by session."""
 
-_OUR_OWN = frozenset({VAULT, UNPACKED, contents.FOLDER, backups.FOLDER, "plugin"})
+_OUR_OWN = frozenset({VAULT, UNPACKED, WORDS, contents.FOLDER, backups.FOLDER, "plugin"})
 _NO_NOTES = frozenset({SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))})
 
 
