@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
 HOOKS = os.path.dirname(os.path.abspath(__file__))  # os.path: pathlib costs 3 ms that a prompt need not wait
 
 if __name__ == "__main__":
+    gc.disable()  # an answer makes few cycles, and ends soon
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     try:
         from resume_hooks.hooks.prompt import main
@@ -16,3 +18,4 @@ if __name__ == "__main__":
 
         mark_venv()
     main()
+    gc.freeze()  # else the end of the process goes through all that there is once more, for 10 ms

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import Record
-
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from resume_hooks.transcripts.lines import Line
+    from resume_hooks.transcripts.nodes import Node
+    from resume_hooks.transcripts.records import Record
     from resume_hooks.transcripts.transcript import Observer
 
 LONG = 32 * 1024 * 1024  # bytes to be read from which on somebody waits

@@ -11,9 +11,9 @@ from resume_hooks.derive.checkpoint import Mark, Placed
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.rewind_text import LeftOut
 from resume_hooks.hooks.checkpoint_state import NONE
-from resume_hooks.hooks.child_cards import ROW, child_card
+from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN
-from resume_hooks.hooks.plain_cards import NOTHING, refusal_card, sign
+from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card, sign
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.text import one_line, plain
 

@@ -15,9 +15,6 @@ from resume_hooks.system.clipboard import Copied
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 
-ROW = 68
-"""Columns that a title may fill."""
-
 WHY_CTRL_C = "Ctrl+C clears your command from the input box; press it once only, twice quits"
 UNSURE = "if pasting does not give the /resume line, it is above"
 

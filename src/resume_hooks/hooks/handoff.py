@@ -14,14 +14,15 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents, RolloverPlan, digest_reference, opening_of
 from resume_hooks.hooks import pending_handoff, reply
-from resume_hooks.hooks.child_cards import ROW, child_card
+from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff
+from resume_hooks.hooks.plain_cards import ROW
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest.as_text import HEAD
 from resume_hooks.reading.digest.as_text import opening as digest_opening
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import digest_at
+from resume_hooks.reading.digest.marks import HEAD
 from resume_hooks.sessions.opening_records import short_opening
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.clipboard import Copied

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from resume_hooks.clock import minute
-from resume_hooks.hooks.child_cards import ROW
+from resume_hooks.hooks.plain_cards import ROW
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text

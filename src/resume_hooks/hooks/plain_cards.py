@@ -6,6 +6,9 @@ from typing import NamedTuple, Tuple
 
 from resume_hooks.system.clipboard import Copied
 
+ROW = 68
+"""Columns that a title may fill in a card."""
+
 
 class TriggerHelp(NamedTuple):
     """What a trigger is called, what may follow it, and what it does in one line; commands/ say the same."""

@@ -10,8 +10,7 @@ import os
 from resume_hooks import clock
 from resume_hooks.clock import DAY, HOUR, MINUTE
 from resume_hooks.derive.compare import GO_ON, HANDOFF, SMART_TRIM, TRIM, Advice, Comparison, Estimate, compare
-from resume_hooks.hooks.child_cards import ROW
-from resume_hooks.hooks.plain_cards import id_line, offer, session_card
+from resume_hooks.hooks.plain_cards import ROW, id_line, offer, session_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.clipboard import Copied

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.hooks.child_cards import ROW, child_card
+from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN, Question
-from resume_hooks.hooks.plain_cards import NOTHING, refusal_card, sign
+from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card, sign
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.text import one_line
 

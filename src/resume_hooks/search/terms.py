@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -122,6 +121,8 @@ class Terms:
         """The words that are most like one, as a misspelled one is; they begin with the same letter."""
         if len(word) < SHORTEST_ALIKE:
             return []
+        import difflib  # noqa: PLC0415 - 1 ms, which a word that is there does not need
+
         near = {
             other: rows
             for other, rows in self._words.beginning(WORDS, word[0])

@@ -23,8 +23,7 @@ from resume_hooks.paths import (
     session_id_of,
 )
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.records import kind, parse
-from resume_hooks.transcripts.transcript import refuse_foreign
+from resume_hooks.transcripts.records import kind, parse, refuse_foreign
 
 MAX_SEARCHED = 8 * 1024 * 1024  # bytes of a file of any name in which a session's records are looked for
 

@@ -7,10 +7,13 @@ raise, since the format is internal to the client, differs between its versions,
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import orjson
+
+from resume_hooks.errors import NotATranscript
 
 Record = dict[str, Any]
 
@@ -234,3 +237,12 @@ def prompt_text(record: Record) -> str:
 
 def _between(said: str, opening: str, closing: str) -> str:
     return said.partition(opening)[2].partition(closing)[0].strip()
+
+
+def refuse_foreign(record: Record, path: str) -> None:
+    """Raise NotATranscript for the first line of a Codex rollout file."""
+    if record.get("type") == "session_meta" and isinstance(record.get("payload"), dict):
+        raise NotATranscript(
+            f"{os.path.basename(path)} is a Codex rollout file, not a Claude Code transcript",
+            "Only sessions of Claude Code can be read.",
+        )

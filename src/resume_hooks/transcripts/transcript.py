@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.errors import NotATranscript, SessionNotFound
+from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.chain import live_chain
 from resume_hooks.transcripts.lines import Line, read_lines, read_tail
@@ -168,7 +168,7 @@ def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> 
 
 
 def _keep_books(transcript: Transcript, kind: str, record: records.Record) -> None:
-    refuse_foreign(record, transcript.path)
+    records.refuse_foreign(record, transcript.path)
     transcript.bookkeeping[kind] = transcript.bookkeeping.get(kind, 0) + 1
     if kind == "last-prompt" and "leafUuid" in record:
         transcript.checkpoint.point(records.string(record, "leafUuid") or None, explicit=record.get("explicit") is True)
@@ -183,12 +183,3 @@ def _link(transcript: Transcript, node: Node, record: records.Record) -> None:
         transcript.checkpoint.pass_record(node)
     if node.context_tokens and (model := records.model(record)):
         transcript.models[model] = transcript.models.get(model, 0) + 1
-
-
-def refuse_foreign(record: records.Record, path: str) -> None:
-    """Raise NotATranscript for the first line of a Codex rollout file."""
-    if record.get("type") == "session_meta" and isinstance(record.get("payload"), dict):
-        raise NotATranscript(
-            f"{os.path.basename(path)} is a Codex rollout file, not a Claude Code transcript",
-            "Only sessions of Claude Code can be read.",
-        )

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry
+from resume_hooks.reading.digest.marks import HEAD
 from resume_hooks.reading.digest.prose import cut
 from resume_hooks.sessions.lineage_block import size_text, unmarked
 from resume_hooks.sessions.record_references import SHORT, shortened
 
-HEAD = "digest of what was done before"  # how the digest in a child's opening begins
 OPENING = 3_600  # characters of the digest that a child opens with: about 900 tokens
 GIT = 200  # characters of what git said
 STEP = 300  # characters that a section may grow by before it is another one's turn

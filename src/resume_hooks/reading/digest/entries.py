@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import orjson
 
+from resume_hooks.reading.digest.marks import KIND
 from resume_hooks.reading.digest.prose import LONGEST, cut
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive, string
@@ -25,7 +26,6 @@ SECTIONS = (
 """Every section by name, the most useful first."""
 
 NOTE = 200  # characters of a note on an entry
-KIND = "resume-hooks-digest"
 VERSION = 1
 FIRST_LINES = 8  # lines of a child among which its digest is looked for
 LONGEST_LINE = 1_000_000  # bytes of such a line

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
-from urllib.parse import quote
 
 from resume_hooks.paths import Where, is_own, is_private, private_folder
 from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
@@ -74,6 +72,8 @@ def open_temporary() -> sqlite3.Connection:
 
 def open_read_only(path: str, timeout: float = BUSY) -> sqlite3.Connection:
     """Open an index that is there, as it is; nothing is made, and its version is not looked at."""
+    from urllib.parse import quote  # noqa: PLC0415 - 2 ms, which a search does not need
+
     return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=timeout)
 
 
@@ -83,6 +83,8 @@ def remove_index(where: Where) -> None:
     if os.path.islink(folder) or os.path.isfile(folder):
         os.unlink(folder)
     elif os.path.isdir(folder):
+        import shutil  # noqa: PLC0415 - 2 ms, which a search does not need
+
         shutil.rmtree(folder)
     for ending in ("", *BESIDE):
         with contextlib.suppress(FileNotFoundError):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.reading.digest import as_text, entries
+from resume_hooks.reading.digest import marks
 from resume_hooks.sessions.child_titles import root_of
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.transcripts import records
@@ -26,7 +26,7 @@ SILENT = frozenset(
     {"agent-name", "api-request", "api-request-blob", "api-request-shape", "atis-latch", "bridge-session"}
     | {"content-replacement", "continued-in", "cost-state", "derived-from", "file-history-delta"}
     | {"file-history-snapshot", "last-prompt", "mode", "permission-mode", "pr-link", "queue-operation", "tools-used"}
-    | {"worktree-state", entries.KIND}
+    | {"worktree-state", marks.KIND}
 )  # fmt: skip
 """Bookkeeping in which nobody said anything; what was queued is said once it is sent."""
 
@@ -44,7 +44,7 @@ _OWN_CALL = re.compile(
 
 _OWN_TEXT = re.compile(r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":')
 _LEGEND = r"(?:\nText such as \[[^\n]*)?"  # what explains the placeholders of a trimmed child, right after its lineage
-_DIGEST = rf"^{re.escape(as_text.HEAD)}[^\n]*(?:\n[^\n]+)*"
+_DIGEST = rf"^{re.escape(marks.HEAD)}[^\n]*(?:\n[^\n]+)*"
 """What the opening of a child of ours quotes: it is indexed where it was said."""
 
 _INSIDE = rf"(?:[^\[]++|\[(?!{re.escape(OPENING[1:])}|{re.escape(CLOSING[1:])}))*+"
