@@ -111,7 +111,7 @@ class Stale:
         try:
             index = OpenIndex(db, Postings(words_folder(self.home.where)), UpdateOutcome(), [])
             assert Terms(index.words).look_up(parse([query]).terms[0]).known
-            found = engine._search(index, [parse([query])], Scope(), 10, self.home.where)
+            found = engine.Searcher(index, Scope(), self.home.where).search([parse([query])], 10)
             assert found.total == len(found.hits)
             return [hit.snippet for hit in found.hits]
         finally:

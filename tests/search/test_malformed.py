@@ -50,7 +50,7 @@ def _ask(index: OpenIndex, pieces: list[str], chance: random.Random) -> None:
             queries.append(parse(words))
     if asked := [query for query in queries if query.terms]:
         # The index is opened once: what is asked about here is what comes after that.
-        found = engine._search(index, asked, Scope(), 5, Where())
+        found = engine.Searcher(index, Scope(), Where()).search(asked, 5)
         assert all(set(hit.found_by) <= set(range(1, len(asked) + 1)) for hit in found.hits)
 
 

@@ -15,6 +15,7 @@ from resume_hooks.search.index.update import Progress
 from resume_hooks.search.query import Query, parse
 from resume_hooks.search.ranking import Ranking, fused
 from resume_hooks.search.scope import Scope, enter, limits, needed_folders, unknown, unseen
+from resume_hooks.search.sources import Sources
 from resume_hooks.search.terms import Terms
 from resume_hooks.sessions.session_files import where_hidden
 
@@ -51,6 +52,36 @@ class SearchResult:
         return asked and bool(self.hits) and all(hit.strength == "weak" for hit in self.hits)
 
 
+class Searcher:
+    """Searches an open index within a scope, as often as asked; what no word changes is looked up once."""
+
+    def __init__(self, index: OpenIndex, scope: Scope, where: Where) -> None:
+        self._index = index
+        self._scope = scope
+        self._entered = enter(index.db, scope)
+        self._within = limits(index.db, index.words, scope, self._entered)
+        self._terms = Terms(index.words)
+        self._sources = Sources(index, self._entered.files, where)
+        self._hidden = unseen(scope, where)
+
+    def search(self, queries: Sequence[Query], most: int) -> SearchResult:
+        """The ``most`` best hits for a question in one or several wordings."""
+        wordings, rankings, capped = [], [], False
+        for query in queries:
+            lookups = [self._terms.look_up(term) for term in query.terms]
+            without = [self._terms.strictly(term) for term in query.excluded if not term.exact]
+            ranking = Ranking(self._index.words, self._within, without, query.when, time.time())
+            wordings.append(Wording(query, lookups))
+            rankings.append(ranking.turns(lookups) if lookups else ranking.latest(MOST_LATEST))
+            capped = capped or ranking.capped
+        best = Hits(self._sources, wordings).best(fused(rankings), most)
+        missing = [] if best.hits else unknown(self._index.words, self._scope)
+        notes = [*self._index.notes, *missing, *_unsearched(len(self._entered.files), self._hidden)]
+        how = "; ".join(dict.fromkeys(part for wording in wordings for part in _how(wording, best)))
+        more = best.more or capped
+        return SearchResult(tuple(queries), best.hits, best.total, more, how, notes, self._entered.helpers)
+
+
 def find(
     words: Sequence[str],
     scope: Scope,
@@ -74,31 +105,12 @@ def find(
     def search() -> SearchResult:
         needed = needed_folders(scope, where)
         with opened_index(where, limit=limit, progress=progress, needed=needed) as index:
-            return _search(index, queries, scope, most, where)
+            return Searcher(index, scope, where).search(queries, most)
 
     try:
         return search()
     except IndexDamaged:  # it is removed by now, and is made anew
         return search()
-
-
-def _search(index: OpenIndex, queries: Sequence[Query], scope: Scope, most: int, where: Where) -> SearchResult:
-    entered = enter(index.db, scope)
-    terms = Terms(index.words)
-    within = limits(index.db, index.words, scope, entered)
-    wordings, rankings, capped = [], [], False
-    for query in queries:
-        lookups = [terms.look_up(term) for term in query.terms]
-        without = [terms.strictly(term) for term in query.excluded if not term.exact]
-        ranking = Ranking(index.words, within, without, query.when, time.time())
-        wordings.append(Wording(query, lookups))
-        rankings.append(ranking.turns(lookups) if lookups else ranking.latest(MOST_LATEST))
-        capped = capped or ranking.capped
-    best = Hits(index, wordings, entered.files, where).best(fused(rankings), most)
-    missing = [] if best.hits else unknown(index.words, scope)
-    notes = [*index.notes, *missing, *_unsearched(len(entered.files), unseen(scope, where))]
-    how = "; ".join(dict.fromkeys(part for wording in wordings for part in _how(wording, best)))
-    return SearchResult(tuple(queries), best.hits, best.total, best.more or capped, how, notes, entered.helpers)
 
 
 def _unsearched(files: int, hidden: Sequence[str]) -> list[str]:

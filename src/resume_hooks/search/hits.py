@@ -6,25 +6,19 @@ Texts are read from the transcripts, never from the index; what can't be read an
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import Where
-from resume_hooks.search.index.archived import TranscriptPaths
-from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.errors import IndexDamaged
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.search.query import Query
 from resume_hooks.search.ranking import PHRASED, Found
-from resume_hooks.search.record_text import Snippet, Text, Texts, pattern_of, phrase_of, snippet_of
+from resume_hooks.search.record_text import Snippet, Text, pattern_of, phrase_of, snippet_of
+from resume_hooks.search.sources import Sources
 from resume_hooks.search.terms import Lookup
-from resume_hooks.sessions.record_references import SHORT
-from resume_hooks.transcripts.head_tail import HeadTail
 
 WIDTH = 260  # characters of a snippet
 LOOKED_AT = 20  # turns whose texts are read so that those with the words close together come first
@@ -94,15 +88,6 @@ class Best(NamedTuple):
     more: bool
 
 
-class _HitSession(NamedTuple):
-    """What is shown of a session: its file, its id as short as it can be, its title, where it is resumed."""
-
-    file: str
-    short: str
-    title: str
-    folder: str
-
-
 class Wording:
     """One way in which was asked: a query, what the index has of its terms, and how they are found in texts."""
 
@@ -125,17 +110,13 @@ class Wording:
 
 
 class Hits:
-    """Makes hits of ranked turns; of files that hold the same, those ``scoped`` are taken for the nearest."""
+    """Makes hits of the turns that were found in some wordings."""
 
-    def __init__(self, index: OpenIndex, wordings: Sequence[Wording], scoped: Collection[int], where: Where) -> None:
-        self._db = index.db
-        self._words = index.words
-        self._opening = TranscriptPaths(where)
+    def __init__(self, sources: Sources, wordings: Sequence[Wording]) -> None:
+        self._sources = sources
         self._wordings = wordings
-        self._scoped = scoped
-        self._texts = Texts(index.db, self._opening)
         self._left = MOST_READ
-        self._sessions: dict[str, _HitSession] = {}
+        self._last_byte = sources.size + MOST_BYTES
 
     def best(self, turns: Sequence[Sequence[Found]], limit: int) -> Best:
         """The ``limit`` best of ranked turns, those with the words close together first."""
@@ -143,15 +124,16 @@ class Hits:
         uncertain = any(wording.uncertain for wording in self._wordings)
         seen = 0
         enough = max(LOOKED_AT, limit)
+        self._sources.fetch_copies(turn[0].turn.records[0] for turn in turns[:enough])
         for turn in turns:
-            if len(texts) >= enough or self._left <= 0 or self._texts.size > MOST_BYTES:
+            if len(texts) >= enough or self._left <= 0 or self._sources.size > self._last_byte:
                 break
             if seen >= 2 * enough and not uncertain:
                 break  # the same over and over
             seen += 1
             if (text := self._text(turn)) is not None:
                 first = text.copies[0]
-                known = texts.setdefault((self._session_of(first), text.snippet.text), text)
+                known = texts.setdefault((self._sources.session_of(first), text.snippet.text), text)
                 known.same += known is not text and (known.copies[0].file, known.copies[0].line) != first[1:4:2]
         best = sorted(texts.values(), key=lambda text: -text.score)
         unread = len(turns) - seen
@@ -180,7 +162,7 @@ class Hits:
         record, text, place = shown
         snippet = snippet_of(text, self._wordings[found[0].wording].pattern, WIDTH, place)
         score = sum(way.share for way in found) * (1 + NEARNESS * snippet.near)
-        return _HitText(found, record, snippet, score, self._copies(record))
+        return _HitText(found, record, snippet, score, self._sources.copies(record))
 
     def _said(self, way: Found) -> tuple[Posting, Text, int] | None:
         """The first record of a turn that can be read, its text, and where in it a phrase is.
@@ -192,7 +174,7 @@ class Hits:
         missing = set(wording.phrases)
         for record in way.turn.records if missing else way.turn.records[:TRIED]:
             self._left -= 1
-            text = self._texts.of(record)
+            text = self._sources.text(record)
             low = text.bare.lower() if text else ""
             if text is None or any(phrase.search(low) for phrase in wording.without):
                 continue
@@ -205,37 +187,13 @@ class Hits:
                 break
         return None if missing else best
 
-    def _copies(self, record: Posting) -> list[Posting]:
-        """The records that say the same in other sessions, and this one: where it was first said comes first.
-
-        A fork that the client made tells which ids it copied, children of ours their parents; else the file that was
-        written to first is taken for the older one. What has the same id and says something else is no copy.
-        """
-        if not record.key:
-            return [record]
-        same = [other for other in self._words.copies(record.key) if other.digest in (record.digest, 0)]
-        files = {other.file: self._texts.file(other.file) for other in same}
-        parents = {file.session_id: file.parent for file in files.values() if file}
-
-        def age(other: Posting) -> tuple[int, int, int, int, int]:
-            file = files[other.file]
-            depth = _depth(file.session_id, parents) if file else MOST_READ
-            return (not other.digest, other.forked, depth, file.mtime if file else 0, other.line)
-
-        found = sorted((other for other in same if files[other.file]), key=age)
-        return found or [record]
-
-    def _session_of(self, record: Posting) -> str:
-        file = self._texts.file(record.file)
-        return file.session_id if file else ""
-
     def _hit(self, text: _HitText, place: int) -> Hit:
-        first = self._nearest(text.copies)
-        file = self._texts.file(first.file)
+        first = self._sources.nearest(text.copies)
+        file = self._sources.file(first)
         if file is None:
             raise IndexDamaged("The index names a file that it does not know")
-        path = self._opening.path_of(file.path, file.session_id)
-        session = self._session(file.session_id, path)
+        path = self._sources.path(file)
+        session = self._sources.session(file.session_id, path)
         shown = text.found[0]
         wording = self._wordings[shown.wording]
         terms = shown.turn.terms | text.snippet.terms
@@ -255,50 +213,19 @@ class Hits:
             title=session.title,
             turn=first.turn,
             role=ROLES[first.role],
-            tool=self._words.tools(text.record),
+            tool=self._sources.tools(text.record),
             time=clock.from_epoch(first.time) if first.time else "",
             snippet=text.snippet.text,
             marks=tuple(text.snippet.marks),
             words=tuple(name for place, name in enumerate(names) if place in terms),
             missing=tuple(name for place, name in enumerate(names) if place not in terms),
             same=text.same,
-            sessions=tuple(dict.fromkeys(map(self._session_of, text.copies))),
+            sessions=tuple(dict.fromkeys(map(self._sources.session_of, text.copies))),
             score=round(text.score, 3),
             confidence=round(sure, 2),
             strength=strength(sure),
             found_by=tuple(sorted(way.wording + 1 for way in text.found)) if len(self._wordings) > 1 else (),
         )
-
-    def _nearest(self, copies: Sequence[Posting]) -> Posting:
-        """Where something was first said; of files of that session the one that is searched, else the newest."""
-
-        def source(other: Posting) -> tuple[str, str]:
-            file = self._texts.file(other.file)
-            return (file.session_id, file.agent) if file else ("", "")
-
-        def nearness(other: Posting) -> tuple[bool, int]:
-            file = self._texts.file(other.file)
-            return other.file in self._scoped, file.mtime if file else 0
-
-        own = (other for other in copies if other.digest and source(other) == source(copies[0]))
-        return max(own, key=nearness, default=copies[0])
-
-    def _session(self, session_id: str, path: str) -> _HitSession:
-        if session_id not in self._sessions:
-            rows = self._db.execute("SELECT path, id, mtime FROM files WHERE session=? AND agent=''", (session_id,))
-            near = max(rows, key=lambda row: (row[1] in self._scoped, row[2]), default=None)
-            start = session_id[:SHORT]
-            (alike,) = self._db.execute(
-                "SELECT count(DISTINCT session) FROM files WHERE session>=? AND session<?", (start, f"{start}~")
-            ).fetchone()
-            file = self._opening.path_of(str(near[0]), session_id) if near else path
-            short = start if alike == 1 else session_id
-            try:
-                ends = HeadTail(file)
-                self._sessions[session_id] = _HitSession(file, short, ends.title, ends.cwd)
-            except SessionNotFound:
-                self._sessions[session_id] = _HitSession(file, short, "(file gone)", os.path.dirname(file))
-        return self._sessions[session_id]
 
 
 def certainty(turn: float, record: float, near: float, place: int, terms: int) -> float:
@@ -315,12 +242,3 @@ def certainty(turn: float, record: float, near: float, place: int, terms: int) -
 def strength(confidence: float) -> Literal["strong", "fair", "weak"]:
     """A confidence in a word."""
     return "strong" if confidence >= STRONG else "fair" if confidence >= FAIR else "weak"
-
-
-def _depth(session_id: str, parents: Mapping[str, str]) -> int:
-    """How many of the sessions lie between one and its first ancestor among them; hostile ones may name each other."""
-    seen: set[str] = set()
-    while (parent := parents.get(session_id, "")) in parents and session_id not in seen:
-        seen.add(session_id)
-        session_id = parent
-    return len(seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -55,9 +56,15 @@ class Terms:
     def __init__(self, words: Postings) -> None:
         self._words = words
         self._all = words.records
+        self._known: dict[Term, Lookup] = {}
 
     def look_up(self, term: Term) -> Lookup:
         """A term as it was typed, else, if it is no phrase, by what may be meant by each of its words."""
+        if term not in self._known:
+            self._known[term] = self._looked_up(term)
+        return self._known[term]
+
+    def _looked_up(self, term: Term) -> Lookup:
         lookup = self.strictly(term)
         if lookup.known or term.exact:
             return lookup
@@ -112,10 +119,15 @@ class Terms:
                 words = [(start[:length], rows)]
         return words
 
+    @functools.cached_property
+    def _every(self) -> list[tuple[str, int]]:
+        """Every word that there is, which takes longer than many searches."""
+        return self._words.beginning(WORDS, "")
+
     def _containing(self, part: str) -> list[tuple[str, int]]:
         if len(part) < SHORTEST_PART and part.isascii():
             return []
-        return _commonest((word, rows) for word, rows in self._words.beginning(WORDS, "") if part in word)
+        return _commonest((word, rows) for word, rows in self._every if part in word)
 
     def _alike(self, word: str) -> list[tuple[str, int]]:
         """The words that are most like one, as a misspelled one is; they begin with the same letter."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import tantivy
@@ -34,7 +34,7 @@ LABELS = ("tool", "branch", "path")
 _INDEXED = ("file", "turn_key", "part_key", "role", "key", "turn_number")
 _NUMBERS = (*_INDEXED, "time", "line", "offset", "length", "digest", "forked")
 _ANALYZER = "spaced"
-MOST_COPIES = 1_000  # sessions that are named of those that hold a record
+MOST_COPIES = 5_000  # records that are looked at as copies of those that are shown
 _SHIFT = 24  # bits of a number of turns or parts within the key that it makes with its file's
 SMALL, LARGE = 15_000_000, 80_000_000
 """Bytes of memory in which tantivy gathers what it writes; the least that it takes, and what a whole index is worth."""
@@ -201,9 +201,12 @@ class Postings:
             found.setdefault(int(key or 0), float(score))
         return found
 
-    def copies(self, key: int) -> list[Posting]:
-        """All records of a key."""
-        return self.search(tantivy.Query.term_query(SCHEMA, "key", key), MOST_COPIES)
+    def copies(self, keys: Collection[int]) -> dict[int, list[Posting]]:
+        """All records of each key."""
+        found: dict[int, list[Posting]] = {key: [] for key in keys}
+        for record in self.search(tantivy.Query.term_set_query(SCHEMA, "key", list(keys)), MOST_COPIES):
+            found[record.key].append(record)
+        return found
 
     def tools(self, record: Posting) -> str:
         """The tools that a record calls or answers, as they are shown."""

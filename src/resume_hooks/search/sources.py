@@ -1,0 +1,134 @@
+"""What hits are made of: the copies of a record, its text and its session, each looked up once for all searches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import Where
+from resume_hooks.search.index.archived import TranscriptPaths
+from resume_hooks.search.index.connect import OpenIndex
+from resume_hooks.search.index.postings import Posting
+from resume_hooks.search.record_text import IndexedFile, Text, Texts
+from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.transcripts.head_tail import HeadTail
+
+FOREVER = 1_000_000  # what a file that is gone counts as in generations
+
+
+class HitSession(NamedTuple):
+    """What is shown of a session: its file, its id as short as it can be, its title, where it is resumed."""
+
+    file: str
+    short: str
+    title: str
+    folder: str
+
+
+class Sources:
+    """Looks up what an open index and the transcripts tell of records; of files alike, ``scoped`` ones are nearest."""
+
+    def __init__(self, index: OpenIndex, scoped: Collection[int], where: Where) -> None:
+        self._db = index.db
+        self._words = index.words
+        self._scoped = scoped
+        self._opening = TranscriptPaths(where)
+        self._texts = Texts(index.db, self._opening)
+        self._sessions: dict[str, HitSession] = {}
+        self._copies: dict[int, list[Posting]] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes that were read for texts so far."""
+        return self._texts.size
+
+    def text(self, record: Posting) -> Text | None:
+        """The text of a record; None where it is no longer what was indexed."""
+        return self._texts.of(record)
+
+    def file(self, record: Posting) -> IndexedFile | None:
+        """The file of a record; None for one that the index has no more."""
+        return self._texts.file(record.file)
+
+    def path(self, file: IndexedFile) -> str:
+        """Where a file can be read."""
+        return self._opening.path_of(file.path, file.session_id)
+
+    def tools(self, record: Posting) -> str:
+        """The tools that a record calls or answers, as they are shown."""
+        return self._words.tools(record)
+
+    def fetch_copies(self, records: Iterable[Posting]) -> None:
+        """Look the copies of many records up at once; one by one it takes several times as long."""
+        keys = {record.key for record in records if record.key} - self._copies.keys()
+        if keys:
+            self._copies.update(self._words.copies(keys))
+
+    def copies(self, record: Posting) -> list[Posting]:
+        """The records that say the same in other sessions, and this one: where it was first said comes first.
+
+        A fork that the client made tells which ids it copied, children of ours their parents; else the file that was
+        written to first is taken for the older one. What has the same id and says something else is no copy.
+        """
+        if not record.key:
+            return [record]
+        self.fetch_copies([record])
+        same = [other for other in self._copies[record.key] if other.digest in (record.digest, 0)]
+        files = {other.file: self.file(other) for other in same}
+        parents = {file.session_id: file.parent for file in files.values() if file}
+
+        def age(other: Posting) -> tuple[int, int, int, int, int]:
+            file = files[other.file]
+            depth = _depth(file.session_id, parents) if file else FOREVER
+            return (not other.digest, other.forked, depth, file.mtime if file else 0, other.line)
+
+        found = sorted((other for other in same if files[other.file]), key=age)
+        return found or [record]
+
+    def session_of(self, record: Posting) -> str:
+        """The id of the session of a record."""
+        file = self.file(record)
+        return file.session_id if file else ""
+
+    def nearest(self, copies: Sequence[Posting]) -> Posting:
+        """Where something was first said; of files of that session the one that is searched, else the newest."""
+
+        def source(other: Posting) -> tuple[str, str]:
+            file = self.file(other)
+            return (file.session_id, file.agent) if file else ("", "")
+
+        def nearness(other: Posting) -> tuple[bool, int]:
+            file = self.file(other)
+            return other.file in self._scoped, file.mtime if file else 0
+
+        own = (other for other in copies if other.digest and source(other) == source(copies[0]))
+        return max(own, key=nearness, default=copies[0])
+
+    def session(self, session_id: str, path: str) -> HitSession:
+        """A session, of which ``path`` is a file."""
+        if session_id not in self._sessions:
+            rows = self._db.execute("SELECT path, id, mtime FROM files WHERE session=? AND agent=''", (session_id,))
+            near = max(rows, key=lambda row: (row[1] in self._scoped, row[2]), default=None)
+            start = session_id[:SHORT]
+            (alike,) = self._db.execute(
+                "SELECT count(DISTINCT session) FROM files WHERE session>=? AND session<?", (start, f"{start}~")
+            ).fetchone()
+            file = self._opening.path_of(str(near[0]), session_id) if near else path
+            short = start if alike == 1 else session_id
+            try:
+                ends = HeadTail(file)
+                self._sessions[session_id] = HitSession(file, short, ends.title, ends.cwd)
+            except SessionNotFound:
+                self._sessions[session_id] = HitSession(file, short, "(file gone)", os.path.dirname(file))
+        return self._sessions[session_id]
+
+
+def _depth(session_id: str, parents: Mapping[str, str]) -> int:
+    """How many of the sessions lie between one and its first ancestor among them; hostile ones may name each other."""
+    seen: set[str] = set()
+    while (parent := parents.get(session_id, "")) in parents and session_id not in seen:
+        seen.add(session_id)
+        session_id = parent
+    return len(seen)
