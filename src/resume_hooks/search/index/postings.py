@@ -138,7 +138,7 @@ class Postings:
         found = {RECORDS: list(_records(file, part)), TURNS: list(_turns(file, part))}
         with telling():
             for level, writer in self._writers.items():
-                writer.delete_documents_by_term("part_key", turn_key(file, part.number))
+                writer.delete_documents_by_query(_of("part_key", turn_key(file, part.number)))
                 for document in found[level]:
                     writer.add_document(document)
 
@@ -146,7 +146,7 @@ class Postings:
         """Take out all that a file says."""
         with telling():
             for writer in self._writers.values():
-                writer.delete_documents_by_term("file", file)
+                writer.delete_documents_by_query(_of("file", file))
 
     def commit(self) -> None:
         """Make what was written last."""
@@ -212,6 +212,11 @@ class Postings:
         """The tools that a record calls or answers, as they are shown."""
         with telling():
             return ", ".join(self._searchers[RECORDS].doc(record.address).get_all("tool"))
+
+
+def _of(field: str, number: int) -> tantivy.Query:
+    """What has a number. ``delete_documents_by_term`` takes it for one with a sign, which no field of ours has."""
+    return tantivy.Query.term_query(SCHEMA, field, number)
 
 
 def _records(file: int, part: Part) -> Iterator[tantivy.Document]:
