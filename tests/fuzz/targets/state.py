@@ -15,7 +15,8 @@ from resume_hooks.hooks import checkpoint_state, confirmations, hook_state, pend
 from resume_hooks.paths import Where, is_session_id, read_object
 from resume_hooks.search.engine import find
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.database import IndexDamaged, index_file
+from resume_hooks.search.index.database import index_file
+from resume_hooks.search.index.errors import IndexDamaged
 from resume_hooks.search.index.status import status_of
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions import link_log

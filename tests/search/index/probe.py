@@ -1,41 +1,56 @@
-"""A home to index, and what an index of it holds: all that could be found, read back from SQLite."""
+"""A home to index, and what an index of it holds: all that can be found in it, asked for word by word."""
 
 from __future__ import annotations
 
 import os
 import random
-import sqlite3
 import uuid
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tantivy import Query
+
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import OpenIndex, opened_index
-from resume_hooks.search.index.database import FILE_NAME
+from resume_hooks.search.index.database import index_file, words_folder
+from resume_hooks.search.index.postings import LABELS, SCHEMA, TURNS, WORDS, Posting, file_of, turn_key
+from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.search.index.update import UpdateOutcome
 from tests.builders import CWD, SESSION, ConfigHome, Record, assistant, session_bytes, session_id, user
 
 LONG_AGO = 1_000_000_000.0
 
 Find = tuple[str, int, str, str]
-"""A word that can be found: the file's name, the line, the column, the word as it is stemmed."""
+"""What can be found: the file's name, the line, the field, the word as it is stemmed; of turns their number."""
+
+
+class Row(NamedTuple):
+    """A record as the index has it."""
+
+    name: str
+    line: int
+    turn: int
+    role: str
+    tool: str
+    posting: Posting
 
 
 class Holding(NamedTuple):
     """What an index holds, and what the update before it came to."""
 
     finds: set[Find]
+    rows: list[Row]
     outcome: UpdateOutcome
     notes: list[str]
     rebuilt: bool
 
     def lines(self, word: str) -> list[tuple[str, int]]:
         """Where a word is found: file and line."""
-        return sorted({(name, line) for name, line, _, found in self.finds if found == word})
+        return sorted((name, line) for name, line, field, found in self.finds if (field, found) == (WORDS, word))
 
     def words(self) -> set[str]:
         """Every word that is found."""
-        return {word for *_, word in self.finds}
+        return {word for _, _, field, word in self.finds if field == WORDS}
 
 
 def uid(text: str | int) -> str:
@@ -57,35 +72,35 @@ def held(home: ConfigHome, *, state: Path | None = None, **options: Any) -> Hold
     """Bring the index up to date and read back all that can be found in it."""
     where = Where({**home.environ, "RESUME_HOOKS_HOME": str(state)}) if state else home.where
     with opened_index(where, **options) as index:
-        return Holding(finds(index.db), index.outcome, index.notes, index.rebuilt)
+        return Holding(finds(index), rows(index), index.outcome, index.notes, index.rebuilt)
 
 
-def finds(db: sqlite3.Connection) -> set[Find]:
-    """All that can be found, in the records' own places and in those of their whole copies."""
-    db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.seen USING fts5vocab(main, words, instance)")
-    places: dict[int, list[tuple[str, int]]] = {}
-    own = "SELECT r.id, f.path, r.line FROM records r JOIN files f ON f.id=r.file"
-    copied = (
-        "SELECT c.record, f.path, c.line FROM copies c JOIN records r ON r.id=c.record JOIN files f ON f.id=c.file"
-        " WHERE c.stub=0"
-    )
-    for record, path, line in db.execute(f"{own} UNION ALL {copied}"):
-        places.setdefault(record, []).append((os.path.basename(path), line))
-    seen = db.execute("SELECT doc, col, term FROM temp.seen").fetchall()
-    return {(name, line, col, word) for doc, col, word in seen for name, line in places.get(doc, [])}
+def rows(index: OpenIndex) -> list[Row]:
+    """Each record once, in the order of files and lines."""
+    names = names_of(index)
+    found = index.words.search(Query.all_query(), max(1, index.words.records))
+    read = [Row(names[row.file], row.line, row.turn, ROLES[row.role], index.words.tools(row), row) for row in found]
+    assert len({(row.posting.file, row.line) for row in read}) == len(read) == index.words.records
+    return sorted(read, key=lambda row: row[:2])
 
 
-def owners(index: OpenIndex) -> dict[str, list[tuple[str, bool]]]:
-    """Each file's records by key: ``path:line`` to the files that hold copies, and whether those are stubs."""
-    rows = index.db.execute(
-        "SELECT f.path, r.line, g.path, c.stub FROM records r JOIN files f ON f.id=r.file"
-        " LEFT JOIN copies c ON c.record=r.id LEFT JOIN files g ON g.id=c.file ORDER BY 1, 2, 3"
-    )
-    found: dict[str, list[tuple[str, bool]]] = {}
-    for path, line, other, stub in rows:
-        copies = found.setdefault(f"{os.path.basename(path)}:{line}", [])
-        copies += [(os.path.basename(other), bool(stub))] if other else []
+def finds(index: OpenIndex) -> set[Find]:
+    """All that can be found: each word and name, in each record and turn that has it."""
+    names, words, most = names_of(index), index.words, max(1, index.words.records)
+    found: set[Find] = set()
+    for field in (WORDS, *LABELS):
+        for word, _ in words.beginning(field, ""):
+            query = Query.term_query(SCHEMA, field, word)
+            found |= {(names[row.file], row.line, field, word) for row in words.search(query, most)}
+            if field == WORDS:
+                keys = words.turns(query, most)
+                found |= {(names[file_of(key)], key - turn_key(file_of(key), 0), TURNS, word) for key in keys}
     return found
+
+
+def names_of(index: OpenIndex) -> dict[int, str]:
+    """The name of each file by its number."""
+    return {number: os.path.basename(path) for number, path in index.db.execute("SELECT id, path FROM files")}
 
 
 def cold(home: ConfigHome, tmp_path: Path) -> Holding:
@@ -119,8 +134,13 @@ def add_bytes(path: Path, raw: bytes) -> int:
 
 
 def index_of(home: ConfigHome) -> Path:
-    """The index's file."""
-    return home.config / "resume-hooks" / FILE_NAME
+    """The index's table."""
+    return Path(index_file(home.where))
+
+
+def words_of(home: ConfigHome) -> Path:
+    """The folder of its words."""
+    return Path(words_folder(home.where))
 
 
 def filled(home: ConfigHome, files: int = 24, records: int = 60) -> int:
@@ -128,7 +148,7 @@ def filled(home: ConfigHome, files: int = 24, records: int = 60) -> int:
     chance = random.Random(1)
     vocabulary = [f"{chance.choice('abcdefgh')}{chance.randrange(4_000)}word" for _ in range(4_000)]
     for number in range(files):
-        texts = (" ".join(chance.choices(vocabulary, k=300)) for _ in range(records))
+        texts = (" ".join(chance.choices(vocabulary, k=100)) for _ in range(records))
         written(
             home,
             *(replied(text, number=f"{number}.{place}") for place, text in enumerate(texts)),

@@ -10,7 +10,6 @@ import pytest
 
 from resume_hooks.cli.main import main as cli
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.writing import ROLES
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -35,9 +34,7 @@ NAME = f"{SESSION}.jsonl"
 
 def rows(home: ConfigHome) -> list[tuple[int, str, str]]:
     """Line, role and tool of every row."""
-    with opened_index(home.where) as index:
-        found = index.db.execute("SELECT line, role, name FROM records r JOIN names n ON n.id=r.tool ORDER BY line")
-        return [(line, ROLES[role], tool) for line, role, tool in found]
+    return [(row.line, row.role, row.tool) for row in held(home).rows]
 
 
 def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
@@ -80,8 +77,8 @@ def test_a_file_that_a_tool_worked_on_can_be_asked_for(config_home: ConfigHome) 
     inputs: list[Record] = [{"file_path": "/a.py"}, {"notebook_path": "/b.ipynb"}, {"file_path": "/x" * 40_000}]
     written(config_home, *(replied([call(f"c{n}", **given)], number=n) for n, given in enumerate(inputs)))
     with opened_index(config_home.where) as index:
-        touched = index.db.execute("SELECT n.name FROM touched t JOIN names n ON n.id=t.name ORDER BY 1").fetchall()
-    assert touched == [("/a.py",), ("/b.ipynb",)]
+        touched = index.words.beginning("path", "")
+    assert touched == [("/a.py", 1), ("/b.ipynb", 1)]
 
 
 def test_plain_exports_are_read(config_home: ConfigHome) -> None:
@@ -225,16 +222,13 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
     (config_home.project() / "agent-a3.jsonl").write_bytes(session_bytes([beside]))
     (config_home.project() / "agent-a4.jsonl").write_bytes(b'{"type":"user"}\n')
     with opened_index(config_home.where) as index:
-        found = index.db.execute(
-            "SELECT f.session, f.agent, r.role, r.turn FROM records r JOIN files f ON f.id=r.file"
-            " WHERE f.agent<>'' ORDER BY f.agent, r.line"
-        ).fetchall()
-    task_role, reply_role = ROLES.index("task"), ROLES.index("reply")
-    assert found == [
-        (SESSION, "agent-a1", task_role, 1),
-        (SESSION, "agent-a1", reply_role, 1),
-        (SESSION, "agent-a2", task_role, 1),
-        (SESSION, "agent-a3", task_role, 1),
+        sessions = dict(index.db.execute("SELECT agent, session FROM files WHERE agent<>'' AND session<>''").fetchall())
+    assert sessions == dict.fromkeys(["agent-a1", "agent-a2", "agent-a3"], SESSION)
+    assert [(row.name, row.role, row.turn) for row in held(config_home).rows if row.name != NAME] == [
+        ("agent-a1.jsonl", "task", 1),
+        ("agent-a1.jsonl", "reply", 1),
+        ("agent-a2.jsonl", "task", 1),
+        ("agent-a3.jsonl", "task", 1),
     ]
 
 

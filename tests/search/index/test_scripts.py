@@ -8,9 +8,11 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from tantivy import Occur, Query
 
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.tokenize import LONGEST, MOST_TOKENS, forms_of, words_of
+from resume_hooks.search.index.postings import SCHEMA, WORDS
+from resume_hooks.search.index.tokenize import LONGEST, MOST_TOKENS, forms_of, stem, words_of
 from tests.builders import SESSION, ConfigHome, line, session_id
 from tests.search.index.probe import add_bytes, held, said, written
 
@@ -19,13 +21,10 @@ NAME = f"{SESSION}.jsonl"
 
 def finds(home: ConfigHome, word: str) -> bool:
     """Whether any row holds all forms of a typed word."""
-    wanted = [form for forms in forms_of(word) for form in forms[:1]]
-    query = " AND ".join(f'"{form}"' for form in wanted)
+    wanted = [stem(forms[0]) for forms in forms_of(word)]
+    query = Query.boolean_query([(Occur.Must, Query.term_query(SCHEMA, WORDS, form)) for form in wanted])
     with opened_index(home.where) as index:
-        return (
-            bool(wanted)
-            and index.db.execute("SELECT 1 FROM words WHERE words MATCH ?", (query,)).fetchone() is not None
-        )
+        return bool(wanted) and bool(index.words.search(query, 1))
 
 
 @pytest.mark.parametrize(
@@ -71,9 +70,9 @@ def test_lines_that_are_none_only_count(config_home: ConfigHome, raw: bytes) -> 
     assert holding.lines("alpha") == [(NAME, number)]
     assert holding.lines("beta") == [(NAME, number + 1)]
     content = path.read_bytes()
-    with opened_index(config_home.where) as index:
-        for offset, length in index.db.execute("SELECT offset, length FROM records").fetchall():
-            json.loads(content[offset : offset + length].decode("utf-8-sig"))
+    for row in holding.rows:
+        place = row.posting
+        json.loads(content[place.offset : place.offset + place.length].decode("utf-8-sig"))
 
 
 def test_raw_separators_of_unicode_end_no_line(config_home: ConfigHome) -> None:
