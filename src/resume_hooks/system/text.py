@@ -18,6 +18,9 @@ _CONTROL = re.compile(
 )
 """Controls, and what reorders or hides text on the screen."""
 
+_PRINTED = bytes((9, 10, *range(32, 127)))
+"""What stays of ASCII as it is."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 LONG_WORD = 16  # characters; a word of that length may be a token, a key or an address with a password in it
@@ -37,6 +40,8 @@ def plain(text: str) -> str:
 
     Lone surrogates, which no terminal and no UTF-8 file takes, become U+FFFD.
     """
+    if text.isascii() and not text.encode().translate(None, _PRINTED):  # most texts, at a tenth of the time
+        return text
     lines = _BREAK.sub("\n", _SEQUENCE.sub("", text))
     return _SURROGATE.sub("\ufffd", _CONTROL.sub("", lines))
 
