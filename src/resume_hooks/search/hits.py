@@ -16,7 +16,8 @@ from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.search.query import Query
 from resume_hooks.search.ranking import PHRASED, Found
-from resume_hooks.search.record_text import Snippet, Text, pattern_of, phrase_of, snippet_of
+from resume_hooks.search.record_text import Text
+from resume_hooks.search.snippets import Marker, Phrase, Snippet, snippet_of
 from resume_hooks.search.sources import Sources
 from resume_hooks.search.terms import Lookup
 
@@ -94,9 +95,9 @@ class Wording:
     def __init__(self, query: Query, lookups: Sequence[Lookup]) -> None:
         self.query = query
         self.lookups = lookups
-        self.pattern = pattern_of(lookups)
-        self.phrases = {place: phrase_of(term.text) for place, term in enumerate(query.terms) if term.exact}
-        self.without = [phrase_of(term.text) for term in query.excluded if term.exact]
+        self.marker = Marker(lookups)
+        self.phrases = {place: Phrase(term.text) for place, term in enumerate(query.terms) if term.exact}
+        self.without = [Phrase(term.text) for term in query.excluded if term.exact]
 
     @property
     def uncertain(self) -> bool:
@@ -160,7 +161,7 @@ class Hits:
         if shown is None:
             return None
         record, text, place = shown
-        snippet = snippet_of(text, self._wordings[found[0].wording].pattern, WIDTH, place)
+        snippet = snippet_of(text, self._wordings[found[0].wording].marker, WIDTH, place)
         score = sum(way.share for way in found) * (1 + NEARNESS * snippet.near)
         return _HitText(found, record, snippet, score, self._sources.copies(record))
 
@@ -175,10 +176,10 @@ class Hits:
         for record in way.turn.records if missing else way.turn.records[:TRIED]:
             self._left -= 1
             text = self._sources.text(record)
-            low = text.bare.lower() if text else ""
-            if text is None or any(phrase.search(low) for phrase in wording.without):
+            low = text.low if text else ""
+            if text is None or any(phrase.place_in(low) >= 0 for phrase in wording.without):
                 continue
-            here = {place: match.start() for place in missing if (match := wording.phrases[place].search(low))}
+            here = {term: place for term in missing if (place := wording.phrases[term].place_in(low)) >= 0}
             if wording.phrases and not here:
                 continue
             best = best or (record, text, min(here.values(), default=0))
