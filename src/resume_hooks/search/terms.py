@@ -133,7 +133,7 @@ class Terms:
         """The words that are most like one, as a misspelled one is; they begin with the same letter."""
         if len(word) < SHORTEST_ALIKE:
             return []
-        import difflib
+        import difflib  # 1 ms, which a word that is there does not need
 
         near = {
             other: rows

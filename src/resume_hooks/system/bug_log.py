@@ -100,7 +100,7 @@ def _turn_over(path: str, descriptor: int) -> bool:
 
 def _places(error: BaseException) -> List[str]:
     """The traceback's places, the innermost last: our files by their path in the package, others by name alone."""
-    import traceback
+    import traceback  # only a bug waits for it
 
     frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
     return [f"  {_place(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
