@@ -39,6 +39,7 @@ def test_defaults(config_home: ConfigHome) -> None:
         "vault": Setting("on", "default"),
         "vault_max": Setting("20G", "default"),
         "vault_days": Setting(0, "default"),
+        "index_at_start": Setting("on", "default"),
         "triggers_off": Setting((), "default"),
     }
 

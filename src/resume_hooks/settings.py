@@ -126,6 +126,9 @@ KEYS: dict[str, Key] = {
         "20G", "Bytes that kept sessions may take, such as 500M or 20G; 0 = no limit. The oldest go.", _size
     ),
     "vault_days": Key(0, "Days after their last write that sessions are kept; 0 = for ever.", _number(0, 1_000_000)),
+    "index_at_start": Key(
+        "on", "Whether a session's start brings the search index up to date in the background.", _one_of("on", "off")
+    ),
     "triggers_off": Key((), "Triggers that pass through as plain prompts, such as 'session help'.", _words),
 }
 

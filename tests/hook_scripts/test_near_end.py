@@ -184,8 +184,8 @@ def catches_up(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
 
 @pytest.mark.usefixtures("no_sleep")
 def test_the_second_hook_has_its_own_reasons(plugin: PluginCopy) -> None:
-    """What is left of a look, other projects, the daily packing, an ancestor that waits; none of them, no Python."""
-    names = (f"due-{PROJECT}.json", f"later-{PROJECT}.json", "vault.json")
+    """What is left of a look, other projects, the daily packing, the index, an ancestor that waits; else no Python."""
+    names = (f"due-{PROJECT}.json", f"later-{PROJECT}.json", "vault.json", "indexed.json")
     for missing in names:
         for name in names:
             stamp(plugin, name)
@@ -197,6 +197,28 @@ def test_the_second_hook_has_its_own_reasons(plugin: PluginCopy) -> None:
         stamp(plugin, name)
     (pending(plugin) / f"keep-{ID}").touch()
     assert catches_up(plugin, "clear")
+
+
+@pytest.mark.usefixtures("no_sleep")
+def test_what_was_said_since_is_indexed(plugin: PluginCopy) -> None:
+    """A transcript that is younger than the stamp, unless nothing is wanted before its time."""
+    for name in (f"due-{PROJECT}.json", f"later-{PROJECT}.json", "vault.json"):
+        stamp(plugin, name)
+    indexed = stamp(plugin, "indexed.json")
+    session = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects" / "-another" / f"{ID}.jsonl"
+    session.parent.mkdir(parents=True)
+    session.touch()
+    os.utime(session, (time.time() - 600,) * 2)
+    assert not catches_up(plugin)
+    os.utime(session)
+    assert catches_up(plugin)
+    assert not catches_up(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
+    said = indexed.read_text().replace("}", ', "wait": true}')
+    indexed.write_text(said)
+    os.utime(session, (time.time() + 600,) * 2)
+    assert not catches_up(plugin)
+    stamp(plugin, "indexed.json", look=-1)
+    assert catches_up(plugin)
 
 
 def headless(plugin: PluginCopy, within: float = 0.3) -> list[bytes]:
@@ -241,6 +263,7 @@ def test_the_first_hook_goes_first(plugin: PluginCopy) -> None:
     """What it did in its time need not be done again: the second looks once more after a second."""
     stamp(plugin, f"later-{PROJECT}.json")
     stamp(plugin, "vault.json")
+    stamp(plugin, "indexed.json")
     first = threading.Timer(0.4, stamp, (plugin, f"due-{PROJECT}.json"))
     first.start()
     assert not catches_up(plugin)

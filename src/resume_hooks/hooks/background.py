@@ -1,4 +1,4 @@
-"""The async hook after a session's start: archive what the start had no time for, and apply the vault's limits.
+"""The async hook after a session's start: archive what the start had no time for, apply the vault's limits, index.
 
 It is no daemon: it ends with its work, when its time is over, or when the client has left; a headless one may leave
 before its sessions are kept, and so does not count.
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from resume_hooks import settings
 from resume_hooks.archive.retention.ancestors import archive_parents, archive_pending
 from resume_hooks.archive.vault import policy
 from resume_hooks.clock import DAY
@@ -29,10 +30,14 @@ HEADLESS_LIMIT = 4.0
 """The same for a headless run, which may sweep 5 seconds after its start."""
 
 AGAIN = 60 * 60
-"""Seconds after which the look for ancestors goes on where there were more."""
+"""Seconds after which what could not be done is tried again."""
+
+INDEX_LIMIT = 240.0
+"""Seconds after which no more is read into the search index; the client ends the hook after 300."""
 
 NICE = 10
 _STAMP = "vault.json"
+_INDEXED = "indexed.json"
 
 
 def main() -> None:
@@ -40,9 +45,12 @@ def main() -> None:
     event = reply.read_stdin(MAX_INPUT)
     if event is None or not is_session_id(reply.field(event, "session_id")):
         return
-    with contextlib.suppress(OSError, ResumeHooksError):
+    with contextlib.suppress(OSError):
         os.nice(NICE)
+    with contextlib.suppress(OSError, ResumeHooksError):
         catch_up(event)
+    with contextlib.suppress(OSError, ResumeHooksError, ModuleNotFoundError):  # a venv from before an update
+        index()
 
 
 def catch_up(event: dict[str, Any]) -> None:
@@ -62,6 +70,27 @@ def catch_up(event: dict[str, Any]) -> None:
         hook_state.keep(_STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)})
     finally:
         hook_state.end(_STAMP)
+
+
+def index() -> None:
+    """Bring the search index up to date, unless another command is at it. OSError, ResumeHooksError.
+
+    The stamp says up to when all is in it; ``wait``, that until ``look`` nothing is to be done, whatever is said by
+    then: the user wants none of it, or no index can be kept.
+    """
+    if reply.is_headless():
+        return
+    from resume_hooks.search.index.connect import bring_up_to_date  # what keeps sessions must do without
+
+    begun, pause = int(time.time()), DAY
+    wait = settings.load()["index_at_start"].value == "off"
+    try:
+        if not wait and bring_up_to_date(Where(), _watch(INDEX_LIMIT, client_pid())).behind:
+            return
+    except ResumeHooksError:
+        pause, wait = AGAIN, True
+    hook_state.keep(_INDEXED, {"look": begun + pause, "made": begun, "wait": wait})
+    os.utime(hook_state.place(_INDEXED), (begun, begun))
 
 
 def _watch(seconds: float, client: int | None) -> Callable[[], bool]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import time
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from resume_hooks.search.index.database import (
 )
 from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
 from resume_hooks.search.index.postings import Postings
-from resume_hooks.search.index.update import FileWork, Progress, UpdateOutcome, changes, update
+from resume_hooks.search.index.update import FileWork, IsOver, Progress, UpdateOutcome, changes, update
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.transcript_files import all_files
 from resume_hooks.storage.locks import lock
@@ -59,8 +60,9 @@ def opened_index(
 
     ``needed`` names the project folders that must be in it where it can only be made for once; None for all.
     """
-    task = _Task(where, limit, progress, needed)
-    ready = _ready(task, rebuild=rebuild)
+    deadline = time.monotonic() + limit
+    task = _Task(where, lambda: time.monotonic() > deadline, progress, min(PATIENCE, limit))
+    ready = _ready(task, needed, rebuild=rebuild)
     try:
         with telling():
             yield ready
@@ -74,6 +76,19 @@ def opened_index(
         ready.db.close()
 
 
+def bring_up_to_date(where: Where, is_over: IsOver) -> UpdateOutcome:
+    """Index what was said, until it is over, so that a search need not; nothing where another command is at it.
+
+    IndexUnusable where no index can be kept.
+    """
+    task = _Task(where, is_over)
+    if task.empty:
+        return UpdateOutcome()
+    opened = _on_disk(task)
+    opened.db.close()
+    return opened.outcome
+
+
 def forget_index(where: Where) -> None:
     """Remove the index with every word in it; the next search makes it anew. IndexUnusable where it can't be."""
     _remove(where, _identity(index_file(where)))
@@ -82,14 +97,19 @@ def forget_index(where: Where) -> None:
 class _Task:
     """What is to be indexed, and how long that may take."""
 
-    def __init__(self, where: Where, limit: float, progress: Progress | None, needed: Collection[str] | None) -> None:
+    def __init__(self, where: Where, is_over: IsOver, progress: Progress | None = None, patience: float = 0.0) -> None:
         self.path = index_file(where)
         self.where = where
         self.files = all_files(where)
         self.shelf = ArchivedSessions(where, self.files)
-        self.limit = limit
+        self.is_over = is_over
         self.progress = progress
-        self.needed = needed
+        self.patience = patience
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to keep, so that no folder need be made for it."""
+        return not self.files and not self.shelf.states and not os.path.lexists(self.path)
 
     def changes(self, db: sqlite3.Connection) -> tuple[list[FileWork], list[int]]:
         """What is to be read, and what is gone."""
@@ -98,25 +118,28 @@ class _Task:
     def bring_up(self, db: sqlite3.Connection, words: Postings) -> UpdateOutcome:
         """Index what changed."""
         work, gone = self.changes(db)
-        return update(db, words, work, gone, where=self.where, limit=self.limit, progress=self.progress)
+        return update(db, words, work, gone, where=self.where, is_over=self.is_over, progress=self.progress)
 
 
-def _ready(task: _Task, *, rebuild: bool) -> OpenIndex:
-    if not task.files and not task.shelf.states and not os.path.lexists(task.path):
-        return OpenIndex(
-            open_temporary(), Postings(None), UpdateOutcome(), []
-        )  # nothing to keep, and no folder to make for it
+def _ready(task: _Task, needed: Collection[str] | None, *, rebuild: bool) -> OpenIndex:
+    if task.empty:
+        return OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [])
     try:
-        seen = _identity(task.path)
-        if rebuild:
-            _remove(task.where, seen)
-        try:
-            return _kept(task)
-        except IndexDamaged:
-            _remove(task.where, seen)
-            return _kept(task)._replace(rebuilt=True)
+        return _on_disk(task, rebuild=rebuild)
     except (IndexUnusable, IndexDamaged) as error:
-        return _for_once(task, error.message)
+        return _for_once(task, needed, error.message)
+
+
+def _on_disk(task: _Task, *, rebuild: bool = False) -> OpenIndex:
+    """The index that is kept, made anew where it is damaged. IndexUnusable, IndexDamaged."""
+    seen = _identity(task.path)
+    if rebuild:
+        _remove(task.where, seen)
+    try:
+        return _kept(task)
+    except IndexDamaged:
+        _remove(task.where, seen)
+        return _kept(task)._replace(rebuilt=True)
 
 
 def _kept(task: _Task) -> OpenIndex:
@@ -127,7 +150,7 @@ def _kept(task: _Task) -> OpenIndex:
         with telling():
             opened = OpenIndex(db, words, UpdateOutcome(), [])
             if any(task.changes(db)):  # else there is nothing to wait for
-                with _only_one(task.path, min(PATIENCE, task.limit)) as ours:
+                with _only_one(task.path, task.patience) as ours:
                     opened = _updated(task, opened) if ours else _as_it_is(task, opened)
         failing.pop_all()
     return opened
@@ -168,11 +191,11 @@ def _as_it_is(task: _Task, opened: OpenIndex) -> OpenIndex:
     return opened._replace(outcome=UpdateOutcome(behind=len(work) + len(gone)), notes=[busy] if work or gone else [])
 
 
-def _for_once(task: _Task, why: str) -> OpenIndex:
+def _for_once(task: _Task, needed: Collection[str] | None, why: str) -> OpenIndex:
     """An index in memory of what is needed now."""
-    if task.needed is not None:
-        task.files = [file for file in task.files if file.folder in task.needed]
-        task.shelf.keep_to(task.needed)
+    if needed is not None:
+        task.files = [file for file in task.files if file.folder in needed]
+        task.shelf.keep_to(needed)
     with contextlib.ExitStack() as failing:
         db, words = open_temporary(), Postings(None)
         failing.callback(db.close)

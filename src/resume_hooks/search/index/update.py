@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-import time
 import zlib
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -32,6 +31,8 @@ COMMIT = 192 * 1024 * 1024
 LARGE = 8 * 1024 * 1024  # bytes to be read from which on the words are gathered in more memory
 
 _FILE_BITS = 38  # bits of a file's number, which is made of its path
+
+IsOver = Callable[[], bool]  # tells whether the time for an update is over
 
 Progress = Callable[[int, int], None]  # called with the bytes that were read and those that there are to read
 
@@ -110,13 +111,12 @@ def update(
     gone: Collection[int],
     *,
     where: Where,
-    limit: float = float("inf"),
+    is_over: IsOver = lambda: False,
     progress: Progress | None = None,
 ) -> UpdateOutcome:
-    """Read what changed and write it. After ``limit`` seconds the rest is left for the next time."""
-    deadline = time.monotonic() + limit
+    """Read what changed and write it. Once time is over the rest is left for the next time."""
     with contextlib.closing(_Update(db, postings, where, progress)) as updating:
-        return updating.run(work, gone, deadline)
+        return updating.run(work, gone, is_over)
 
 
 class _Update:
@@ -133,7 +133,7 @@ class _Update:
             self._db.execute("ROLLBACK")
         self._postings.close_writer()
 
-    def run(self, work: Sequence[FileWork], gone: Collection[int], deadline: float) -> UpdateOutcome:
+    def run(self, work: Sequence[FileWork], gone: Collection[int], is_over: IsOver) -> UpdateOutcome:
         left = sorted((item for item in work if not item.same), key=lambda item: -item.file.mtime)
         total = sum(map(self._size, left))
         done, files, seen = 0, 0, 0
@@ -151,7 +151,7 @@ class _Update:
                 ended = not item.file_id or part is None or not part.more
                 done, files, seen = done + read, files + (ended and bool(item.file_id)), seen + ended
                 self._progress(min(done, total), total)
-                if time.monotonic() > deadline:
+                if is_over():
                     break
         self._commit()
         return UpdateOutcome(files, done, len(left) - seen, max(0, total - done))

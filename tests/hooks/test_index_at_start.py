@@ -1,0 +1,132 @@
+"""The search index, which the hook that nobody waits for brings up to date."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.clock import DAY, HOUR
+from resume_hooks.hooks import background, hook_state
+from resume_hooks.search.engine import SearchResult, find
+from resume_hooks.search.index.database import index_file
+from resume_hooks.search.index.status import status_of
+from resume_hooks.search.scope import Scope
+from resume_hooks.storage.stored_settings import store
+from tests.builders import ConfigHome
+from tests.search.asking import talk
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No headless run, and a client that is there, whatever runs these tests."""
+    monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT", raising=False)
+    monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
+
+
+def searched(home: ConfigHome) -> SearchResult:
+    """What a search comes to that reads nothing more into the index."""
+    return find(["linter"], Scope(), home.where, limit=-1)
+
+
+def stamp() -> dict[str, object]:
+    """What the hook left for the shell of the next start."""
+    return hook_state.find("indexed.json")
+
+
+def test_what_a_search_did_not_get_to(config_home: ConfigHome) -> None:
+    """It says what it did not look through; after the next start it is complete."""
+    for number in range(1, 6):
+        talk(config_home, number, f"tune the linter, {number}")
+    first = searched(config_home)
+    assert len(first.hits) < 5
+    assert any("not searched" in note for note in first.notes)
+    assert status_of(config_home.where).behind
+    begun = int(time.time())
+    background.index()
+    done = searched(config_home)
+    assert (len(done.hits), done.notes) == (5, [])
+    assert not status_of(config_home.where).behind
+    made = stamp()["made"]
+    assert isinstance(made, int)
+    assert begun <= made <= time.time()
+    assert (stamp()["look"], stamp()["wait"]) == (made + DAY, False)
+    assert Path(hook_state.place("indexed.json")).stat().st_mtime == made
+
+
+def test_another_command_is_at_it(config_home: ConfigHome) -> None:
+    """It waits for nobody; the next start looks again."""
+    talk(config_home, 1, "tune the linter")
+    background.index()
+    assert hook_state.take("indexed.json")
+    talk(config_home, 2, "the linter again")
+    with open(f"{index_file(config_home.where)}.lock", "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        begun = time.monotonic()
+        background.index()
+        assert time.monotonic() - begun < 5
+    assert stamp() == {}
+    assert status_of(config_home.where).behind == 1
+
+
+def test_a_client_that_left_ends_it(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After one file; the next start reads the others."""
+    for number in range(1, 6):
+        talk(config_home, number, f"tune the linter, {number}")
+    monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
+    background.index()
+    assert (stamp(), status_of(config_home.where).behind) == ({}, 4)
+    monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
+    background.index()
+    assert status_of(config_home.where).behind == 0
+
+
+def test_nothing_is_there(config_home: ConfigHome) -> None:
+    """No index is made for no session."""
+    background.index()
+    assert not os.path.exists(index_file(config_home.where))
+    assert stamp()
+
+
+@pytest.mark.parametrize("how", ["off", "headless"])
+def test_nobody_wants_it(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Where it is switched off, starts need not ask for a day; a headless run leaves it to others."""
+    talk(config_home, 1, "tune the linter")
+    if how == "off":
+        store("index_at_start", "off", config_home.where)
+    else:
+        monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
+    background.index()
+    assert not os.path.exists(index_file(config_home.where))
+    assert stamp().get("wait", False) is (how == "off")
+    assert bool(stamp()) is (how == "off")
+
+
+def test_no_index_can_be_kept(config_home: ConfigHome) -> None:
+    """One that a newer version wrote is left alone, for an hour."""
+    talk(config_home, 1, "tune the linter")
+    background.index()
+    with sqlite3.connect(index_file(config_home.where)) as db:
+        db.execute("UPDATE about SET version = 99")
+    background.index()
+    made = stamp()["made"]
+    assert isinstance(made, int)
+    assert (stamp()["look"], stamp()["wait"]) == (made + HOUR, True)
+
+
+def test_the_hook_brings_it_up(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where the vault can't keep anything."""
+    path = talk(config_home, 1, "tune the linter")
+    event = config_home.root / "event"
+    event.write_text(json.dumps({"session_id": path.stem, "transcript_path": str(path), "source": "startup"}))
+    monkeypatch.setattr(background, "catch_up", lambda _event: (_ for _ in ()).throw(OSError))
+    with event.open(encoding="utf-8") as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        background.main()
+    assert status_of(config_home.where).behind == 0
+    assert stamp()
