@@ -24,7 +24,7 @@ def test_doctor_writes_it_for_its_user_alone(cli: Cli, tmp_path: Path) -> None:
     done = cli("doctor", "--bundle", "-o", str(file))
     assert (done.returncode, done.stdout.split(b"\n")[0]) == (0, f"Written: {file}".encode())
     assert file.stat().st_mode & 0o777 == 0o600
-    assert BugReport.model_validate_json(file.read_bytes()).report == 2
+    assert BugReport.model_validate_json(file.read_bytes()).report == 3
     again = cli("doctor", "--bundle", "-o", str(file))
     assert (again.returncode, again.stderr.split(b"\n")[0]) == (
         2,
