@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.search.hits import FAIR, STRONG, certainty, strength
-from tests.builders import ConfigHome
+from tests.builders import ConfigHome, custom_title, session_id
 from tests.search.asking import search, talk
 
 QUESTION = "linter ignores generated protobuf stubs under vendored folders"
@@ -35,6 +35,13 @@ def test_one_common_word_of_eight(home: ConfigHome) -> None:
     assert found.hits
     assert found.weak
     assert {hit.words for hit in found.hits} == {("linter",)}
+
+
+def test_a_title(home: ConfigHome) -> None:
+    """Who asks for a session by its title found it, whatever is said in the turn that the title was given in."""
+    talk(home, 20, "the test of this fails on CI", custom_title("Flaky upload", session_id(20)))
+    hit = search(home, "flaky upload").hits[0]
+    assert (hit.session_id, hit.strength) == (session_id(20), "strong")
 
 
 def test_the_best_come_first(home: ConfigHome) -> None:

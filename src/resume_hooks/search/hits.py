@@ -15,8 +15,8 @@ from resume_hooks.search.index.errors import IndexDamaged
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.search.query import Query
-from resume_hooks.search.ranking import PHRASED, Found
-from resume_hooks.search.record_text import Text
+from resume_hooks.search.ranking import PHRASED, TITLE, Found
+from resume_hooks.search.record_text import Text, text_of
 from resume_hooks.search.snippets import Marker, Phrase, Snippet, snippet_of
 from resume_hooks.search.sources import Sources
 from resume_hooks.search.terms import Lookup
@@ -199,9 +199,8 @@ class Hits:
         wording = self._wordings[shown.wording]
         terms = shown.turn.terms | text.snippet.terms
         names = [lookup.term.name for lookup in wording.lookups]
-        sure = certainty(
-            wording.part(terms), wording.part(text.snippet.terms), text.snippet.near, place, len(wording.lookups)
-        )
+        said = max(wording.part(text.snippet.terms), wording.part(_titled(shown, wording, session.title)))
+        sure = certainty(wording.part(terms), said, text.snippet.near, place, len(wording.lookups))
         tail = f"{f'/{file.agent}' if file.agent else ''}:{first.line}"
         lost = session.file == path and bool(file.agent)
         return Hit(
@@ -229,12 +228,18 @@ class Hits:
         )
 
 
+def _titled(way: Found, wording: Wording, title: str) -> frozenset[int]:
+    """The terms that the session's title has, where it was given in that turn."""
+    given = any(record.role == TITLE for record in way.turn.records)
+    return snippet_of(text_of(title), wording.marker, WIDTH).terms if given else frozenset()
+
+
 def certainty(turn: float, record: float, near: float, place: int, terms: int) -> float:
     """How likely a hit answers, 0 to 1.
 
-    By the parts of the query that its turn and its best record have, how near its words stand, its ``place`` among the
-    hits, from 1, and how many ``terms`` were asked for. Fitted by logistic regression to one half of the questions in
-    benchmarks/recall; the other half tells how good it is.
+    By the parts of the query that its turn and its best record, or the title given there, have, how near its words
+    stand, its ``place`` among the hits, from 1, and how many ``terms`` were asked for. Fitted by logistic regression to
+    one half of the questions in benchmarks/recall; the other half tells how good it is.
     """
     telling = min(max(terms, SHORT_QUERY), LONG_QUERY) / LONG_QUERY
     return 1 / (1 + math.exp(10.4 - 1.3 * turn - 4.8 * record - near - 3.1 / place - 4.9 * telling))

@@ -33,7 +33,7 @@ DAMPING = 5
 HINTED = 0.3  # what being said at the time that a question hints at adds to a turn's score
 RECENT = 0.05  # what being said just now adds to a turn's score, at most
 HALF_LIFE = 30 * DAY  # seconds after which half of that is left
-_TITLE = ROLES.index("title")
+TITLE = ROLES.index("title")
 
 
 @dataclass(slots=True)
@@ -170,12 +170,12 @@ def _shares(scores: Mapping[int, float]) -> dict[int, float]:
 
 
 def _worth(record: Posting) -> float:
-    return record.score * (0.5 if record.role == _TITLE else 1.0)  # it says what was talked about, not the answer
+    return record.score * (0.5 if record.role == TITLE else 1.0)  # it says what was talked about, not the answer
 
 
 def _told(records: list[Posting]) -> list[Posting]:
     """Records, the best first, titles last: they say that something is there, not what."""
-    return sorted(records, key=lambda record: (record.role == _TITLE, -record.score))
+    return sorted(records, key=lambda record: (record.role == TITLE, -record.score))
 
 
 def _by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
