@@ -19,7 +19,7 @@ from tools.svg import Cell, animation, drawn, lines_of, picture
 
 FOLDER = REPO / "docs" / "pictures"
 CARDS = {"resume": "resume", "handoff": f"handoff {pictured.NEXT_STEP}", "trim": "trim"}
-VERBS = {"search": ["search", "lock", "--limit", "2"], "lineage": ["lineage", pictured.SESSION[:8]]}
+VERBS = {"search": ["search", *pictured.ASKED], "lineage": ["lineage", pictured.SESSION[:8]]}
 HELD = {
     "pasted": ["Handed off from", f"Next step: {pictured.NEXT_STEP}", "a digest is loaded"],
     "going-on": [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -122,12 +123,11 @@ class Desk:
             else:
                 screen.ended()
             shown = rows_of(screen._emulator, str(self.home.root))  # noqa: SLF001 - as above
-        line = [Cell("$", "green", bold=True), *(Cell(c, bold=True) for c in f" {_quoted(['resume-hooks', *words])}")]
+        line = [
+            Cell("$", "green", bold=True),
+            *(Cell(c, bold=True) for c in f" {shlex.join(['resume-hooks', *words])}"),
+        ]
         return [line, *shown]
-
-
-def _quoted(words: Sequence[str]) -> str:
-    return " ".join(words)
 
 
 SCREEN = 30
@@ -179,7 +179,7 @@ PICTURES: dict[str, tuple[str, Callable[[Desk], Rows]]] = {
     "chooser": ("resume-hooks resume", chooser),
     "search": (
         "resume-hooks search",
-        lambda desk: cut(desk.shell("search", "lock", "--limit", "2", wait="more turns"), r"^\$ ", NEVER),
+        lambda desk: cut(desk.shell("search", *pictured.ASKED, wait="more turn"), r"^\$ ", NEVER),
     ),
     "lineage": (
         "resume-hooks lineage",
