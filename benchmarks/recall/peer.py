@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.recall import peer_index
 from benchmarks.recall.questions import Home, Place
+from benchmarks.recall.searcher import Answer
 
 UNKNOWN = -1
 """The turn of a hit of which only the file is known."""
@@ -23,15 +24,17 @@ class Peer:
     name = "peer: tantivy SessionIndex"
     by_turn = False
 
-    def __init__(self, program: str, home: Home, index: Path, texts: Sequence[str]) -> None:
+    def __init__(self, program: str, home: Home, index: Path, ways: Iterable[Sequence[str]]) -> None:
+        texts = list(dict.fromkeys(map(" ".join, ways)))
         said = ask(program, home.config, index, texts)
         self.note = f"peer: {said['built']}; {_refusals(said['answers'])}"
-        files = ([home.name(file) for file in answer["files"]] for answer in said["answers"])
-        self._known = dict(zip(texts, files, strict=True))
+        self._home = home
+        self._known: dict[str, dict[str, Any]] = dict(zip(texts, said["answers"], strict=True))
 
-    def search(self, text: str, most: int) -> list[Place]:
-        """The files it answers with."""
-        return [Place(file, UNKNOWN) for file in self._known[text][:most]]
+    def search(self, wordings: Sequence[str], most: int) -> Answer:
+        """The files it answers with; several wordings are one query."""
+        said = self._known[" ".join(wordings)]
+        return Answer([Place(self._home.name(file), UNKNOWN) for file in said["files"][:most]], said["ms"])
 
 
 def program() -> str | None:

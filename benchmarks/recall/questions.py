@@ -1,7 +1,8 @@
-"""The recall set: questions written from the transcripts before any ranking was tuned, and a home to ask them in.
+"""The recall set: questions written from the transcripts by readers who saw no search code, and a home to ask them in.
 
 Each names the records that answer it by file and line of the corpus; nothing of the corpus stands here. The half
-``tune`` was looked at while tuning, ``final`` only for the figure.
+``tune`` was looked at while tuning, ``kept`` only for the figure. Paraphrased questions have three further wordings
+each, by a reader who saw neither the answer nor the transcript.
 """
 
 from __future__ import annotations
@@ -23,18 +24,27 @@ from resume_hooks.transcripts.turns import opens_turn
 from tests.needs import corpus_folder
 
 FOLDER = Path(__file__).parent
-HALVES = ("tune", "final")
-KINDS = ("plain", "paraphrased", "unanswerable")
+HALVES = ("tune", "kept")
+KINDS = ("natural", "paraphrased", "unanswerable")
 
 
 class Question(NamedTuple):
-    """A question; ``answers`` are (file below the corpus, line), none for what was never talked about."""
+    """A question; ``answers`` are (file below the corpus, line), none for what was never talked about.
+
+    ``also`` are further wordings of it.
+    """
 
     id: str
     kind: str
     text: str
     answers: tuple[tuple[str, int], ...]
     half: str
+    also: tuple[str, ...] = ()
+
+    @property
+    def wordings(self) -> tuple[str, ...]:
+        """The question in all its wordings."""
+        return (self.text, *self.also)
 
 
 class Place(NamedTuple):
@@ -56,6 +66,7 @@ def questions(half: str = "all") -> list[Question]:
     rows: list[dict[str, Any]] = []
     for path in sorted(FOLDER.glob("questions_*.jsonl")):
         rows += (orjson.loads(line) for line in path.read_bytes().splitlines() if line)
+    also: dict[str, list[str]] = orjson.loads((FOLDER / "wordings.json").read_bytes())
     return [
         Question(
             row["id"],
@@ -63,6 +74,7 @@ def questions(half: str = "all") -> list[Question]:
             row["question"],
             tuple((answer["file"], answer["record"]) for answer in row["answers"]),
             row["half"],
+            tuple(also.get(row["id"], ())),
         )
         for row in sorted(rows, key=lambda row: str(row["id"]))
         if half in {"all", row["half"]}
@@ -75,7 +87,7 @@ def right_places(question: Question) -> frozenset[Place]:
     for name, line in question.answers:
         file = corpus_file(name)
         places.add(Place(name, file.turns[line]))
-        places.update(_by_id().get(file.ids[line], ()))
+        places.update(by_id().get(file.ids[line], ()))
     return frozenset(places)
 
 
@@ -112,7 +124,8 @@ def _id_of(record: Record) -> str:
 
 
 @functools.cache
-def _by_id() -> dict[str, set[Place]]:
+def by_id() -> dict[str, set[Place]]:
+    """The turns that records of the corpus stand in, by what they and their copies have in common."""
     found: dict[str, set[Place]] = {}
     for name in corpus_names():
         file = corpus_file(name)

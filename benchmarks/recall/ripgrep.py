@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from benchmarks.recall.questions import Home, Place, corpus_file
+from benchmarks.recall.searcher import Answer, milliseconds_since
 from resume_hooks.search.query import COMMON
 
 SHORT = 3
@@ -24,10 +27,18 @@ class _Line(NamedTuple):
     number: int
 
 
+class _Found(NamedTuple):
+    """The lines that hold a word, and how long it took to find them."""
+
+    lines: list[_Line]
+    ms: float
+
+
 class Ripgrep:
     """Ranks lines by how many different words of a question they hold, the rarer words first; one hit a turn.
 
-    ``share`` is the part of the words that a line must hold to be taken for an answer at all.
+    ``share`` is the part of the words that a line must hold to be taken for an answer at all. Several wordings are one
+    bag of words.
     """
 
     by_turn = True
@@ -36,34 +47,32 @@ class Ripgrep:
         self.name = name
         self._home = home
         self._share = share
-        self._known: dict[str, list[_Line]] = {}
 
     @staticmethod
     def there() -> bool:
         """Whether the program is installed."""
         return shutil.which("rg") is not None
 
-    def search(self, text: str, most: int) -> list[Place]:
+    def search(self, wordings: Sequence[str], most: int) -> Answer:
         """The turns of the best lines."""
-        words = content_words(text)
+        words = content_words(" ".join(wordings))
         scores: dict[_Line, tuple[int, float]] = {}
+        ms = 0.0
         for word in words:
-            lines = self._lines(word)
+            lines, spent = _grep(word, str(self._home.config / "projects"))
+            ms += spent
             for line in lines:
                 count, rarity = scores.get(line, (0, 0.0))
                 scores[line] = (count + 1, rarity + 1 / len(lines))
+        begun = time.perf_counter()
         enough = [line for line, (count, _) in scores.items() if count >= self._share * len(words)]
         best = sorted(sorted(enough), key=lambda line: scores[line], reverse=True)
-        return list(dict.fromkeys(self._place(line) for line in best))[:most]
+        hits = list(dict.fromkeys(self._place(line) for line in best))[:most]
+        return Answer(hits, ms + milliseconds_since(begun))
 
     def _place(self, line: _Line) -> Place:
         name = self._home.name(line.file)
         return Place(name, corpus_file(name).turns[line.number])
-
-    def _lines(self, word: str) -> list[_Line]:
-        if word not in self._known:
-            self._known[word] = list(_grep(word, str(self._home.config / "projects")))
-        return self._known[word]
 
 
 def content_words(text: str) -> list[str]:
@@ -72,7 +81,15 @@ def content_words(text: str) -> list[str]:
     return [word for word in words if word not in COMMON] or list(words)
 
 
-def _grep(word: str, folder: str) -> Iterator[_Line]:
+@functools.cache
+def _grep(word: str, folder: str) -> _Found:
+    """The lines that hold a word, looked for once."""
+    begun = time.perf_counter()
+    lines = list(_lines(word, folder))
+    return _Found(lines, milliseconds_since(begun))
+
+
+def _lines(word: str, folder: str) -> Iterator[_Line]:
     """The lines that hold a word; lines of megabytes are not printed."""
     options = ["-F", "-i", "-a", "-n", "--null", "--no-heading", "--with-filename", "--max-columns", "1"]
     whole = ["-w"] if len(word) <= SHORT else []

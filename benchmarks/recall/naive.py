@@ -1,0 +1,135 @@
+"""A naive baseline: BM25 over chunks of 400 words of the raw transcripts, read and cut up by nothing of ours."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from benchmarks.recall.questions import Place, corpus_file, corpus_names
+from benchmarks.recall.searcher import Answer, milliseconds_since
+from tests.needs import corpus_folder
+
+CHUNK = 400
+"""Words of a chunk; one ends with its turn, since those that go on hit the right turn less often."""
+
+K1, B = 1.2, 0.75
+FUSED = 60
+"""What is added to a rank before its reciprocal counts, where several rankings are fused."""
+
+REACH = 100
+"""Hits of each wording that are fused."""
+
+STOP = frozenset(
+    """a about after all also an and any are as at be because been before but by can could did do does for from get got
+    had has have how i if in into is it its just me my no not of on or our out over should so some than that the their
+    them then there these they this those to too up us use used was we were what when where which while who why will
+    with would you your""".split()  # noqa: SIM905
+)
+
+
+class Naive:
+    """Ranks chunks; a hit is the turn of its chunk. Several wordings are one bag of words."""
+
+    name = "naive: BM25 of 400 words"
+    by_turn = True
+
+    def __init__(self) -> None:
+        self._places: list[Place] = []
+        self._lengths: list[int] = []
+        self._postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for name in corpus_names():
+            for turn, said in itertools.groupby(words_of_file(name), key=lambda word: word[1]):
+                words = [word for word, _ in said]
+                for start in range(0, len(words), CHUNK):
+                    self._add(Place(name, turn), words[start : start + CHUNK])
+
+    def _add(self, place: Place, words: Sequence[str]) -> None:
+        for word, count in Counter(words).items():
+            self._postings[word].append((len(self._places), count))
+        self._places.append(place)
+        self._lengths.append(len(words))
+
+    def search(self, wordings: Sequence[str], most: int) -> Answer:
+        """The best chunks, each turn once."""
+        begun = time.perf_counter()
+        scores: dict[int, float] = defaultdict(float)
+        count, usual = len(self._places), sum(self._lengths) / max(1, len(self._places))
+        for word in set(words_of(" ".join(wordings))):
+            found = self._postings.get(word, ())
+            rarity = math.log(1 + (count - len(found) + 0.5) / (len(found) + 0.5))
+            for chunk, often in found:
+                length = 1 - B + B * self._lengths[chunk] / usual
+                scores[chunk] += rarity * often * (K1 + 1) / (often + K1 * length)
+        best = sorted(scores, key=lambda chunk: -scores[chunk])
+        return Answer(list(dict.fromkeys(self._places[chunk] for chunk in best))[:most], milliseconds_since(begun))
+
+
+class FusedNaive:
+    """The same, with the rankings of several wordings fused by their reciprocal ranks."""
+
+    by_turn = True
+
+    def __init__(self, naive: Naive) -> None:
+        self.name = f"{naive.name}, ranks fused"
+        self._naive = naive
+
+    def search(self, wordings: Sequence[str], most: int) -> Answer:
+        """The turns that stand first in most rankings."""
+        begun = time.perf_counter()
+        scores: dict[Place, float] = defaultdict(float)
+        for wording in wordings:
+            for rank, place in enumerate(self._naive.search([wording], REACH).hits, 1):
+                scores[place] += 1 / (FUSED + rank)
+        return Answer(sorted(scores, key=lambda place: -scores[place])[:most], milliseconds_since(begun))
+
+
+def words_of_file(name: str) -> Iterator[tuple[str, int]]:
+    """The words of the messages of a transcript, each with its turn."""
+    turns = corpus_file(name).turns
+    for number, line in enumerate((corpus_folder() / name).read_bytes().split(b"\n")):
+        try:
+            message = json.loads(line).get("message")
+            content = message.get("content")
+        except (ValueError, AttributeError):
+            continue
+        for text in _texts(content):
+            for word in words_of(text):
+                yield word, turns[number]
+
+
+def words_of(text: str) -> Iterator[str]:
+    """The words of a text but for the commonest, without their endings."""
+    for word in re.findall("[a-z0-9]+", text.lower()):
+        if word not in STOP:
+            yield next((word[: -len(end)] for end in ("ing", "ed", "es", "s") if _ends(word, end)), word)
+
+
+def _ends(word: str, end: str) -> bool:
+    return word.endswith(end) and len(word) - len(end) >= 3
+
+
+def _texts(content: object) -> Iterator[str]:
+    """Whatever is said in a message: its text, and of its blocks text, thinking, input and result."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        for block in content:
+            yield from _texts(block)
+    elif isinstance(content, dict):
+        if content.get("type") == "tool_use":
+            yield from _strings(content.get("input"))
+        for key in ("text", "thinking", "content"):
+            yield from _texts(content.get(key))
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _strings(part)

@@ -1,0 +1,59 @@
+"""What is measured: something that answers questions with places, ours among them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from benchmarks.recall.questions import Home, Place
+from resume_hooks.paths import Where
+from resume_hooks.search.engine import find
+from resume_hooks.search.scope import Scope
+
+
+class Answer(NamedTuple):
+    """The best ``hits``, the best first, each with how sure it is called, if at all; how long they took."""
+
+    hits: Sequence[Place]
+    ms: float
+    strengths: Sequence[str] = ()
+
+
+class Searcher(Protocol):
+    """Answers a question in one or several wordings; ``by_turn``: with turns, not only with files."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the table."""
+
+    @property
+    def by_turn(self) -> bool:
+        """Whether it tells turns."""
+
+    def search(self, wordings: Sequence[str], most: int) -> Answer:
+        """The best hits, at most ``most``."""
+
+
+class Ours:
+    """Our own search, over every project."""
+
+    name = "resume-hooks"
+    by_turn = True
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self.search(["index"], 1)  # which makes it
+
+    def search(self, wordings: Sequence[str], most: int) -> Answer:
+        """The turns it finds."""
+        begun = time.perf_counter()
+        found = find(wordings[:1], Scope(helpers=True), Where(self._home.where), also=wordings[1:], most=most)
+        ms = milliseconds_since(begun)
+        places = [Place(self._home.name(hit.file), hit.turn) for hit in found.hits]
+        return Answer(places, ms, [hit.strength for hit in found.hits])
+
+
+def milliseconds_since(begun: float) -> float:
+    """Milliseconds since a moment of ``time.perf_counter``."""
+    return (time.perf_counter() - begun) * 1000
