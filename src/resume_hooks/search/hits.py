@@ -15,7 +15,7 @@ from resume_hooks.search.index.errors import IndexDamaged
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.search.query import Query
-from resume_hooks.search.ranking import PHRASED, TITLE, Found
+from resume_hooks.search.ranking import PHRASED, TITLE, Found, together
 from resume_hooks.search.record_text import Text, text_of
 from resume_hooks.search.snippets import Marker, Phrase, Snippet, snippet_of
 from resume_hooks.search.sources import Sources
@@ -162,7 +162,7 @@ class Hits:
             return None
         record, text, place = shown
         snippet = snippet_of(text, self._wordings[found[0].wording].marker, WIDTH, place)
-        score = sum(way.share for way in found) * (1 + NEARNESS * snippet.near)
+        score = together(found) * (1 + NEARNESS * snippet.near)
         return _HitText(found, record, snippet, score, self._sources.copies(record))
 
     def _said(self, way: Found) -> tuple[Posting, Text, int] | None:

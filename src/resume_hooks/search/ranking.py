@@ -6,6 +6,7 @@ records each have their order (BM25); the reciprocal ranks of a turn in both are
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,11 +48,10 @@ class TurnHit:
 
 
 class Found(NamedTuple):
-    """A turn as one wording found it: the wording's number, from 0, and what that counts."""
+    """A turn as one wording found it; ``wording`` is its number, from 0."""
 
     wording: int
     turn: TurnHit
-    share: float
 
 
 class Ranking:
@@ -145,15 +145,21 @@ class Ranking:
 
 
 def fused(rankings: Sequence[Sequence[TurnHit]]) -> list[list[Found]]:
-    """The turns that several wordings found, those first that stand first in most; each by its best wording first."""
-    if len(rankings) == 1:
-        return [[Found(0, turn, turn.score)] for turn in rankings[0]]
+    """The turns that several wordings found, the best first; each by its best wording first."""
     turns: dict[int, list[Found]] = defaultdict(list)
     for number, ranking in enumerate(rankings):
-        for place, turn in enumerate(ranking, 1):
-            turns[turn.key].append(Found(number, turn, _share(place)))
-    ways = [sorted(found, key=lambda way: -way.share) for found in turns.values()]
-    return sorted(ways, key=lambda found: -sum(way.share for way in found))
+        for turn in ranking:
+            turns[turn.key].append(Found(number, turn))
+    ways = [sorted(found, key=lambda way: -way.turn.score) for found in turns.values()]
+    return sorted(ways, key=lambda found: -together(found))
+
+
+def together(found: Iterable[Found]) -> float:
+    """What a turn comes to by all wordings that found it, as lengths at right angles do.
+
+    So what fits one of them well comes before what fits several a little.
+    """
+    return math.hypot(*(way.turn.score for way in found))
 
 
 def _share(place: int) -> float:
