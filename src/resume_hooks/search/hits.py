@@ -142,7 +142,7 @@ class Hits:
         asked = (lookup for wording in self._wordings for lookup in wording.lookups)
         beyond = any(lookup.term.exact and lookup.rows > PHRASED for lookup in asked)
         return Best(
-            [self._hit(text, place) for place, text in enumerate(best[:limit], 1)],
+            [self._hit(text) for text in best[:limit]],
             total,
             beyond or (uncertain and unread > 0),
         )
@@ -188,7 +188,7 @@ class Hits:
                 break
         return None if missing else best
 
-    def _hit(self, text: _HitText, place: int) -> Hit:
+    def _hit(self, text: _HitText) -> Hit:
         first = self._sources.nearest(text.copies)
         file = self._sources.file(first)
         if file is None:
@@ -200,7 +200,14 @@ class Hits:
         terms = shown.turn.terms | text.snippet.terms
         names = [lookup.term.name for lookup in wording.lookups]
         said = max(wording.part(text.snippet.terms), wording.part(_titled(shown, wording, session.title)))
-        sure = certainty(wording.part(terms), said, text.snippet.near, place, len(wording.lookups))
+        sure = certainty(
+            wording.part(terms),
+            said,
+            text.snippet.near,
+            len(wording.lookups),
+            together(text.found),
+            len(text.found),
+        )
         tail = f"{f'/{file.agent}' if file.agent else ''}:{first.line}"
         lost = session.file == path and bool(file.agent)
         return Hit(
@@ -234,15 +241,16 @@ def _titled(way: Found, wording: Wording, title: str) -> frozenset[int]:
     return snippet_of(text_of(title), wording.marker, WIDTH).terms if given else frozenset()
 
 
-def certainty(turn: float, record: float, near: float, place: int, terms: int) -> float:
+def certainty(turn: float, record: float, near: float, terms: int, score: float, wordings: int) -> float:
     """How likely a hit answers, 0 to 1.
 
     By the parts of the query that its turn and its best record, or the title given there, have, how near its words
-    stand, its ``place`` among the hits, from 1, and how many ``terms`` were asked for. Fitted by logistic regression to
-    one half of the questions in benchmarks/recall; the other half tells how good it is.
+    stand, how many ``terms`` were asked for, and the turn's ``score``, which grows with the ``wordings`` that found it.
+    Fitted by logistic regression to one half of the questions in benchmarks/recall; the other half tells how good it is.
     """
     telling = min(max(terms, SHORT_QUERY), LONG_QUERY) / LONG_QUERY
-    return 1 / (1 + math.exp(10.4 - 1.3 * turn - 4.8 * record - near - 3.1 / place - 4.9 * telling))
+    away = 8.4 - 0.9 * turn - 2.4 * record - 0.9 * near - 1.1 * telling - 2.5 * score + 0.75 * (wordings - 1)
+    return 1 / (1 + math.exp(away))
 
 
 def strength(confidence: float) -> Literal["strong", "fair", "weak"]:
