@@ -22,7 +22,7 @@ ASKED = 254_000_000
 
 
 ROUNDS = 3
-SAMPLED = 0.05
+SAMPLED = 0.01
 """Seconds between two looks at the memory of running processes."""
 
 

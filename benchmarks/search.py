@@ -21,10 +21,11 @@ from benchmarks.library import FILES, ROUNDS, Library, Spent, folder_size, load,
 from benchmarks.listing import listings
 from benchmarks.recall.peer import ask
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import find
+from resume_hooks.search.engine import Searcher, find
 from resume_hooks.search.index.connect import forget_index, opened_index
 from resume_hooks.search.index.database import index_file, open_read_only
 from resume_hooks.search.index.status import status_of
+from resume_hooks.search.query import parse
 from resume_hooks.search.scope import Scope
 from tests.builders import user
 
@@ -55,6 +56,8 @@ QUERIES = (
 
 WORDINGS = ("sluggish quit when the network is gone", "slow exit offline", "shutdown hangs without a connection")
 """One question in three wordings."""
+
+HITS = 10
 
 
 def searches(bench: Bench, peer: str | None) -> None:
@@ -128,6 +131,11 @@ def print_searches(library: Library) -> None:
     spread(f"search in process, {len(QUERIES)} queries", inside, "")
     several = partial(find, WORDINGS[:1], Scope(), Where(library.env), also=WORDINGS[1:])
     spread("search in process, one question in 3 wordings", timed(several, 21), "")
+    with opened_index(Where(library.env)) as index:
+        searcher = Searcher(index, Scope(), Where(library.env))
+        typed = [parse([WORDINGS[0][:end]]) for end in range(2, len(WORDINGS[0]) + 1)]
+        keys = [ms for query in typed for ms in timed(partial(searcher.search, [query], HITS), 3)]
+    spread(f"a letter typed into an open index, {len(typed)} letters", keys, "")
     outside = [library.run(bench.shell("search", "--all", "--", query)).ms for query in QUERIES for _ in range(ROUNDS)]
     spread(f"search from the shell, {len(QUERIES)} queries", outside, "130")
     note(memory(library, bench.shell("search", "--all", "git status")))
