@@ -246,7 +246,7 @@ def certainty(turn: float, record: float, near: float, terms: int, score: float,
 
     By the parts of the query that its turn and its best record, or the title given there, have, how near its words
     stand, how many ``terms`` were asked for, and the turn's ``score``, which grows with the ``wordings`` that found it.
-    Fitted by logistic regression to one half of the questions in benchmarks/recall; the other half tells how good it is.
+    Fitted by logistic regression to one half of the questions in benchmarks/recall; the other half tells its worth.
     """
     telling = min(max(terms, SHORT_QUERY), LONG_QUERY) / LONG_QUERY
     away = 8.4 - 0.9 * turn - 2.4 * record - 0.9 * near - 1.1 * telling - 2.5 * score + 0.75 * (wordings - 1)
