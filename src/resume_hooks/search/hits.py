@@ -122,6 +122,7 @@ class Hits:
     def best(self, turns: Sequence[Sequence[Found]], limit: int) -> Best:
         """The ``limit`` best of ranked turns, those with the words close together first."""
         texts: dict[tuple[object, ...], _HitText] = {}
+        places: set[tuple[int, int]] = set()
         uncertain = any(wording.uncertain for wording in self._wordings)
         seen = 0
         enough = max(LOOKED_AT, limit)
@@ -134,8 +135,10 @@ class Hits:
             seen += 1
             if (text := self._text(turn)) is not None:
                 first = text.copies[0]
-                known = texts.setdefault((self._sources.session_of(first), text.snippet.text), text)
-                known.same += known is not text and (known.copies[0].file, known.copies[0].line) != first[1:4:2]
+                if (first.file, first.line) not in places:  # else a copy brought it before
+                    places.add((first.file, first.line))
+                    known = texts.setdefault((self._sources.session_of(first), text.snippet.text), text)
+                    known.same += known is not text
         best = sorted(texts.values(), key=lambda text: -text.score)
         unread = len(turns) - seen
         total = len(texts) + (0 if uncertain else unread)

@@ -70,19 +70,21 @@ class Sources:
         """The records that say the same in other sessions, and this one: where it was first said comes first.
 
         A fork that the client made tells which ids it copied, children of ours their parents; else the file that was
-        written to first is taken for the older one. What has the same id and says something else is no copy.
+        written to first is taken for the older one. What has the same id and says something else is no copy,
+        but what a trim left of a record is.
         """
         if not record.key:
             return [record]
         self.fetch_copies([record])
-        same = [other for other in self._copies[record.key] if other.digest in (record.digest, 0)]
+        alike = (record.digest, 0)
+        same = [other for other in self._copies[record.key] if not record.digest or other.digest in alike]
         files = {other.file: self.file(other) for other in same}
         parents = {file.session_id: file.parent for file in files.values() if file}
 
-        def age(other: Posting) -> tuple[int, int, int, int, int]:
+        def age(other: Posting) -> tuple[bool, bool, int, int, int]:
             file = files[other.file]
             depth = _depth(file.session_id, parents) if file else FOREVER
-            return (not other.digest, other.forked, depth, file.mtime if file else 0, other.line)
+            return (not other.digest, bool(other.own), depth, file.mtime if file else 0, other.line)
 
         found = sorted((other for other in same if files[other.file]), key=age)
         return found or [record]

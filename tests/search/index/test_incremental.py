@@ -9,29 +9,51 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.index import read_transcript
+from resume_hooks.search.index import postings, read_transcript
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.read_transcript import ReadJob, ReadPosition, read
+from resume_hooks.search.index.postings import TURNS
+from resume_hooks.search.index.read_transcript import ReadJob, read
 from resume_hooks.search.index.update import changes
+from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import SESSION, ConfigHome, line, session_bytes, session_id, tool_result, tool_use
-from tests.search.index.probe import add_bytes, aged, append, cold, held, replied, said, uid, written
+from tests.search.index.probe import (
+    LONG_AGO,
+    add_bytes,
+    aged,
+    append,
+    cold,
+    filled,
+    held,
+    index_of,
+    replied,
+    said,
+    uid,
+    words_of,
+    written,
+)
 
 OTHER = session_id(2)
 NAME = f"{SESSION}.jsonl"
 
 
-def test_appended_lines_are_all_that_is_read(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Three appends: each update reads the bytes of that append and nothing else; where nothing changed, nothing."""
-    path = written(config_home, said("alpha"), replied("beta"))
-    assert held(config_home).outcome.size == path.stat().st_size
-    for word in ("gamma", "delta", "epsilon"):
-        size = append(path, said(word), replied(f"{word} answered"))
+def test_only_the_last_part_is_read_again(
+    config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Appended to, a file is read from the start of its last part on; where nothing changed, nothing is."""
+    monkeypatch.setattr(read_transcript, "PART_BYTES", 2_000)
+    path = written(config_home, *(said(f"alpha{number} " + "beta " * 90, number=number) for number in range(8)))
+    whole = path.stat().st_size
+    assert held(config_home).outcome.size == whole
+    for number in range(8, 20):
+        size = append(path, said(f"gamma{number} " + "beta " * 90, number=number))
         holding = held(config_home)
-        assert (holding.outcome.files, holding.outcome.size) == (1, size)
-        assert holding.lines(word)
-        assert held(config_home).outcome == (0, 0, 0)
-    assert holding.finds == cold(config_home, tmp_path).finds
+        assert holding.outcome.files == 1
+        assert size <= holding.outcome.size < 2_000 + size < whole
+        assert holding.lines(f"gamma{number}") == [(NAME, number)]
+        assert held(config_home).outcome == (0, 0, 0, 0)
+    fresh = cold(config_home, tmp_path)
+    assert (holding.finds, len(holding.rows)) == (fresh.finds, len(fresh.rows))
 
 
 def test_a_torn_line_waits_for_its_end(config_home: ConfigHome) -> None:
@@ -127,9 +149,9 @@ def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> No
     path = written(config_home, said("alpha"))
     held(config_home)
     path.rename(config_home.project("/home/user/elsewhere") / NAME)
+    assert held(config_home).lines("alpha") == [(NAME, 0)]
     with opened_index(config_home.where) as index:
-        rows = index.db.execute("SELECT f.folder FROM records r JOIN files f ON f.id=r.file").fetchall()
-    assert rows == [("-home-user-elsewhere",)]
+        assert index.db.execute("SELECT folder FROM files").fetchall() == [("-home-user-elsewhere",)]
 
 
 def test_deleted_and_restored(config_home: ConfigHome) -> None:
@@ -178,25 +200,47 @@ def test_a_link_or_pipe_that_took_a_file_s_place_is_gone(tmp_path: Path) -> None
     link, pipe = tmp_path / "link.jsonl", tmp_path / "pipe.jsonl"
     link.symlink_to(target)
     os.mkfifo(pipe)
-    assert read(ReadJob(str(link), ReadPosition(), subagent=False)) is None
-    assert read(ReadJob(str(pipe), ReadPosition(), subagent=False)) is None
+    assert list(read(ReadJob(str(link), subagent=False))) == [None]
+    assert list(read(ReadJob(str(pipe), subagent=False))) == [None]
 
 
-def test_a_large_file_comes_in_batches(
-    config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Cut into many, it gives the same rows; left off after the first batch, it is gone on with."""
+def test_a_large_file_comes_in_parts(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut into many, it holds the same records; left off after the first part, it is gone on with."""
     written(config_home, *(said(f"word{number}", number=number) for number in range(200)))
-    whole = held(config_home, state=tmp_path / "whole").finds
-    monkeypatch.setattr(read_transcript, "MOST_BYTES", 3_000)
-    assert held(config_home, state=tmp_path / "cut").finds == whole
+    whole = held(config_home, state=tmp_path / "whole")
+    monkeypatch.setattr(read_transcript, "PART_BYTES", 3_000)
+    assert held(config_home, state=tmp_path / "cut").finds == whole.finds
     behind = held(config_home, limit=0)
     assert behind.outcome.behind == 1
     assert "not indexed yet" in behind.notes[0]
-    assert 0 < len(behind.finds) < len(whole)
+    assert 0 < len(behind.finds) < len(whole.finds)
     rest = held(config_home)
-    assert rest.finds == whole
+    assert (rest.finds, len(rest.rows)) == (whole.finds, 200)
     assert rest.outcome.size < (config_home.project() / NAME).stat().st_size
+
+
+def test_a_turn_over_several_parts_is_one(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found by what each of them says, under one number."""
+    monkeypatch.setattr(read_transcript, "PART_WORDS", 20)
+    written(config_home, said("alpha"), *(replied(f"beta{number} filling", number=number) for number in range(6)))
+    turns = {(line, word) for _, line, field, word in held(config_home).finds if field == TURNS}
+    assert {(1, "alpha"), (1, "beta0"), (1, "beta5")} <= turns
+    assert {line for line, _ in turns} == {1}
+
+
+def test_without_time_the_newest_is_read_first(config_home: ConfigHome) -> None:
+    """Of files that wait the one that was written to last; what is left is said by count and size."""
+    for number in range(1, 5):
+        path = written(config_home, said(f"word{number} " + "beta " * 200), name=session_id(number), old=False)
+        os.utime(path, (LONG_AGO + number, LONG_AGO + number))
+    for left in (3, 2, 1):
+        holding = held(config_home, limit=0)
+        assert {f"word{number}" for number in range(left + 1, 5)} <= holding.words()
+        assert f"word{left}" not in holding.words()
+        assert holding.outcome[2:] == (left, left * path.stat().st_size)
+        counted = "1 file" if left == 1 else f"{left} files"
+        assert holding.notes == [f"{counted} ({size_text(holding.outcome.size_behind)}), the oldest, not indexed yet"]
+    assert held(config_home, limit=0).notes == []
 
 
 def test_an_answer_that_comes_later_knows_its_tool(config_home: ConfigHome) -> None:
@@ -204,9 +248,8 @@ def test_an_answer_that_comes_later_knows_its_tool(config_home: ConfigHome) -> N
     path = written(config_home, tool_use("c1", uuid=uid("c"), parent=None, name="Grep", tool_input={"pattern": "x1"}))
     held(config_home)
     append(path, tool_result("c1", "alpha", uuid=uid("r"), parent=None), {"type": "tag", "tag": "beta"})
-    with opened_index(config_home.where) as index:
-        rows = index.db.execute("SELECT n.name, r.time>0 FROM records r JOIN names n ON n.id=r.tool ORDER BY line")
-        assert rows.fetchall() == [("Grep", 1), ("Grep", 1), ("", 1)]
+    rows = held(config_home).rows
+    assert [(row.tool, row.posting.time > 0) for row in rows] == [("Grep", True), ("Grep", True), ("", True)]
 
 
 def test_turns_go_on_counting(config_home: ConfigHome) -> None:
@@ -214,8 +257,7 @@ def test_turns_go_on_counting(config_home: ConfigHome) -> None:
     path = written(config_home, said("alpha"), replied("beta"))
     held(config_home)
     append(path, said("gamma"), replied("delta"))
-    with opened_index(config_home.where) as index:
-        assert index.db.execute("SELECT turn FROM records ORDER BY line").fetchall() == [(1,), (1,), (2,), (2,)]
+    assert [row.turn for row in held(config_home).rows] == [1, 1, 2, 2]
 
 
 def test_a_title_is_kept_once_however_often_it_is_written(config_home: ConfigHome) -> None:
@@ -228,13 +270,33 @@ def test_a_title_is_kept_once_however_often_it_is_written(config_home: ConfigHom
     assert held(config_home).lines("parser") == [(f"{OTHER}.jsonl", 0), (NAME, 0)]
 
 
-def test_a_thousand_small_updates_do_not_bloat(config_home: ConfigHome) -> None:
-    """Each of 300 one-line appends is found, and the file stays small."""
+def test_many_small_updates_do_not_bloat(config_home: ConfigHome) -> None:
+    """Each of 60 one-line appends is found, and the files stay few and small."""
     path = written(config_home, said("alpha"))
-    for number in range(300):
+    for number in range(60):
         append(path, said(f"word{number} common", number=number))
         with opened_index(config_home.where) as index:
             assert index.outcome.files == 1
-    index_size = sum(file.stat().st_size for file in (config_home.config / "resume-hooks").glob("index.db"))
-    assert index_size < 300_000
-    assert len(held(config_home).lines("common")) == 300
+    assert len(list(words_of(config_home).rglob("*"))) < 200
+    assert size_of(words_of(config_home)) + index_of(config_home).stat().st_size < 300_000
+    assert len(held(config_home).lines("common")) == 60
+
+
+def test_what_is_mostly_gone_is_made_anew(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most sessions of a home go, as the client deletes them: so does, in the end, what the index has of them."""
+    filled(config_home, files=20, records=10)
+    held(config_home)
+    before = size_of(words_of(config_home))
+    monkeypatch.setattr(postings, "MOSTLY_GONE", 50)
+    for number in range(13):
+        (config_home.project() / f"{session_id(number)}.jsonl").unlink()
+    assert not held(config_home).rebuilt
+    (config_home.project() / f"{session_id(13)}.jsonl").unlink()
+    holding = held(config_home)
+    assert (holding.rebuilt, len(holding.rows)) == (True, 60)
+    assert size_of(words_of(config_home)) < before * 0.6
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the files below a folder."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Collection, Iterator
@@ -24,7 +25,7 @@ from resume_hooks.search.index.database import (
     words_folder,
 )
 from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
-from resume_hooks.search.index.postings import Postings
+from resume_hooks.search.index.postings import LEVELS, Postings
 from resume_hooks.search.index.update import FileWork, IsOver, Progress, UpdateOutcome, changes, update
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.transcript_files import all_files
@@ -144,39 +145,66 @@ def _on_disk(task: _Task, *, rebuild: bool = False) -> OpenIndex:
 
 def _kept(task: _Task) -> OpenIndex:
     """The index on disk, brought up to date by us, or as it is where another command is at it."""
-    with contextlib.ExitStack() as failing:
-        db, words = _opened(task.where)
-        failing.callback(db.close)
-        with telling():
-            opened = OpenIndex(db, words, UpdateOutcome(), [])
-            if any(task.changes(db)):  # else there is nothing to wait for
-                with _only_one(task.path, task.patience) as ours:
-                    opened = _updated(task, opened) if ours else _as_it_is(task, opened)
-        failing.pop_all()
-    return opened
+    index = _opened(task.where, writing=False)
+    with _closed_if_it_fails(index):
+        if not any(task.changes(index.db)):  # there is nothing to wait for
+            index.words.look()
+            return index
+    index.db.close()
+    with _only_one(task.path, task.patience) as ours:
+        index = _opened(task.where, writing=ours)
+        with _closed_if_it_fails(index):
+            index = _updated(task, index) if ours else _as_it_is(task, index)
+            index.words.look()
+    return index
 
 
-def _opened(where: Where) -> tuple[sqlite3.Connection, Postings]:
-    """The table and the words. IndexDamaged where files were read and the words are gone."""
-    folder = words_folder(where)
-    with contextlib.ExitStack() as failing:
+def _opened(where: Where, *, writing: bool) -> OpenIndex:
+    """The table and the words that belong to it; as long as it knows no file there are none.
+
+    Who is ``writing`` alone makes them, and is alone. A table that was removed meanwhile has other words than those
+    that are there now, so it is opened once more.
+    """
+    while True:
+        seen = _identity(index_file(where))
         db = open_index(where)
-        failing.callback(db.close)
+        index = OpenIndex(db, Postings(None), UpdateOutcome(), [])
+        with _closed_if_it_fails(index):
+            known = db.execute("SELECT 1 FROM files").fetchone() is not None
+            if known or writing:
+                index = index._replace(words=_words(where, fresh=not known))
+        if writing or seen in (None, _identity(index_file(where))):
+            return index
+        db.close()
+
+
+def _words(where: Where, *, fresh: bool) -> Postings:
+    """The words on disk; with ``fresh`` none at first, whatever is there. IndexUnusable where that is not our own."""
+    folder = words_folder(where)
+    try:
+        private_folder(folder, where)
+        for level in LEVELS:
+            own = os.path.join(folder, level)
+            if fresh and os.path.lexists(own):
+                shutil.rmtree(own)
+            private_folder(own, where)
+    except OSError as error:
+        raise IndexUnusable(f"{folder} can't be used: {error.strerror}", "Check the state folder.") from error
+    return Postings(folder, fresh=fresh)
+
+
+@contextlib.contextmanager
+def _closed_if_it_fails(index: OpenIndex) -> Iterator[None]:
+    with contextlib.ExitStack() as failing:
+        failing.callback(index.db.close)
         with telling():
-            read = db.execute("SELECT 1 FROM files").fetchone() is not None
-        if read and not os.path.isdir(folder):
-            raise IndexDamaged(f"{folder} is gone")
-        try:
-            words = Postings(private_folder(folder, where))
-        except OSError as error:
-            raise IndexUnusable(f"{folder} can't be made: {error.strerror}", "Check the state folder.") from error
+            yield
         failing.pop_all()
-    return db, words
 
 
-def _updated(task: _Task, opened: OpenIndex) -> OpenIndex:
-    outcome = task.bring_up(opened.db, opened.words)
-    return opened._replace(outcome=outcome, notes=[_behind(outcome)] if outcome.behind else [])
+def _updated(task: _Task, index: OpenIndex) -> OpenIndex:
+    outcome = task.bring_up(index.db, index.words)
+    return index._replace(outcome=outcome, notes=[_behind(outcome)] if outcome.behind else [])
 
 
 def _behind(outcome: UpdateOutcome) -> str:
@@ -185,10 +213,10 @@ def _behind(outcome: UpdateOutcome) -> str:
     return f"Not indexed yet, so not searched: {left}. To index all: resume-hooks index"
 
 
-def _as_it_is(task: _Task, opened: OpenIndex) -> OpenIndex:
-    work, gone = task.changes(opened.db)
+def _as_it_is(task: _Task, index: OpenIndex) -> OpenIndex:
+    work, gone = task.changes(index.db)
     busy = f"Another command is updating the index; {len(work):,} files may be missing from it"
-    return opened._replace(outcome=UpdateOutcome(behind=len(work) + len(gone)), notes=[busy] if work or gone else [])
+    return index._replace(outcome=UpdateOutcome(behind=len(work) + len(gone)), notes=[busy] if work or gone else [])
 
 
 def _for_once(task: _Task, needed: Collection[str] | None, why: str) -> OpenIndex:
@@ -196,13 +224,11 @@ def _for_once(task: _Task, needed: Collection[str] | None, why: str) -> OpenInde
     if needed is not None:
         task.files = [file for file in task.files if file.folder in needed]
         task.shelf.keep_to(needed)
-    with contextlib.ExitStack() as failing:
-        db, words = open_temporary(), Postings(None)
-        failing.callback(db.close)
-        with telling():
-            outcome = task.bring_up(db, words)
-        failing.pop_all()
-    return OpenIndex(db, words, outcome, [f"{why.rstrip('.')}. A temporary index was used"])
+    index = OpenIndex(
+        open_temporary(), Postings(None), UpdateOutcome(), [f"{why.rstrip('.')}. A temporary index was used"]
+    )
+    with _closed_if_it_fails(index):
+        return index._replace(outcome=task.bring_up(index.db, index.words))
 
 
 def _identity(path: str) -> Identity | None:
@@ -214,14 +240,19 @@ def _identity(path: str) -> Identity | None:
 
 
 def _remove(where: Where, seen: Identity | None) -> None:
-    """Remove the index that was seen, not one that another command put there since. IndexUnusable if it can't be."""
+    """Remove the index that was seen, not one that another command put there since. IndexUnusable if it can't be.
+
+    Not while another command writes it, either, whose words would come to lie among those of the next one.
+    """
     path = index_file(where)
-    if seen is None:
+    if seen is None and not os.path.lexists(words_folder(where)):
         return
     if not is_private(os.path.dirname(path), where):
         raise IndexUnusable(f"{path} is not in a folder of our own", "See what is wrong: resume-hooks doctor.")
     try:
-        with _only_one(path, PATIENCE):
+        with _only_one(path, PATIENCE) as ours:
+            if not ours:
+                raise IndexUnusable("Another command is updating the index", "Run it again once that has ended.")
             if _identity(path) == seen:
                 remove_index(where)
     except OSError as error:

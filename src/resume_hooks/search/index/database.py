@@ -25,10 +25,12 @@ BUSY = 5.0  # seconds that another writer is waited for within SQLite
 _TABLES = f"""
 CREATE TABLE about(version INTEGER NOT NULL);
 CREATE TABLE files(
-  id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, session TEXT NOT NULL, agent TEXT NOT NULL, folder TEXT NOT NULL,
+  id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE,
+  session TEXT NOT NULL, agent TEXT NOT NULL, folder TEXT NOT NULL,
   inode INTEGER NOT NULL, size INTEGER NOT NULL, mtime INTEGER NOT NULL,
   end INTEGER NOT NULL, checked INTEGER NOT NULL, place TEXT NOT NULL, turns INTEGER NOT NULL,
-  parent TEXT NOT NULL, cwd TEXT NOT NULL, entrypoint TEXT NOT NULL, hidden INTEGER NOT NULL);
+  parent TEXT NOT NULL, cwd TEXT NOT NULL, entrypoint TEXT NOT NULL, hidden INTEGER NOT NULL,
+  doubt INTEGER NOT NULL);
 CREATE INDEX files_by_session ON files(session);
 INSERT INTO about VALUES({VERSION})
 """
@@ -123,7 +125,7 @@ def _ready(db: sqlite3.Connection) -> sqlite3.Connection:
     with contextlib.ExitStack() as failing:
         failing.callback(db.close)
         db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=NORMAL")
+        db.execute("PRAGMA synchronous=FULL")  # what is noted must last before the words are touched, which do
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             _create(db)
         _require_version(db)

@@ -12,17 +12,19 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import tantivy
 
 from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
+from resume_hooks.search.index.segments import make_private, require_whole, segments
 
 if TYPE_CHECKING:
     from resume_hooks.search.index.read_transcript import Part
 
-RECORDS, TURNS = "records", "turns"
+RECORDS, TURNS = LEVELS = "records", "turns"
 """What there is an index of; each lies in a folder of that name."""
 
 WORDS = "words"
@@ -31,16 +33,18 @@ WORDS = "words"
 LABELS = ("tool", "branch", "path")
 """Fields that hold names as they are, not words."""
 
-_INDEXED = ("file", "turn_key", "part_key", "role", "key", "turn_number")
-_NUMBERS = (*_INDEXED, "time", "line", "offset", "length", "digest", "forked")
+_IDS = ("key", "own")
+_INDEXED = ("file", "turn_key", "part_key", "role", *_IDS, "turn_number")
+_NUMBERS = (*_INDEXED, "time", "line", "offset", "length", "digest")
 _ANALYZER = "spaced"
 MOST_COPIES = 5_000  # records that are looked at as copies of those that are shown
 _SHIFT = 24  # bits of a number of turns or parts within the key that it makes with its file's
 SMALL, LARGE = 15_000_000, 80_000_000
 """Bytes of memory in which tantivy gathers what it writes; the least that it takes, and what a whole index is worth."""
 
-_DAMAGE = ("corrupt", "does not exist", "no such file", "deserialize", "schema", "footer", "panicked", "version")
-"""What tantivy says of an index that it can't read."""
+MOSTLY_GONE = 20_000  # records from which on an index that is mostly of what is gone is built anew
+_OF_SYSTEM = re.compile(r"os error \d|\bOs \{|Lock")
+"""In what tantivy says where it can't write, or open one file more; all else tells of an index that can't be read."""
 
 
 def turn_key(file: int, turn: int) -> int:
@@ -66,11 +70,11 @@ class Posting(NamedTuple):
     time: int
     role: int
     key: int
+    own: int
     digest: int
-    forked: int
 
 
-_POSTING = ("file", "turn_number", "line", "offset", "length", "time", "role", "key", "digest", "forked")
+_POSTING = ("file", "turn_number", "line", "offset", "length", "time", "role", *_IDS, "digest")
 
 
 def _schema() -> tantivy.Schema:
@@ -102,86 +106,132 @@ def telling() -> Iterator[None]:
 
 
 def _told(error: Exception) -> IndexDamaged | IndexUnusable:
-    if any(word in str(error).lower() for word in _DAMAGE):
-        return IndexDamaged(f"The index is damaged: {error}")
+    return _unusable(error) if _OF_SYSTEM.search(str(error)) else IndexDamaged(f"The index is damaged: {error}")
+
+
+def _unusable(error: Exception) -> IndexUnusable:
     return IndexUnusable(f"The index can't be used: {error}", "Check free space and the state folder.")
 
 
 class Postings:
-    """The inverted indexes in ``folder``, made where they are missing; in memory without one."""
+    """The inverted indexes in ``folder``, which are made if they are to be ``fresh``; in memory without one.
 
-    def __init__(self, folder: str | None) -> None:
+    They are opened when they are first needed: tantivy's threads must not be there while processes are forked.
+    """
+
+    def __init__(self, folder: str | None, *, fresh: bool = True) -> None:
+        self._folders = {level: os.path.join(folder, level) if folder else None for level in LEVELS}
+        self._fresh = fresh
+        self._heap = SMALL
         self._indexes: dict[str, tantivy.Index] = {}
-        for level in (RECORDS, TURNS):
-            own = folder and os.path.join(folder, level)
-            if own:
-                os.makedirs(own, mode=0o700, exist_ok=True)
-            with telling():
-                self._indexes[level] = tantivy.Index(SCHEMA, path=own)
-                self._indexes[level].register_tokenizer(_ANALYZER, _analyzer)
         self._writers: dict[str, tantivy.IndexWriter] = {}
-        self._look()
+        self._latest: dict[str, tantivy.Searcher] = {}
 
-    def _look(self) -> None:
-        """Search what was committed last."""
+    def look(self) -> None:
+        """Search what was committed last. IndexDamaged where there is nothing that could be."""
         with telling():
-            self._searchers = {level: index.searcher() for level, index in self._indexes.items()}
+            if not self._indexes:
+                self._indexes = {level: _opened(folder, fresh=self._fresh) for level, folder in self._folders.items()}
+            for index in self._indexes.values():
+                index.reload()
+            self._latest = {level: index.searcher() for level, index in self._indexes.items()}
 
-    def open_writer(self, *, large: bool) -> None:
+    def check(self) -> None:
+        """Read all that is on disk. IndexDamaged where it is not as it was written."""
+        for folder in filter(None, self._folders.values()):
+            require_whole(folder)
+
+    @property
+    def worn(self) -> bool:
+        """Whether most of what is on disk is gone, which tantivy keeps as long as something else is beside it."""
+        folder = self._folders[RECORDS]
+        found = segments(folder) if folder and not self._fresh else []
+        gone = sum(segment.gone for segment in found)
+        return gone > MOSTLY_GONE and gone * 2 > sum(segment.documents for segment in found)
+
+    def begin(self, *, large: bool) -> None:
         """Get ready to be written to, for many parts or few."""
-        with telling():
-            for level, index in self._indexes.items():
-                self._writers[level] = index.writer(heap_size=LARGE if large else SMALL, num_threads=1)
+        self._heap = LARGE if large else SMALL
 
     def replace(self, file: int, part: Part) -> None:
         """Put what a part says in the place of what is known of it."""
         found = {RECORDS: list(_records(file, part)), TURNS: list(_turns(file, part))}
-        with telling():
-            for level, writer in self._writers.items():
-                writer.delete_documents_by_query(_of("part_key", turn_key(file, part.number)))
+        self._take_out(_of("part_key", turn_key(file, part.number)))
+        writers = self._writing()
+        with self._telling():
+            for level, writer in writers.items():
                 for document in found[level]:
                     writer.add_document(document)
 
     def forget(self, file: int) -> None:
         """Take out all that a file says."""
-        with telling():
-            for writer in self._writers.values():
-                writer.delete_documents_by_query(_of("file", file))
+        self._take_out(_of("file", file))
 
     def commit(self) -> None:
         """Make what was written last."""
-        with telling():
+        with self._telling():
             for writer in self._writers.values():
                 writer.commit()
 
-    def close_writer(self) -> None:
+    def end(self) -> None:
         """End writing; what was not committed is dropped. Waits for what tantivy tidies up."""
-        writers, self._writers = self._writers, {}
-        with telling():
-            for writer in writers.values():
+        writers, self._writers, self._latest = self._writers, {}, {}
+        for writer in writers.values():
+            with contextlib.suppress(IndexDamaged, IndexUnusable), telling():  # what it can't tidy up it leaves
                 writer.wait_merging_threads()
-            for index in self._indexes.values() if writers else ():
-                index.reload()
-        self._look()
+        for folder in filter(None, self._folders.values()):
+            make_private(folder)
+
+    def _writing(self) -> dict[str, tantivy.IndexWriter]:
+        if not self._writers:
+            self.look()
+            with telling():
+                for level, index in self._indexes.items():
+                    self._writers[level] = index.writer(heap_size=self._heap, num_threads=1)
+        return self._writers
+
+    def _take_out(self, query: tantivy.Query) -> None:
+        """Take out what a query finds."""
+        writers = self._writing()
+        with self._telling():
+            for level, writer in writers.items():
+                # What can't be read is to show here: in a thread of its own it makes tantivy end the process.
+                self._searcher(level).search(query, limit=1)
+                writer.delete_documents_by_query(query)
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        """What tantivy says while it writes; of what its threads met it names no cause."""
+        try:
+            with telling():
+                yield
+        except IndexDamaged as error:
+            self.check()
+            raise _unusable(error) from error
+
+    def _searcher(self, level: str) -> tantivy.Searcher:
+        if not self._latest:
+            self.look()
+        return self._latest[level]
 
     @property
     def records(self) -> int:
         """How many records it holds."""
-        return self._searchers[RECORDS].num_docs
+        return self._searcher(RECORDS).num_docs
 
     def frequency(self, field: str, word: str) -> int:
         """How many records have a stemmed word, or a name in another field; lately replaced ones may be among them."""
         with telling():
-            return self._searchers[RECORDS].doc_freq(field, word)
+            return self._searcher(RECORDS).doc_freq(field, word)
 
     def beginning(self, field: str, start: str, limit: int | None = None) -> list[tuple[str, int]]:
         """The words or names of a field that begin so, each with how many documents have it."""
         with telling():
-            return self._searchers[RECORDS].terms_with_prefix(field, start, limit=limit)
+            return self._searcher(RECORDS).terms_with_prefix(field, start, limit=limit)
 
     def search(self, query: tantivy.Query, limit: int, order_by: str | None = None) -> list[Posting]:
         """The records that fit best, or with ``order_by`` those of the highest value; the best first."""
-        searcher = self._searchers[RECORDS]
+        searcher = self._searcher(RECORDS)
         with telling():
             hits = searcher.search(query, limit=limit, count=False, order_by_field=order_by).hits
             columns = [searcher.fast_field_values(name, [place for _, place in hits]) for name in _POSTING]
@@ -192,7 +242,7 @@ class Postings:
 
     def turns(self, query: tantivy.Query, limit: int) -> dict[int, float]:
         """The keys of the turns that fit best, each with its score; the best first."""
-        searcher = self._searchers[TURNS]
+        searcher = self._searcher(TURNS)
         with telling():
             hits = searcher.search(query, limit=limit, count=False).hits
             keys = searcher.fast_field_values("turn_key", [place for _, place in hits])
@@ -202,16 +252,43 @@ class Postings:
         return found
 
     def copies(self, keys: Collection[int]) -> dict[int, list[Posting]]:
-        """All records of each key."""
-        found: dict[int, list[Posting]] = {key: [] for key in keys}
-        for record in self.search(tantivy.Query.term_set_query(SCHEMA, "key", list(keys)), MOST_COPIES):
-            found[record.key].append(record)
-        return found
+        """All records of each key, and those that forks made of them, and forks of these."""
+        records: dict[tuple[int, int], Posting] = {}
+        known: set[int] = {0}
+        new = set(keys)
+        while new:
+            known |= new
+            same = [(tantivy.Occur.Should, tantivy.Query.term_set_query(SCHEMA, name, list(new))) for name in _IDS]
+            found = self.search(tantivy.Query.boolean_query(same), MOST_COPIES)
+            records |= {(row.file, row.offset): row for row in found}
+            new = {number for row in found for number in (row.key, row.own)} - known
+        origins = {row.own: row.key for row in records.values() if row.own}
+        groups: dict[int, list[Posting]] = {_first(key, origins): [] for key in keys}
+        for row in records.values():
+            groups.setdefault(_first(row.key, origins), []).append(row)
+        return {key: groups[_first(key, origins)] for key in keys}
 
     def tools(self, record: Posting) -> str:
         """The tools that a record calls or answers, as they are shown."""
         with telling():
-            return ", ".join(self._searchers[RECORDS].doc(record.address).get_all("tool"))
+            return ", ".join(self._searcher(RECORDS).doc(record.address).get_all("tool"))
+
+
+def _first(key: int, origins: Mapping[int, int]) -> int:
+    """The id that one was copied from in the end; the least of those that name each other in a circle."""
+    seen: set[int] = set()
+    while key in origins and key not in seen:
+        seen.add(key)
+        key = origins[key]
+    return min(seen) if key in seen else key
+
+
+def _opened(folder: str | None, *, fresh: bool) -> tantivy.Index:
+    if folder and not fresh and not tantivy.Index.exists(folder):
+        raise IndexDamaged(f"{folder} holds no words")
+    index = tantivy.Index(SCHEMA, path=folder)
+    index.register_tokenizer(_ANALYZER, _analyzer)
+    return index
 
 
 def _of(field: str, number: int) -> tantivy.Query:
@@ -232,8 +309,8 @@ def _records(file: int, part: Part) -> Iterator[tantivy.Document]:
                 "time": row.time,
                 "role": row.role,
                 "key": row.key,
+                "own": row.own,
                 "digest": row.digest,
-                "forked": int(row.forked),
                 "tool": list(row.tools),
                 "branch": [row.branch] if row.branch else [],
                 "path": list(row.files),

@@ -51,8 +51,8 @@ class ReadPosition(NamedTuple):
 class IndexRow(NamedTuple):
     """A record that says something.
 
-    ``key`` is the same for a record and its copies in other sessions (0: not known by an id); ``forked`` that a fork
-    gave it another id than it has there; ``digest`` stands for what it says, 0 where its contents were taken out.
+    ``key`` is the same for a record and its copies in other sessions (0: not known by an id); ``own`` is the id that
+    it has here if a fork gave it another one, else 0; ``digest`` stands for what it says, 0 where its contents were taken out.
     ``words`` are ready for the index.
     """
 
@@ -65,7 +65,7 @@ class IndexRow(NamedTuple):
     tools: tuple[str, ...]
     branch: str
     key: int
-    forked: bool
+    own: int
     digest: int
     words: bytes
     files: tuple[str, ...]
@@ -185,7 +185,7 @@ class _RowReader:
             return
         stamp = clock.parse(record.get("timestamp"))
         self.time = int(stamp.timestamp()) if stamp else self.time
-        key, forked = _key(record) if texts.role != "title" else (_title_key(self._name, texts.prompt), False)
+        key, own = _ids(record) if texts.role != "title" else (_title_key(self._name, texts.prompt), 0)
         words = _words(texts)
         self.size += len(words)
         self.rows.append(
@@ -199,7 +199,7 @@ class _RowReader:
                 tuple(name[:MOST_LABEL] for name in texts.tool.split(", ") if name),
                 string(record, "gitBranch")[:MOST_LABEL],
                 key,
-                forked,
+                own,
                 0 if record.get("truncated") is True else _digest(texts),
                 words,
                 texts.files,
@@ -219,12 +219,12 @@ def _digest(texts: RecordTexts) -> int:
     return 1 + zlib.crc32("".join(texts[2:6]).encode("utf-8", "replace"))
 
 
-def _key(record: Record) -> tuple[int, bool]:
-    """What a record and its copies have in common, and whether a fork gave it another id than it has there."""
+def _ids(record: Record) -> tuple[int, int]:
+    """What a record and its copies have in common, and the id that a fork gave it in the place of that; 0 for none."""
     fork = record.get("forkedFrom")
     own = _number(string(record, "uuid"))
     named = _number(string(fork, "messageUuid")) if isinstance(fork, dict) else 0
-    return named or own, bool(named) and named != own
+    return (named, own) if named and named != own else (own, 0)
 
 
 def _number(uuid: str) -> int:

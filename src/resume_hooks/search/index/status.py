@@ -52,7 +52,7 @@ def status_of(where: Where) -> Status:
             if version != VERSION:
                 return nothing._replace(state="newer" if version > VERSION else "missing", size=_size(where))
             counts = [db.execute(f"SELECT {what}").fetchone()[0] for what in _COUNTS]
-            held = Postings(words_folder(where)).records if os.path.isdir(words_folder(where)) else 0
+            held = _records(where) if counts[0] else 0
             work, gone = changes(db, files, shelf)
         finally:
             db.close()
@@ -61,6 +61,16 @@ def status_of(where: Where) -> Status:
     behind = sum(not item.same for item in work) + len(gone)
     sessions, vaulted = counts
     return Status(path, "ready", _size(where), *there, sessions, held, behind, vaulted)
+
+
+def _records(where: Where) -> int:
+    """How many records there are, all of them looked at. IndexDamaged or IndexUnusable."""
+    folder = words_folder(where)
+    if not is_private(folder, where):
+        raise IndexDamaged(f"{folder} is no folder of our own")
+    words = Postings(folder, fresh=False)
+    words.check()
+    return words.records
 
 
 def _size(where: Where) -> int:

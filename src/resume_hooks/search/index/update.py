@@ -2,6 +2,9 @@
 
 Each file stands for itself, so that they can be read in any order: the newest first, since that is what is asked for
 most when there is no time for all.
+
+The table says which files an update is about to touch before it does, and which it read once their words will last.
+What an update that was killed leaves in doubt is read from its start by the next one, so that no word of it stays.
 """
 
 from __future__ import annotations
@@ -9,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-import zlib
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -29,8 +31,6 @@ COMMIT = 192 * 1024 * 1024
 """Bytes read after which what was found is made to last."""
 
 LARGE = 8 * 1024 * 1024  # bytes to be read from which on the words are gathered in more memory
-
-_FILE_BITS = 38  # bits of a file's number, which is made of its path
 
 IsOver = Callable[[], bool]  # tells whether the time for an update is over
 
@@ -64,15 +64,17 @@ def changes(
     db: sqlite3.Connection, files: Iterable[TranscriptFile], shelf: ArchivedSessions | None = None
 ) -> tuple[list[FileWork], list[int]]:
     """The files to be read, those of the vaulted sessions on the ``shelf`` too, and the ids of files that are gone."""
-    rows = db.execute("SELECT path, id, inode, size, mtime FROM files")
+    rows = db.execute("SELECT path, id, iif(doubt, 0, inode), size, mtime FROM files")
     known = {path: (file_id, inode, size, mtime) for path, file_id, inode, size, mtime in rows}
     work = []
+    present = set()
     for file in files:
+        present.add(file.path)
         file_id, *state = known.pop(file.path, (0,))
         if state != [file.inode, file.size, file.mtime]:
             work.append(FileWork(file, file_id, bool(file_id) and _is_same(state, file)))
     if shelf and shelf.states:
-        work += _shelved(db, known, shelf)
+        work += (item for item in _shelved(db, known, shelf) if item.file.path not in present)
     return work, [row[0] for row in known.values()]
 
 
@@ -98,7 +100,7 @@ def _shelved(db: sqlite3.Connection, known: Known, shelf: ArchivedSessions) -> I
 def _is_same(known: Sequence[int], file: TranscriptFile) -> bool:
     """Whether a file was only put into the vault, renewed there or brought back: its size and time are what they were.
 
-    One that is marked to be read again, with no inode, is none.
+    One that is in doubt, with no inode, is none.
     """
     inode, *state = known
     return bool(inode) and (inode < 0 or file.inode < 0) and state == [file.size, file.mtime]
@@ -126,21 +128,21 @@ class _Update:
         self._where = where
         self._progress = progress or (lambda _done, _total: None)
         self._uncommitted = 0
+        self._dropped: list[int] = []
 
     def close(self) -> None:
         """End writing; what was not committed is dropped."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-        self._postings.close_writer()
+        self._postings.end()
 
     def run(self, work: Sequence[FileWork], gone: Collection[int], is_over: IsOver) -> UpdateOutcome:
         left = sorted((item for item in work if not item.same), key=lambda item: -item.file.mtime)
+        left, sure = self._begun(left, gone)
         total = sum(map(self._size, left))
         done, files, seen = 0, 0, 0
         self._db.execute("BEGIN IMMEDIATE")
-        self._postings.open_writer(large=total > LARGE)
-        for file_id in gone:
-            self._forget(file_id)
+        self._postings.begin(large=total > LARGE)
         for item in work:
             if item.same:
                 values = (item.file.inode, item.file.folder, item.file_id)
@@ -153,8 +155,36 @@ class _Update:
                 self._progress(min(done, total), total)
                 if is_over():
                     break
-        self._commit()
+        self._end(gone, sure)
         return UpdateOutcome(files, done, len(left) - seen, max(0, total - done))
+
+    def _begun(self, work: Sequence[FileWork], gone: Collection[int]) -> tuple[list[FileWork], list[int]]:
+        """Note what is going to be touched; the work, each with a number, and the numbers of files not in doubt before.
+
+        After an update that was killed, or that ended with its process, the words are looked through, too.
+        """
+        if self._postings.worn:
+            raise IndexDamaged("Most of what the index holds is of files that are gone")
+        self._db.execute("BEGIN IMMEDIATE")
+        doubtful = {number for (number,) in self._db.execute("SELECT id FROM files WHERE doubt")}
+        if doubtful:
+            self._postings.check()
+            self._db.execute("UPDATE files SET inode=0, place='' WHERE doubt")
+        entered = [item._replace(file_id=item.file_id or self._added(item.file)) for item in work]
+        touched = [*(item.file_id for item in entered), *gone]
+        self._db.executemany("UPDATE files SET doubt=1 WHERE id=?", ((number,) for number in touched))
+        self._db.execute("COMMIT")
+        return entered, [number for number in touched if number not in doubtful]
+
+    def _end(self, gone: Collection[int], sure: Iterable[int]) -> None:
+        """Drop what is gone, and be sure again of what was not reached; files of which nothing is known go."""
+        for number in self._dropped:
+            self._postings.forget(number)
+        for number in gone:
+            self._forget(number)
+        self._db.executemany("UPDATE files SET doubt=0 WHERE id=?", ((number,) for number in sure))
+        self._db.execute("DELETE FROM files WHERE inode=0 AND NOT doubt")
+        self._commit()
 
     def _size(self, item: FileWork) -> int:
         """Bytes of a file that are to be read."""
@@ -208,36 +238,30 @@ class _Update:
                 yield known[job.path], part
 
     def _entered(self, item: FileWork, path: str) -> FileWork:
-        """A file with its id in the index; the id is 0 for one of which nothing is read."""
+        """A file as it is about to be read; the id is 0 for one of which nothing is read."""
         file = item.file
-        file_id = item.file_id or self._added(file, "" if file.agent else _parent_of(path))
         if not file.agent:
-            return item._replace(file_id=file_id)
+            if not self._job(item, path).end:
+                self._db.execute("UPDATE files SET parent=? WHERE id=?", (_parent_of(path), item.file_id))
+            return item
         session_id = file.session_id or transcript_files.owning_session(path)
         hidden = transcript_files.agent_type(path) in HELPERS
         # Both may show only after a sub-agent's first record.
-        self._db.execute("UPDATE files SET session=?, hidden=? WHERE id=?", (session_id, int(hidden), file_id))
+        self._db.execute("UPDATE files SET session=?, hidden=? WHERE id=?", (session_id, int(hidden), item.file_id))
         if hidden or not session_id:
-            self._postings.forget(file_id)
-            values = (file.inode, file.size, file.mtime, file_id)
-            self._db.execute("UPDATE files SET inode=?, size=?, mtime=?, place='' WHERE id=?", values)
+            self._dropped.append(item.file_id)
+            values = (file.inode, file.size, file.mtime, item.file_id)
+            self._db.execute("UPDATE files SET inode=?, size=?, mtime=?, place='', doubt=0 WHERE id=?", values)
             return item._replace(file_id=0)
-        return item._replace(file_id=file_id)
+        return item
 
-    def _added(self, file: TranscriptFile, parent: str) -> int:
-        """The number of a file with nothing of it read.
-
-        It comes of the path, so that what an update that was interrupted wrote of it is replaced by the next one.
-        """
-        path = file.path.encode()
-        number = (zlib.crc32(path) << 32 | zlib.adler32(path)) % ((1 << _FILE_BITS) - 1) + 1
-        while self._db.execute("SELECT 1 FROM files WHERE id=?", (number,)).fetchone():
-            number += 1
-        self._db.execute(
-            "INSERT INTO files VALUES(?,?,?,?,?,0,0,0,0,0,'',0,?,'','',0)",
-            (number, file.path, file.session_id, file.agent, file.folder, parent),
+    def _added(self, file: TranscriptFile) -> int:
+        """The number of a file of which nothing was read."""
+        row = self._db.execute(
+            "INSERT INTO files VALUES(NULL,?,?,?,?,0,0,0,0,0,'',0,'','','',0,1)",
+            (file.path, file.session_id, file.agent, file.folder),
         )
-        return number
+        return row.lastrowid or 0
 
     def _take(self, item: FileWork, part: Part | None) -> int:
         """Write what was read; returns the bytes."""
@@ -253,10 +277,10 @@ class _Update:
         if part.more or part.torn:  # to be looked at again; of what is packed the inode says that it is as it was
             size, mtime = min(file.size - 1, part.end), 0 if part.more and file.inode < 0 else mtime
         self._db.execute(
-            "UPDATE files SET inode=?, size=?, mtime=?, end=?, checked=?, place=?, turns=?,"
+            "UPDATE files SET doubt=?, inode=?, size=?, mtime=?, end=?, checked=?, place=?, turns=?,"
             " cwd=iif(cwd='', ?, cwd), entrypoint=iif(entrypoint='', ?, entrypoint) WHERE id=?",
             (
-                *(file.inode, size, mtime, part.end, part.check, json.dumps(part.next), part.turns),
+                *(part.more, file.inode, size, mtime, part.end, part.check, json.dumps(part.next), part.turns),
                 *(part.cwd, part.entrypoint, item.file_id),
             ),
         )
@@ -268,6 +292,7 @@ class _Update:
         return read
 
     def _forget(self, file_id: int) -> None:
+        """Drop a file with all that it says."""
         self._postings.forget(file_id)
         self._db.execute("DELETE FROM files WHERE id=?", (file_id,))
 

@@ -1,0 +1,88 @@
+"""Whatever happens to files, in any order: an index that followed holds what one does that is made from nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.search.index import read_transcript
+from resume_hooks.search.index.connect import opened_index
+from tests.builders import ConfigHome, Record, line, session_bytes, session_id
+from tests.search.index.probe import aged, append, held, replied, rows, said
+from tests.sessions.archived.away import away
+
+SEEDS = 12
+STEPS = 30
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_an_index_that_followed_is_one_made_from_nothing(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Appends, rewrites, deletions, renames, torn lines, copies, the vault, sub-agents, parts of any size, no time."""
+    chance = random.Random(seed)
+    monkeypatch.setattr(read_transcript, "PART_BYTES", chance.choice([400, 2_000, 2_000_000]))
+    pool: list[Record] = []
+    for step in range(STEPS):
+        _happens(_some(config_home, chance), config_home, _new(step, pool, chance), pool, chance)
+        if chance.random() < 0.6:
+            limit = chance.choice([0.0, float("inf"), float("inf")])
+            with opened_index(config_home.where, limit=limit) as index:
+                assert not index.rebuilt
+                rows(index)
+    for path in config_home.project().rglob("*.jsonl"):
+        aged(path)
+    warm, fresh = held(config_home), held(config_home, rebuild=True)
+    assert warm.finds == fresh.finds, warm.finds ^ fresh.finds
+    assert [(*row[:5], row.posting[3:]) for row in warm.rows] == [(*row[:5], row.posting[3:]) for row in fresh.rows]
+
+
+def _some(home: ConfigHome, chance: random.Random) -> Path:
+    """The file of one of four sessions, or of a sub-agent of one."""
+    number = chance.randrange(1, 5)
+    path = home.project() / f"{session_id(number)}.jsonl"
+    if chance.random() < 0.2:
+        path = path.with_suffix("") / "subagents" / f"agent-a{number}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and chance.random() < 0.5:
+        aged(path)
+    return path
+
+
+def _new(step: int, pool: list[Record], chance: random.Random) -> Record:
+    """A record that nobody said before."""
+    text = f"w{step} {chance.choice('abc')}x w{chance.randrange(9)} " + "filling " * chance.randrange(90)
+    fresh = chance.choice([said, replied])(text, number=f"{chance.random()}")
+    pool.append(fresh)
+    return fresh
+
+
+def _happens(path: Path, home: ConfigHome, fresh: Record, pool: list[Record], chance: random.Random) -> None:
+    """One thing that may happen to a file."""
+    what = chance.choice(["append", "append", "copy", "rewrite", "replace", "unlink", "cut", "tear", "rename", "vault"])
+    raw = path.read_bytes() if path.exists() else b""
+    if what == "rewrite":
+        path.write_bytes(session_bytes(chance.sample(pool, min(len(pool), chance.randrange(1, 6)))))
+    elif what == "replace" and raw:
+        other = path.with_suffix(".tmp")
+        other.write_bytes(session_bytes([fresh]) + raw)
+        os.replace(other, path)
+    elif what == "unlink" and raw:
+        path.unlink()
+    elif what == "cut" and raw:
+        path.write_bytes(raw[: chance.randrange(1, 4_000)])
+    elif what == "tear" and raw:
+        append(path, b"garbage", fresh)
+        with path.open("ab") as stream:
+            stream.write(line(fresh)[: chance.randrange(1, 400)])
+    elif what == "rename" and raw:
+        path.rename(path.with_name(f"{session_id(5)}.jsonl"))
+    elif what == "vault" and raw and path.parent == home.project():
+        away(aged(path), home.environ)
+    else:
+        copied = chance.choice(pool)
+        new = what == "copy" and copied is not fresh and str(copied["uuid"]).encode() not in raw
+        append(path, fresh, *([copied] if new else []))
