@@ -29,6 +29,9 @@ ALLOW = {
 # ENGINE stands for the launcher's path.
 READING = (
     '"ENGINE" search retry queue',
+    "\"ENGINE\" search 'retry queue dropped' --or 'why no backoff?' --or 'give up after three attempts'",
+    """"ENGINE" search "why didn't we retry" --or 'it gave up' --or '"exact phrase" -other' --lineage 1a2b3c4d""",
+    "\"ENGINE\" search 'retry queue' --or='no backoff' --or \"last week's plan\" --all --since 2w",
     '"ENGINE" lineage',
     '"ENGINE" outline 1a2b3c4d --turns -10',
     '"ENGINE" read 1a2b3c4d-1111-4111-8111-111111111111:56 --before 2 --after 4 --max-chars=300',
@@ -58,6 +61,9 @@ NOT_OURS = {
     "another first": 'cd /tmp && "ENGINE" search x',
     "another after it": '"ENGINE" search x; id',
     "and": '"ENGINE" search x && id',
+    "an apostrophe that ends the quotes": "\"ENGINE\" search 'why didn't we' --or 'x'",
+    "a command in a wording": '"ENGINE" search \'x\' --or "$(id)"',
+    "another after a wording": "\"ENGINE\" search 'x' --or 'y'; id",
     "a pipe": '"ENGINE" search x | sh',
     "in the background": '"ENGINE" search x &',
     "into a file": '"ENGINE" search x > y',
