@@ -62,7 +62,7 @@ def reading(plugin: Path, session: str) -> list[dict[str, Any]]:
     """The calls that the skills teach, and what a model would put into them."""
     engine = f'"{plugin}/hooks/engine"'
     words = (
-        f"search 'retry queue' dropped --lineage {session} --max-chars 3000",
+        f"search 'retry queue gone' --or 'why no backoff' --or 'it gave up' --lineage {session} --max-chars 3000",
         f"outline {PARENT} --turns -10",
         f"read {PARENT}:3 --before 2 --after 4 --max-chars 2000",
         f"lineage {session}",
@@ -73,8 +73,7 @@ def reading(plugin: Path, session: str) -> list[dict[str, Any]]:
 def assert_the_answers(said: list[str]) -> None:
     """What the engine has to say to ``reading``."""
     search, outline, read, lineage = said
-    assert search.startswith("resume-hooks search:")
-    assert "retry queue" in search
+    assert search.startswith("resume-hooks search: (1) retry queue gone (2) why no backoff (3) it gave up · ")
     assert PARENT[:8] in search
     assert outline.startswith("resume-hooks outline:")
     assert "Why is the retry queue gone?" in outline
