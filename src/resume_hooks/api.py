@@ -168,7 +168,7 @@ def search_sessions(
 
     Searched is the project of the current folder; or that of the folder ``project``, ``everywhere``, a ``session``, or
     a ``lineage`` (a session and its ancestors), both by id, title or path. ``wordings`` ask the same in other words:
-    what most of them find comes first. The index is brought up to date first.
+    what several of them find well comes first. The index is brought up to date first.
     Raises ResumeHooksError; UsageError for a query without a word, and where more than one place is given.
     """
     if sum([project is not None, everywhere, lineage is not None, session is not None]) > 1:

@@ -14,8 +14,8 @@ from resume_hooks.search.as_text import ALL_WEAK, EVIDENCE, FEW, text_of
 from resume_hooks.search.engine import SearchResult
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.query import parse
-from resume_hooks.search.record_text import pattern_of, snippet_of
 from resume_hooks.search.record_text import text_of as bare_text
+from resume_hooks.search.snippets import Marker, snippet_of
 from resume_hooks.search.terms import Lookup
 from tests.builders import SESSION, ConfigHome, custom_title, session_id, tool_result
 from tests.search.asking import search, talk
@@ -205,8 +205,8 @@ def test_snippets_of_any_script(words: list[str], width: int) -> None:
     """About as wide as asked for, with marks that lie within it on what was found."""
     lookup = Lookup(parse(["linter"]).terms[0], "word", (), ("linter",), 1, 1.0)
     text = bare_text(" ".join(words))
-    assert len(text.shown) == len(text.bare)
-    snippet = snippet_of(text, pattern_of([lookup]), width)
+    assert len(text.shown) == len(text.low)
+    snippet = snippet_of(text, Marker([lookup]), width)
     assert len(snippet.text) <= width + 4
     for start, end in snippet.marks:
         assert "linter" in snippet.text[start:end].lower()

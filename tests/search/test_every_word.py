@@ -19,8 +19,9 @@ from resume_hooks.search.index.archived import TranscriptPaths
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.tokenize import forms_of
 from resume_hooks.search.query import COMMON
-from resume_hooks.search.record_text import REACH, Texts
+from resume_hooks.search.record_text import Texts
 from resume_hooks.search.scope import Scope
+from resume_hooks.search.snippets import REACH
 from tests.needs import corpus_sessions
 
 LARGEST = 400_000  # bytes of a session that is taken

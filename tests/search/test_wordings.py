@@ -1,4 +1,4 @@
-"""Several wordings of one question: what more of them find comes first, and each of them is as exact as alone."""
+"""Several wordings of one question: what several find well comes first, and each of them is as exact as alone."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.search.asking import search, sessions, talk
 @pytest.fixture
 def home(config_home: ConfigHome) -> ConfigHome:
     """What two wordings find by each word, and what fits one of them best."""
-    talk(config_home, 1, "the retry queue of the uploader had no backoff at all, as far as I can see")
+    talk(config_home, 1, "the retry queue of the uploader had no backoff limit at all, as far as I can see")
     talk(config_home, 2, "the retry queue")
-    talk(config_home, 3, "why no backoff")
+    talk(config_home, 3, "backoff limit")
     talk(config_home, 4, "the queue waits to retry redis")
     return config_home
 
@@ -22,8 +22,8 @@ def home(config_home: ConfigHome) -> ConfigHome:
 def test_what_two_find_comes_before_what_one_finds(home: ConfigHome) -> None:
     """Alone each wording prefers another turn; together they prefer the one that both find."""
     assert sessions(search(home, "retry queue"))[0] == 2
-    assert sessions(search(home, "why no backoff"))[0] == 3
-    found = search(home, "retry queue", also=["why no backoff"])
+    assert sessions(search(home, "why no backoff limit"))[0] == 3
+    found = search(home, "retry queue", also=["why no backoff limit"])
     assert sessions(found)[0] == 1
     assert {hit.session_id: hit.found_by for hit in found.hits} == {
         session_id(1): (1, 2),
@@ -61,9 +61,9 @@ def test_what_must_not_be_there(home: ConfigHome, without: str) -> None:
 
 def test_a_hit_is_shown_by_the_wording_that_it_fits_best(home: ConfigHome) -> None:
     """Its words, its marks and what is said of it are of that one."""
-    hits = search(home, "redis", also=["why no backoff"], sessions=frozenset({session_id(3)})).hits
-    assert [(hit.words, hit.missing, hit.found_by) for hit in hits] == [(("backoff",), (), (2,))]
-    assert {hits[0].snippet[start:end] for start, end in hits[0].marks} == {"backoff"}
+    hits = search(home, "redis", also=["why no backoff limit"], sessions=frozenset({session_id(3)})).hits
+    assert [(hit.words, hit.missing, hit.found_by) for hit in hits] == [(("backoff", "limit"), (), (2,))]
+    assert {hits[0].snippet[start:end] for start, end in hits[0].marks} == {"backoff", "limit"}
 
 
 def test_the_same_wording_twice(home: ConfigHome) -> None:

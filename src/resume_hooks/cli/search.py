@@ -59,7 +59,7 @@ def command(options: VerbOptions) -> None:
 
     Ask in words or in a whole sentence. Hits come ranked, each with the words that it has and lacks and how sure it is
     (strong, fair, weak). Words count inflected, a word that is nowhere also as a part of others or misspelled; the
-    answer says which. Several wordings (--or) find more than one: what most of them find comes first. "In quotes" is
+    answer says which. Several wordings (--or) find more than one: what several find well comes first. "In quotes" is
     exact (in a shell: '"in quotes"'), -word must not be there; "last week" or "in June" puts what was said then first.
     Times are UTC.
 

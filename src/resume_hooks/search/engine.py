@@ -94,7 +94,7 @@ def find(
 ) -> SearchResult:
     """The ``most`` best hits for ``words`` in ``scope``, of an index brought up to date within ``limit`` seconds.
 
-    ``also`` are further wordings of the same question: what several of them find comes first.
+    ``also`` are further wordings of the same question: what several of them find well comes first.
 
     UsageError where nothing in the words can be looked up, or where there is neither a word nor a narrow scope.
     """
