@@ -61,9 +61,21 @@ def test_words_for_numbers(sure: float, word: str) -> None:
 
 
 def test_what_makes_a_hit_surer() -> None:
-    """More of the question in the turn, in the record, closer together, further up, more words asked for."""
-    least = certainty(0.2, 0.2, 0.0, 9, 6)
-    for better in [(0.9, 0.2, 0.0, 9, 6), (0.2, 0.9, 0.0, 9, 6), (0.2, 0.2, 1.0, 9, 6), (0.2, 0.2, 0.0, 1, 6)]:
-        assert certainty(*better) > least
-    assert certainty(0.2, 0.2, 0.0, 9, 12) > least
-    assert certainty(0.2, 0.2, 0.0, 9, 900) == certainty(0.2, 0.2, 0.0, 9, 12)
+    """More of the question in the turn, in the record, closer together, higher in the orders, more words asked for."""
+    least = certainty(0.2, 0.2, 0.0, 6, 0.4, 1)
+    better = [(0.9, 0.2, 0.0, 6, 0.4, 1), (0.2, 0.9, 0.0, 6, 0.4, 1), (0.2, 0.2, 1.0, 6, 0.4, 1)]
+    for one in [*better, (0.2, 0.2, 0.0, 6, 2.0, 1), (0.2, 0.2, 0.0, 12, 0.4, 1)]:
+        assert certainty(*one) > least
+    assert certainty(0.2, 0.2, 0.0, 900, 0.4, 1) == certainty(0.2, 0.2, 0.0, 12, 0.4, 1)
+
+
+def test_more_wordings_make_nothing_sure_by_themselves() -> None:
+    """What several wordings found a little is less sure than what one alone found as well as all of them together."""
+    assert certainty(0.5, 0.5, 0.5, 6, 1.2, 3) < certainty(0.5, 0.5, 0.5, 6, 1.2, 1)
+
+
+def test_a_phrase_is_as_sure_in_several_wordings_as_alone(home: ConfigHome) -> None:
+    """That another wording does not find it takes nothing away."""
+    alone = search(home, '"generated protobuf stubs"').hits[0]
+    among = search(home, '"generated protobuf stubs"', also=["ignored by the linter", "task"]).hits[0]
+    assert (among.reference, among.strength) == (alone.reference, "strong")

@@ -27,6 +27,7 @@ TRIED = 4  # records of a turn that are read until one is still there
 MOST_READ = 2_000  # records that are read in search of an exact phrase
 MOST_BYTES = 128 * 1024 * 1024  # bytes of them
 STRONG, FAIR = 0.6, 0.25  # confidences from which on a hit is called so
+FIRST = 2.0  # the score of what stands first among turns and records; a phrase that is there is as sure as that
 SHORT_QUERY, LONG_QUERY = 5, 12  # terms below and above which their number tells no more
 NEARNESS = 0.5  # what standing close together adds to a turn's score, at most
 
@@ -208,8 +209,7 @@ class Hits:
             said,
             text.snippet.near,
             len(wording.lookups),
-            together(text.found),
-            len(text.found),
+            *((FIRST, 1) if wording.phrases else (together(text.found), len(text.found))),
         )
         tail = f"{f'/{file.agent}' if file.agent else ''}:{first.line}"
         lost = session.file == path and bool(file.agent)

@@ -44,6 +44,7 @@ class Marker:
     def __init__(self, lookups: Sequence[Lookup]) -> None:
         self._phrases: list[tuple[int, Phrase]] = []
         self._stems: dict[str, int] = {}
+        self.single = len(lookups) == 1
         for number, lookup in enumerate(lookups):
             if lookup.term.exact:
                 self._phrases.append((number, Phrase(lookup.term.text)))
@@ -66,7 +67,8 @@ class Marker:
 class Snippet(NamedTuple):
     """A piece of a text on one line, with the spans of the words in it.
 
-    ``near`` is how closely they stand, 0 to 1; ``terms`` are the numbers of the terms that stand anywhere in the text.
+    ``near`` is how closely they stand, 0 to 1: one of several does not, one that was asked for alone does. ``terms``
+    are the numbers of the terms that stand anywhere in the text.
     """
 
     text: str
@@ -87,7 +89,8 @@ def snippet_of(text: Text, marker: Marker, width: int, place: int = 0) -> Snippe
     shown = f"{'… ' if start or begin else ''}{flat[start:end].rstrip()}{' …' if end < len(flat) else ''}"
     shift = start - (2 if start or begin else 0)
     spans = [(a - shift, b - shift) for a, b, _ in marks if a >= start and b <= end]
-    spread = 1 - min(1.0, (last - first) / (4 * width)) if kinds > 1 else 0.0
+    together = kinds > 1 or (kinds == 1 and marker.single)
+    spread = 1 - min(1.0, (last - first) / (4 * width)) if together else 0.0
     terms = frozenset(number for *_, number in marks)
     return Snippet(shown, spans, spread * kinds / max(1, len(terms)), terms)
 
