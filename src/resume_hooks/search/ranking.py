@@ -1,7 +1,7 @@
-"""Which turns answer best: what a turn says as a whole and what its best record says, taken together.
+"""Which turns answer best: what a turn says as a whole, in its best window and in its best record, taken together.
 
-A turn is the unit of a hit, since a question and its answer stand in different records of one turn. Turns and
-records each have their order (BM25); the reciprocal ranks of a turn in both are summed up.
+A turn is the unit of a hit, since a question and its answer stand in different records of one turn. Turns, windows and
+records each have their order (BM25); the reciprocal ranks of a turn in all three are summed up.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import NamedTuple
 
 from tantivy import Occur, Query
 
 from resume_hooks.clock import DAY
-from resume_hooks.search.index.postings import SCHEMA, WORDS, Posting, Postings, turn_key
+from resume_hooks.search.index.postings import SCHEMA, WINDOWS, WORDS, Posting, Postings, turn_key
 from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.search.scope import Limits
 from resume_hooks.search.terms import IN_PARTS, Lookup, Token
@@ -79,10 +80,12 @@ class Ranking:
             return []
         found = self._phrased(phrases) if phrases else self._records(Occur.Must, _any_of(known), RECORDS)
         by_turn = _by_turn(found)
-        turns = self._words.turns(Query.boolean_query([(Occur.Must, _any_of(known)), *self._limits.turns]), TURNS)
+        limited = Query.boolean_query([(Occur.Must, _any_of(known)), *self._limits.turns])
+        turns, windows = self._words.turns(limited, TURNS), self._words.turns(limited, RECORDS, WINDOWS)
         if not phrases:
-            self._add_missing(by_turn, [key for key in turns if key not in by_turn][:CANDIDATES], known)
-        scores = self._fused(turns, by_turn)
+            likely = dict.fromkeys(key for pair in zip_longest(turns, windows) for key in pair if key is not None)
+            self._add_missing(by_turn, [key for key in likely if key not in by_turn][:CANDIDATES], known)
+        scores = self._fused(by_turn, turns, windows)
         hits = [TurnHit(key, _told(by_turn[key]), score) for key, score in scores.items()]
         hits.sort(key=lambda hit: -hit.score)
         self._cover(hits[:CANDIDATES], lookups)
@@ -119,14 +122,15 @@ class Ranking:
             for key, records in _by_turn(self._records(Occur.Must, query, OWN_RECORDS)).items():
                 by_turn.setdefault(key, records)
 
-    def _fused(self, turns: Mapping[int, float], by_turn: Mapping[int, Sequence[Posting]]) -> dict[int, float]:
-        """What each turn comes to by its place in the order of turns and by that of its best record."""
-        whole, best = _shares(turns), _shares({key: _worth(rows[0]) for key, rows in by_turn.items()})
+    def _fused(self, by_turn: Mapping[int, Sequence[Posting]], *others: Mapping[int, float]) -> dict[int, float]:
+        """What each turn comes to by the place of its best record and by those that it has in other orders."""
+        orders = [_shares({key: _worth(rows[0]) for key, rows in by_turn.items()}), *map(_shares, others)]
         scores = {}
         for key, rows in by_turn.items():
             recent = 1 + RECENT * 0.5 ** (max(0.0, self._now - rows[0].time) / HALF_LIFE)
             hinted = 1 + HINTED * bool(self._when and any(self._when.holds(row.time) for row in rows))
-            scores[key] = (whole.get(key, 0.0) + best[key]) * recent * hinted
+            shares = sum(order.get(key, 0.0) for order in orders) / len(orders)
+            scores[key] = 2 * shares * recent * hinted
         return scores
 
     def _cover(self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]) -> None:

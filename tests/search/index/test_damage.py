@@ -135,9 +135,9 @@ def test_words_that_are_damaged_are_made_anew(config_home: ConfigHome, level: st
         assert held(config_home).outcome.files == 0
 
 
-@pytest.mark.parametrize("gone", ["index", "index/records", "index/turns", "index.db"])
+@pytest.mark.parametrize("gone", ["index", "index/records", "index/turns", "index/windows", "index.db"])
 def test_table_and_words_go_together(config_home: ConfigHome, gone: str) -> None:
-    """Where one of them is missing, or is another's, all is read anew: no word is of a file that is not in the table."""
+    """Where one of them is missing, or is another's, all is read anew: no word is of a file that the table lacks."""
     written(config_home, said("alpha"))
     other = written(config_home, said("beta"), name=session_id(2))
     held(config_home)

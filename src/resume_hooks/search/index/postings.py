@@ -1,6 +1,6 @@
-"""The words of all transcripts in inverted indexes of tantivy's, one of records and one of turns.
+"""The words of all transcripts in inverted indexes of tantivy's: of records, of turns, and of windows in turns.
 
-Two, since each needs statistics of its own: how many documents there are, and how long. How often a word stands in a
+Three, since each needs statistics of its own: how many documents there are, and how long. How often a word stands in a
 document is what it is worth: once in each record that has it, twice where a person or the model said it. A part is a
 stretch of a file that is read, and replaced, as a whole; a turn that goes over several of them has a document in each.
 
@@ -24,7 +24,7 @@ from resume_hooks.search.index.segments import make_private, require_whole, segm
 if TYPE_CHECKING:
     from resume_hooks.search.index.read_transcript import Part
 
-RECORDS, TURNS = LEVELS = "records", "turns"
+RECORDS, TURNS, WINDOWS = LEVELS = "records", "turns", "windows"
 """What there is an index of; each lies in a folder of that name."""
 
 WORDS = "words"
@@ -37,6 +37,7 @@ _IDS = ("key", "own")
 _INDEXED = ("file", "turn_key", "part_key", "role", *_IDS, "turn_number")
 _NUMBERS = (*_INDEXED, "time", "line", "offset", "length", "digest")
 _ANALYZER = "spaced"
+WINDOW = 200  # words of a window: what stands together, whichever of a turn's records say it
 MOST_COPIES = 5_000  # records that are looked at as copies of those that are shown
 _SHIFT = 24  # bits of a number of turns or parts within the key that it makes with its file's
 SMALL, LARGE = 15_000_000, 80_000_000
@@ -155,7 +156,7 @@ class Postings:
 
     def replace(self, file: int, part: Part) -> None:
         """Put what a part says in the place of what is known of it."""
-        found = {RECORDS: list(_records(file, part)), TURNS: list(_turns(file, part))}
+        found = {level: list(documents(file, part)) for level, documents in _DOCUMENTS.items()}
         self._take_out(_of("part_key", turn_key(file, part.number)))
         writers = self._writing()
         with self._telling():
@@ -240,9 +241,9 @@ class Postings:
             Posting(address, float(score or 0), *(int(value or 0) for value in row)) for (score, address), *row in rows
         ]
 
-    def turns(self, query: tantivy.Query, limit: int) -> dict[int, float]:
-        """The keys of the turns that fit best, each with its score; the best first."""
-        searcher = self._searcher(TURNS)
+    def turns(self, query: tantivy.Query, limit: int, level: str = TURNS) -> dict[int, float]:
+        """The keys of the turns that fit best, or with the best windows, each with its score; the best first."""
+        searcher = self._searcher(level)
         with telling():
             hits = searcher.search(query, limit=limit, count=False).hits
             keys = searcher.fast_field_values("turn_key", [place for _, place in hits])
@@ -322,6 +323,17 @@ def _turns(file: int, part: Part) -> Iterator[tantivy.Document]:
     """What each turn of a part says."""
     for turn, rows in itertools.groupby(part.rows, key=lambda row: row.turn):
         yield _document({**_place(file, part, turn), WORDS: b" ".join(row.words for row in rows).decode()})
+
+
+def _windows(file: int, part: Part) -> Iterator[tantivy.Document]:
+    """What stands together in each turn of a part."""
+    for turn, rows in itertools.groupby(part.rows, key=lambda row: row.turn):
+        words = b" ".join(row.words for row in rows).decode().split(" ")
+        for start in range(0, len(words), WINDOW):
+            yield _document({**_place(file, part, turn), WORDS: " ".join(words[start : start + WINDOW])})
+
+
+_DOCUMENTS = {RECORDS: _records, TURNS: _turns, WINDOWS: _windows}
 
 
 def _place(file: int, part: Part, turn: int) -> dict[str, int]:

@@ -52,8 +52,8 @@ class IndexRow(NamedTuple):
     """A record that says something.
 
     ``key`` is the same for a record and its copies in other sessions (0: not known by an id); ``own`` is the id that
-    it has here if a fork gave it another one, else 0; ``digest`` stands for what it says, 0 where its contents were taken out.
-    ``words`` are ready for the index.
+    it has here if a fork gave it another one, else 0; ``digest`` stands for what it says, 0 where its contents were
+    taken out. ``words`` are ready for the index.
     """
 
     line: int

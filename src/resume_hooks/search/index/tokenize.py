@@ -66,17 +66,14 @@ def stem(form: str) -> str:
 
 
 def words_of(text: str, *, numbered: bool = False) -> bytes:
-    """The distinct words of a text, separated by spaces, in no order; ``numbered``: it may be a file as shown."""
+    """The distinct words of a text, separated by spaces, in their order; ``numbered``: it may be a file as shown."""
     if not text:
         return b""
     raw = without_sequences(text).encode("utf-8", "replace")
     if numbered and _LINE_NUMBERS.match(raw):
         raw = _LINE_NUMBERS.sub(b"\n", raw)
     tokens = raw.translate(_TO_WORDS).split()
-    distinct = set(tokens)
-    if len(distinct) > MOST_TOKENS:
-        distinct = set(islice(dict.fromkeys(tokens), MOST_TOKENS))
-    return b" ".join(map(_known.__getitem__, distinct))
+    return b" ".join(map(_known.__getitem__, islice(dict.fromkeys(tokens), MOST_TOKENS)))
 
 
 def forms_of(word: str) -> list[list[str]]:
