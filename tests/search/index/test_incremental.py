@@ -212,7 +212,7 @@ def test_a_large_file_comes_in_parts(config_home: ConfigHome, tmp_path: Path, mo
     assert held(config_home, state=tmp_path / "cut").finds == whole.finds
     behind = held(config_home, limit=0)
     assert behind.outcome.behind == 1
-    assert "not indexed yet" in behind.notes[0]
+    assert "Not indexed yet" in behind.notes[0]
     assert 0 < len(behind.finds) < len(whole.finds)
     rest = held(config_home)
     assert (rest.finds, len(rest.rows)) == (whole.finds, 200)
@@ -239,7 +239,7 @@ def test_without_time_the_newest_is_read_first(config_home: ConfigHome) -> None:
         assert f"word{left}" not in holding.words()
         assert holding.outcome[2:] == (left, left * path.stat().st_size)
         counted = "1 file" if left == 1 else f"{left} files"
-        assert holding.notes == [f"{counted} ({size_text(holding.outcome.size_behind)}), the oldest, not indexed yet"]
+        assert f" {counted} ({size_text(holding.outcome.size_behind)}), the oldest." in holding.notes[0]
     assert held(config_home, limit=0).notes == []
 
 

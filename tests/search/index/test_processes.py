@@ -19,7 +19,8 @@ import pytest
 
 from resume_hooks.search.index import worker_pool
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.read_transcript import ReadJob, ReadPosition, read
+from resume_hooks.search.index.postings import WORDS
+from resume_hooks.search.index.read_transcript import ReadJob, read
 from resume_hooks.search.index.worker_pool import readings
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import SESSION, ConfigHome
@@ -38,7 +39,7 @@ updating.COMMIT, updating.LARGE = 300_000, 1
 worker_pool._cpus = lambda: 3
 try:
     with opened_index(Where()) as index:
-        print(index.db.execute("SELECT count(*) FROM records").fetchone()[0], index.notes, flush=True)
+        print(index.words.records, index.notes, flush=True)
 except KeyboardInterrupt:
     sys.exit(130)
 """
@@ -83,9 +84,9 @@ def test_killed_at_any_moment_the_next_one_completes(config_home: ConfigHome, tm
         process.communicate()
         assert nobody_left(process.pid)
     with opened_index(config_home.where) as index:
-        assert index.db.execute("SELECT count(*) FROM records").fetchone() == (count,)
-        index.db.execute("INSERT INTO words(words) VALUES('integrity-check')")
-        warm = finds(index.db)
+        assert index.words.records == count
+        index.words.check()
+        warm = finds(index)
     assert warm == cold(config_home, tmp_path).finds
 
 
@@ -128,14 +129,14 @@ def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome) -> None:
     """Killed by whoever, even all of them: what they had in hand, and what waited with it, is read by the parent."""
     filled(config_home)
     before = set(active_children())
-    jobs = [(ReadJob(file.path, ReadPosition(), subagent=False), file.size) for file in all_files(config_home.where)]
+    jobs = [(ReadJob(file.path, subagent=False), file.size) for file in all_files(config_home.where)]
     results = []
     for result in readings(jobs):
         results.append(result)
         for process in set(active_children()) - before:
             process.kill()
-    assert [job for job, _ in results] == [job for job, _ in jobs]
-    assert [batch for _, batch in results] == [read(job) for job, _ in jobs]
+    assert list(dict.fromkeys(job.path for job, _ in results)) == [job.path for job, _ in jobs]
+    assert [part for _, part in results] == [part for job, _ in jobs for part in read(job)]
 
 
 @pytest.mark.usefixtures("two_processes")
@@ -148,19 +149,19 @@ def test_without_room_for_a_process_all_is_read_here(config_home: ConfigHome, mo
 
     monkeypatch.setattr("os.fork", fail)
     with opened_index(config_home.where) as index:
-        assert index.db.execute("SELECT count(*) FROM records").fetchone() == (count,)
+        assert index.words.records == count
 
 
 @pytest.mark.usefixtures("two_processes")
 def test_several_processes_read_what_one_does(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the same order, large files in batches among them."""
+    """In the same order, files of several parts among them."""
     filled(config_home, files=6)
+    monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 30_000)
     with monkeypatch.context() as patch:
         patch.setattr(worker_pool, "_cpus", lambda: 1)
         alone = cold(config_home, tmp_path).finds
-    monkeypatch.setattr("resume_hooks.search.index.read_transcript.MOST_BYTES", 30_000)
     assert cold(config_home, tmp_path).finds == alone
 
 
@@ -173,7 +174,7 @@ def test_left_off_halfway_no_worker_stays(config_home: ConfigHome) -> None:
         assert index.outcome.behind
     assert set(active_children()) <= before
     with opened_index(config_home.where) as index:
-        assert index.db.execute("SELECT count(*) FROM records").fetchone() == (count,)
+        assert index.words.records == count
 
 
 def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
@@ -183,7 +184,7 @@ def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
     with opened_index(config_home.where) as old:
         append(config_home.project() / NAME, said("beta"))
         assert held(config_home, rebuild=True).words() == {"alpha", "beta"}
-        assert {word for *_, word in finds(old.db)} == {"alpha"}
+        assert {word for _, _, field, word in finds(old) if field == WORDS} == {"alpha"}
         append(config_home.project() / NAME, said("gamma"))
         assert held(config_home).words() == {"alpha", "beta", "gamma"}
     assert held(config_home).words() == {"alpha", "beta", "gamma"}
@@ -219,5 +220,5 @@ def test_thousands_of_tiny_files(tmp_path: Path) -> None:
     for number in range(4_000):
         path = long / f"{number}.jsonl"
         path.write_bytes(b'{"type":"user","message":{"content":"tiny"}}\n')
-        jobs.append((ReadJob(str(path), ReadPosition(), subagent=False), 1))
-    assert sum(batch is not None and len(batch.rows) == 1 for _, batch in readings(jobs)) == 4_000
+        jobs.append((ReadJob(str(path), subagent=False), 1))
+    assert sum(part is not None and len(part.rows) == 1 for _, part in readings(jobs)) == 4_000
