@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -178,30 +179,34 @@ def trash_notes(home: ConfigHome) -> Try:
 
 
 def index_bytes(home: ConfigHome) -> Try:
-    """Whatever a few bytes of the index became, a search works or says that it is made anew, and then it is."""
+    """Whatever a few bytes of one of its files became, a search works or says that it is made anew, and then it is."""
     write_session(home.project(), SESSION, conversation(30))
     os.utime(home.project() / f"{SESSION}.jsonl", (1e9, 1e9))
-    path = index_file(home.where)
+    state = Path(home.where.state)
     with opened_index(home.where):
         pass
-    whole = Path(path).read_bytes()
+    whole = {path: path.read_bytes() for path in sorted(state.rglob("*")) if path.is_file()}
+    written = [path for path, raw in whole.items() if raw]
 
     def one(draws: Draws) -> None:
-        raw = bytearray(whole)
+        shutil.rmtree(state)
+        for path, left in whole.items():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.write_bytes(left)
+        harmed = draws.pick((Path(index_file(home.where)), *written))
+        raw = bytearray(whole[harmed])
         for _ in range(1 + draws.below(4)):
-            start = draws.pick((draws.below(100), draws.below(len(raw)), draws.below(len(raw) // 4_096) * 4_096))
+            start = draws.pick((draws.below(100), draws.below(len(raw)), draws.below(1 + len(raw) // 4_096) * 4_096))
             piece = draws.raw(24) or bytes(200)
             raw[start : start + len(piece)] = piece
-        for left in Path(path).parent.iterdir():
-            left.unlink()
-        Path(path).write_bytes(bytes(raw[: len(raw) if draws.below(6) else draws.below(len(raw))]))
+        harmed.write_bytes(bytes(raw[: len(raw) if draws.below(6) else draws.below(len(raw))]))
         assert status_of(home.where).state in {"ready", "missing", "damaged", "newer"}
         for _ in range(2):
             try:
                 assert isinstance(find(["prompt"], Scope(), home.where).hits, list)
             except IndexDamaged as error:
                 told(error)
-        assert Path(path).parent.is_dir()
+        assert find(["prompt"], Scope(), home.where).hits
 
     return one
 
