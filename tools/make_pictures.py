@@ -179,7 +179,7 @@ PICTURES: dict[str, tuple[str, Callable[[Desk], Rows]]] = {
     "chooser": ("resume-hooks resume", chooser),
     "search": (
         "resume-hooks search",
-        lambda desk: cut(desk.shell("search", *pictured.ASKED, wait="more turn"), r"^\$ ", NEVER),
+        lambda desk: cut(desk.shell("search", *pictured.ASKED, wait=r"read: (?s:.*)read: "), r"^\$ ", NEVER),
     ),
     "lineage": (
         "resume-hooks lineage",
