@@ -12,16 +12,16 @@ _SEQUENCE = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07
 """Whole escape sequences: colours and cursor moves, titles and links. Of any other only the escape goes."""
 
 _BREAK = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-_CONTROL = re.compile(
-    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
-    "\u2060-\u2064\u2066-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+_CONTROLS = (
+    "\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
+    "\u2060-\u2064\u2066-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
 )
 """Controls, and what reorders or hides text on the screen."""
 
-_PRINTED = bytes((9, 10, *range(32, 127)))
-"""What stays of ASCII as it is."""
-
+_CONTROL = re.compile(f"[{_CONTROLS}]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_ODD = re.compile(f"[{_CONTROLS}\x0b-\r\u2028\u2029\ud800-\udfff]")
+"""Anything that ``plain`` takes out or replaces."""
 
 LONG_WORD = 16  # characters; a word of that length may be a token, a key or an address with a password in it
 WORD_SHOWN = 8  # characters that are left of such a word if nothing stands before it
@@ -40,7 +40,7 @@ def plain(text: str) -> str:
 
     Lone surrogates, which no terminal and no UTF-8 file takes, become U+FFFD.
     """
-    if text.isascii() and not text.encode().translate(None, _PRINTED):  # most texts, at a tenth of the time
+    if not _ODD.search(text):  # most texts, at a tenth of the time
         return text
     lines = _BREAK.sub("\n", _SEQUENCE.sub("", text))
     return _SURROGATE.sub("\ufffd", _CONTROL.sub("", lines))
