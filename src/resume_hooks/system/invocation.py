@@ -7,7 +7,6 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from resume_hooks.system.subprocesses import which
 from resume_hooks.system.text import plain_line
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -20,7 +19,7 @@ _NAMED = re.compile(r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bS
 def typed(words: str, environ: Mapping[str, str]) -> str:
     """The shell command that runs us with ``words``; the plugin alone puts no ``resume-hooks`` on PATH."""
     engine = os.path.join(_ROOT, "hooks", "engine")
-    if which("resume-hooks", environ) or not os.path.isfile(engine):
+    if _is_on_path(environ) or not os.path.isfile(engine):
         return f"resume-hooks {words}"
     return f"sh {shlex.quote(engine)} {words}"
 
@@ -28,6 +27,13 @@ def typed(words: str, environ: Mapping[str, str]) -> str:
 def as_typed(remedy: str, environ: Mapping[str, str]) -> str:
     """A remedy with each command in it as ``typed`` has it."""
     return _NAMED.sub(lambda _: typed("", environ), remedy)
+
+
+def _is_on_path(environ: Mapping[str, str]) -> bool:
+    # shutil.which would cost a prompt 5 ms.
+    folders = environ.get("PATH", "").split(os.pathsep)
+    programs = (os.path.join(folder, f"resume-hooks{'.exe' if os.name == 'nt' else ''}") for folder in folders)
+    return any(os.path.isfile(program) and os.access(program, os.X_OK) for program in programs)
 
 
 def resume_command(folder: str, session_id: str) -> str:
