@@ -16,6 +16,7 @@ LANES = {
     "session": "from resume_hooks.hooks.session import main; main()",
     "notice": "from resume_hooks.hooks.context_notice import main; main()",
     "fallback": "from resume_hooks.hooks.fallback import main; main()",
+    "chooser": "import resume_hooks.cli.picker.screen; print(1)",
     "cli": "from resume_hooks.cli.main import run; run(sys.argv[1:])",
 }
 
@@ -170,6 +171,13 @@ def test_a_session_that_is_named(config_home: ConfigHome, verb: str) -> None:
     write_session(config_home.project(str(config_home.root)), SESSION, [{**row, **here} for row in conversation(2)])
     found = roots(loaded(config_home, "cli", None, verb, SESSION))
     assert found.isdisjoint({"prompt_toolkit", "asyncio", "pydantic", "resume_hooks.cli.picker"})
+
+
+def test_the_first_paint_of_the_chooser(config_home: ConfigHome) -> None:
+    """What was said is looked through once the screen is there; until then nothing of the index is loaded."""
+    found = loaded(config_home, "chooser")
+    assert "resume_hooks.cli.picker.contents" in found
+    assert found.isdisjoint({*INDEX, "resume_hooks.search.engine", "resume_hooks.search.index.connect"})
 
 
 def test_help_loads_no_verb(config_home: ConfigHome) -> None:

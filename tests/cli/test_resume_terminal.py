@@ -104,6 +104,29 @@ def test_type_choose_and_the_client_starts(desk: Desk) -> None:
     assert screen.left_as_it_was()
 
 
+def test_what_was_said_is_found_as_it_is_typed(desk: Desk) -> None:
+    """Behind titles, with how sure that is and the words around it; the preview has more of it, Enter takes it."""
+    folder = str(desk.project)
+    rows = [
+        user("why does the connection pool leak?", uuid="a", session_id=session_id(7), cwd=folder),
+        assistant("a lease is never given back", uuid="b", parent="a", session_id=session_id(7), cwd=folder),
+        custom_title("Look around", session_id(7)),
+    ]
+    write_session(desk.home.project(folder), session_id(7), rows, mtime=time.time() - 9 * HOUR)
+    desk.session(8, "Lease a pool", age=HOUR)
+    screen = desk.run("resume", "--way", "as-is", columns=150)
+    screen.wait_for("^> Fix the parser")
+    screen.type("lease")
+    screen.wait_for(r"^> Lease a pool")
+    screen.wait_for(r"^  Look around +(strong|fair|weak)  a lease is never")
+    screen.key("Down")
+    screen.wait_for(r"(strong|fair|weak) · reply · turn 1")
+    screen.key("Enter")
+    screen.wait_for(started(7, desk.project))
+    assert screen.ended() == 0
+    assert screen.left_as_it_was()
+
+
 def test_keys_move_and_the_preview_turns(desk: Desk) -> None:
     """Down, End, Home; outline, lineage, cost."""
     screen = desk.run("resume")

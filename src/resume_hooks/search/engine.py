@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
-from resume_hooks.search.hits import Best, Hit, Hits, Wording
+from resume_hooks.search.hits import MOST_READ, Best, Hit, Hits, Wording
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.errors import IndexDamaged
 from resume_hooks.search.index.update import Progress
@@ -64,8 +64,8 @@ class Searcher:
         self._sources = Sources(index, self._entered.files, where)
         self._hidden = unseen(scope, where)
 
-    def search(self, queries: Sequence[Query], most: int) -> SearchResult:
-        """The ``most`` best hits for a question in one or several wordings."""
+    def search(self, queries: Sequence[Query], most: int, *, reads: int = MOST_READ) -> SearchResult:
+        """The ``most`` best hits for a question in one or several wordings; for phrases ``reads`` records are read."""
         wordings, rankings, capped = [], [], False
         for query in queries:
             lookups = [self._terms.look_up(term) for term in query.terms]
@@ -74,7 +74,7 @@ class Searcher:
             wordings.append(Wording(query, lookups))
             rankings.append(ranking.turns(lookups) if lookups else ranking.latest(MOST_LATEST))
             capped = capped or ranking.capped
-        best = Hits(self._sources, wordings).best(fused(rankings), most)
+        best = Hits(self._sources, wordings, reads).best(fused(rankings), most)
         missing = [] if best.hits else unknown(self._index.words, self._scope)
         notes = [*self._index.notes, *missing, *_unsearched(len(self._entered.files), self._hidden)]
         how = "; ".join(dict.fromkeys(part for wording in wordings for part in _how(wording, best)))

@@ -112,12 +112,12 @@ class Wording:
 
 
 class Hits:
-    """Makes hits of the turns that were found in some wordings."""
+    """Makes hits of the turns that were found in some wordings; for phrases it reads ``most_read`` records."""
 
-    def __init__(self, sources: Sources, wordings: Sequence[Wording]) -> None:
+    def __init__(self, sources: Sources, wordings: Sequence[Wording], most_read: int = MOST_READ) -> None:
         self._sources = sources
         self._wordings = wordings
-        self._left = MOST_READ
+        self._left = most_read
         self._last_byte = sources.size + MOST_BYTES
 
     def best(self, turns: Sequence[Sequence[Found]], limit: int) -> Best:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.cli.output import width
-from resume_hooks.cli.picker.rows import cut, home_short, listed
+from resume_hooks.cli.picker.contents import Said
+from resume_hooks.cli.picker.rows import cut, home_short, listed, told, wrapped
 from tests.cli.picker.rows import NOW, row
 
 
@@ -35,6 +36,34 @@ def test_what_there_is_no_room_for_is_left_out() -> None:
     for fact in ("main", "trim", "12+ turns", "10 %", "60 min"):
         assert fact in wide
     assert "live" in listed(one._replace(live=True), 40, NOW, chosen=False)
+
+
+@given(st.text(max_size=60), st.text(max_size=300), st.integers(0, 300), st.integers(10, 160))
+def test_a_row_of_what_was_said_fills_its_columns(title: str, snippet: str, place: int, columns: int) -> None:
+    """As any other."""
+    said = Said(("x",), "strong", "prompt", snippet, place)
+    assert width(told(row(title=title), said, columns, chosen=True)) == columns
+
+
+def test_a_row_shows_the_words_that_were_found() -> None:
+    """However far into what was said they stand, with a little before them."""
+    words = f"{'far ' * 40}the pool was drained {'away ' * 40}"
+    said = Said(("x",), "fair", "prompt · turn 3", words, words.index("drained"))
+    line = told(row(title="Fix the parser"), said, 100, chosen=False)
+    assert line.startswith("  Fix the parser ")
+    assert "   fair  … " in line
+    assert "the pool was drained away" in line
+    assert told(row(title="Fix the parser"), said, 40, chosen=True) == "> Fix the parser                    fair"
+
+
+@given(st.text("ab 字\u0301", max_size=200), st.integers(2, 40), st.integers(1, 6))
+def test_wrapped_text_fits(text: str, columns: int, most: int) -> None:
+    """In lines and columns; a long word is cut."""
+    lines = wrapped(text, columns, most)
+    assert len(lines) <= most
+    assert all(width(line) <= columns for line in lines)
+    assert wrapped("one two three", 7, 3) == ["one two", "three"]
+    assert wrapped("one two three", 7, 1) == ["one tw…"]
 
 
 def test_the_home_is_short(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,13 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from resume_hooks.cli.picker.contents import Answer, Contents, Said
 from resume_hooks.cli.picker.screen import Chooser
 from resume_hooks.cli.picker.state import Found
 from resume_hooks.cli.picker.view import place
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
+from tests.builders import session_id
 from tests.cli.picker.rows import row
 
 Sessions = Callable[[bool], Iterator[Found]]
@@ -169,6 +171,107 @@ def test_a_listing_that_was_left_adds_nothing() -> None:
         chosen: ListedSession | None = chooser.run()
     assert chosen is not None
     assert (chosen.title, chooser.choices.count) == ("Title 2", 1)
+
+
+class Saying(Contents):
+    """Contents that are looked through as a test says."""
+
+    def __init__(self, told: Callable[[Answer | None], None], say: Callable[[str], list[Said]]) -> None:
+        super().__init__("/home/me/proj", Where({}), told)
+        self._say = say
+
+    def _look(self) -> None:
+        while (asked := self._next()) is not None:
+            self._told(Answer(asked, self._say(asked.text), 7))
+
+
+def says(*numbers: int) -> list[Said]:
+    """A turn for each session."""
+    return [Said((session_id(number),), "strong", "reply · turn 4", "it was said", 0) for number in numbers]
+
+
+def test_what_was_said_can_be_chosen() -> None:
+    """Once something is typed and was found; what could not be looked through is told."""
+    heads: list[str] = []
+
+    def ready() -> bool:
+        return [row.title for row in chooser.choices.fitting] == ["Title 2"]
+
+    def take() -> None:
+        heads.append(chooser.head())
+        pipe.send_text("\r")
+
+    with typed(three, contents=lambda told: Saying(told, lambda text: says(2) if text == "pool" else [])) as found:
+        chooser, pipe = found
+        when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
+        when(ready, take)
+        chosen = chooser.run()
+    assert chosen is not None
+    assert chosen.title == "Title 2"
+    assert heads == ["Resume a session · /home/me/proj · 1 of 3 · 7 files not indexed yet"]
+
+
+def test_what_was_asked_before_is_no_answer() -> None:
+    """Of words that were typed over; while nothing is known yet, that is said."""
+    go, told = threading.Event(), list[str]()
+
+    def slow(text: str) -> list[Said]:
+        if text == "pool":
+            go.wait(20)
+        return says(1 if text == "pool" else 2) if text else []
+
+    def type_on() -> None:
+        told.append(chooser.nothing())
+        pipe.send_text("s")
+        when(lambda: chooser._typed.text == "pools", go.set)
+        when(lambda: bool(chooser.choices.fitting), lambda: pipe.send_text("\r"))
+
+    with typed(three, contents=lambda told: Saying(told, slow)) as (chooser, pipe):
+        when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
+        when(lambda: chooser._typed.text == "pool" and chooser._loading is not None and chooser._loading.done, type_on)
+        chosen = chooser.run()
+    assert chosen is not None
+    assert chosen.title == "Title 2"
+    assert told == ["  Looking in what was said ..."]
+
+
+def test_a_bug_of_what_was_said_costs_no_choice() -> None:
+    """Titles are searched as before; the bug is named."""
+    messages: list[str] = []
+
+    def broken(text: str) -> list[Said]:
+        if text:
+            raise ZeroDivisionError
+        return []
+
+    def take() -> None:
+        messages.extend([chooser.message, chooser.nothing()])
+        pipe.send_text("\x15title 3\r")
+
+    with typed(three, contents=lambda told: Saying(told, broken)) as (chooser, pipe):
+        when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("zzz"))
+        when(lambda: bool(chooser.message) and not chooser.choices.fitting, take)
+        chosen = chooser.run()
+    assert chosen is not None
+    assert chosen.title == "Title 3"
+    assert messages == ["What was said can't be looked through: ZeroDivisionError", "  No session holds these words."]
+
+
+def test_leaving_waits_for_no_search() -> None:
+    """One that takes for ever."""
+    never = threading.Event()
+
+    def stuck(_text: str) -> list[Said]:
+        never.wait(60)
+        return []
+
+    with typed(three, contents=lambda told: Saying(told, stuck)) as (chooser, pipe):
+        when(lambda: chooser._contents is not None and chooser._contents.thread.is_alive(),
+             lambda: pipe.send_text("\x1b"))  # fmt: skip
+        since = time.monotonic()
+        assert chooser.run() is None
+    assert time.monotonic() - since < 30
+    never.set()
 
 
 @pytest.mark.parametrize(

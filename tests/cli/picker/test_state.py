@@ -5,7 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resume_hooks.cli.picker.contents import Said
 from resume_hooks.cli.picker.state import Choices, Found
+from tests.builders import session_id
 from tests.cli.picker.rows import row
 
 
@@ -79,10 +81,58 @@ def test_whole_titles_come_first() -> None:
     assert choices.chosen is other.row
 
 
+def said(*numbers: int) -> list[Said]:
+    """A turn for each session, the best first."""
+    return [Said((session_id(number),), "fair", "prompt · turn 1", f"said in {number}", 0) for number in numbers]
+
+
+def test_what_was_said_comes_last_in_its_own_order() -> None:
+    """Behind titles and other fields; what fits by these stands there alone, and what is not listed nowhere."""
+    choices = Choices("parser")
+    choices.add([*found("b", "Fix the parser", "c"), Found(row(4, title="d"), "the parser fails")])
+    choices.tell(said(3, 2, 9, 1, 4, 3))
+    assert titles(choices) == ["Fix the parser", "d", "c", "b"]
+    assert [one.snippet for entry in choices.fitting if (one := choices.said_in(entry))] == ["said in 3", "said in 1"]
+
+
+def test_a_turn_that_several_sessions_hold_is_shown_in_the_first_that_is_listed() -> None:
+    """Also where that one comes later than the others."""
+    turn = said(1)[0]._replace(sessions=(session_id(9), session_id(2), session_id(1)))
+    choices = Choices("parser")
+    choices.tell([turn])
+    choices.add(found("a"))
+    assert titles(choices) == ["a"]
+    choices.add([Found(row(2, title="b"))])
+    assert titles(choices) == ["b"]
+
+
+def test_what_was_said_is_chosen_while_nothing_fits_better() -> None:
+    """The best of it; what was moved to stays, as long as it is there."""
+    choices = Choices("parser")
+    choices.add(found("a", "b", "c"))
+    assert not choices.fitting
+    choices.tell(said(2))
+    choices.tell(said(3, 2))
+    assert choices.chosen is choices.fitting[0]
+    choices.move(1)
+    choices.tell(said(1, 3, 2))
+    assert choices.chosen is choices.fitting[2]
+    choices.tell(said(1))
+    assert choices.chosen is choices.fitting[0]
+    choices.search("parsers")
+    choices.add([Found(row(4, title="parsers"))])
+    assert titles(choices) == ["parsers", "a"]
+    assert choices.chosen is choices.fitting[0]
+    choices.search("")
+    choices.search("nothing")
+    assert titles(choices) == []
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("add"), st.lists(st.text("ab", max_size=3), max_size=5)),
         st.tuples(st.just("search"), st.text("ab ", max_size=3)),
+        st.tuples(st.just("tell"), st.lists(st.integers(1, 6), max_size=4)),
         st.tuples(st.just("move"), st.integers(-12, 12)),
         st.tuples(st.just("page"), st.integers(1, 5)),
     ),
@@ -97,6 +147,8 @@ def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(steps: l
     for step, value in steps:
         if step == "add":
             choices.add(found(*value))  # type: ignore[misc]
+        elif step == "tell":
+            choices.tell(said(*value))  # type: ignore[misc]
         elif step == "page":
             page = choices.page(int(str(value)))
             assert [one for one, chosen in page if chosen] == ([choices.chosen] if choices.fitting else [])

@@ -39,9 +39,18 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
         row: ListedSession | None = _numbered(sessions_of(everywhere), typed)
     else:
         # 100 ms, for which nobody waits who names a session.
+        from resume_hooks.cli.picker.contents import Contents
         from resume_hooks.cli.picker.screen import Chooser
 
-        row = Chooser(sessions_of, folder, Where(), _copy, typed=typed, everywhere=everywhere).run()
+        row = Chooser(
+            sessions_of,
+            folder,
+            Where(),
+            _copy,
+            typed=typed,
+            everywhere=everywhere,
+            contents=lambda told: Contents(folder, Where(), told),
+        ).run()
     if row is None:
         raise click.Abort
     return SessionFile(row.session_id, row.path, row.mtime, row.size)

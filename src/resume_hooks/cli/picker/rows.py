@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from resume_hooks.cli.output import fitted, width
+from resume_hooks.cli.picker.contents import Said
 from resume_hooks.hooks.resume_card import span
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.system.text import plain_line
@@ -14,6 +16,9 @@ MARK, NO_MARK = "> ", "  "
 """What the chosen row begins with; colours may be off."""
 
 BRANCH = 18  # columns that a branch may fill
+STRENGTH = 6  # columns that the word for how sure a hit is fills
+TITLE = 44  # columns that a title may fill before what was said
+NARROW = 40  # columns of a row below which what was said is left out
 
 
 def cut(text: str, columns: int) -> str:
@@ -60,6 +65,34 @@ def listed(row: ListedSession, columns: int, now: float, *, chosen: bool) -> str
     facts = "".join(f" {filled(words(row, now), own, right=True)}" for least, own, words in _FACTS if columns >= least)
     tag = f"#{plain_line(row.tag)} " if row.tag else ""
     return f"{MARK if chosen else NO_MARK}{filled(f'{tag}{row.title}', columns - len(MARK) - width(facts))}{facts}"
+
+
+def told(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> str:
+    """The line of a session in which the words were said: its title, how sure that is, and the words around them."""
+    room = columns - len(MARK) - STRENGTH - 1
+    title = filled(row.title, min(TITLE, room * 2 // 5) if room >= NARROW else max(0, room))
+    words = f"  {_around(said, room - width(title) - 2)}" if room >= NARROW else ""
+    return filled(f"{MARK if chosen else NO_MARK}{title} {said.strength:>{STRENGTH}}{words}", columns)
+
+
+def _around(said: Said, columns: int) -> str:
+    """What was said, from a little before the first of the words."""
+    start = max(0, said.place - columns // 3)
+    return said.snippet if not start else f"… {said.snippet[start:].lstrip()}"
+
+
+def wrapped(text: str, columns: int, most: int) -> list[str]:
+    """``text`` on at most so many lines of so many columns, cut between words where there are any."""
+    lines: list[str] = []
+    rest = plain_line(text)
+    while rest and columns > 1:
+        if len(lines) == most - 1:
+            return [*lines, cut(rest, columns)]
+        end = max(1, sum(taken <= columns for taken in accumulate(map(width, rest))))
+        space = rest.rfind(" ", 1, end + 1) if end < len(rest) else -1
+        line, rest = (rest[:space], rest[space + 1 :]) if space > 0 else (rest[:end], rest[end:])
+        lines.append(line)
+    return lines
 
 
 def home_short(folder: str) -> str:

@@ -25,12 +25,14 @@ from prompt_toolkit.output import ColorDepth
 
 from resume_hooks.cli.output import colour_wanted
 from resume_hooks.cli.picker import view
+from resume_hooks.cli.picker.contents import Answer, Asked, Contents
 from resume_hooks.cli.picker.preview import KINDS, Previews
 from resume_hooks.cli.picker.rows import home_short
 from resume_hooks.cli.picker.sequences import keep_keys
 from resume_hooks.cli.picker.state import Choices, Found
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
+from resume_hooks.system.text import counted
 
 ESCAPE = 0.1  # seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line
 EVERY = 0.05  # seconds between two pieces of a listing
@@ -86,6 +88,7 @@ class Chooser:
         *,
         typed: str = "",
         everywhere: bool = False,
+        contents: Callable[[Callable[[Answer | None], None]], Contents] | None = None,
     ) -> None:
         self.choices = Choices(typed)
         self.kind = KINDS[0]
@@ -96,6 +99,11 @@ class Chooser:
         self._folder = folder
         self._copy = copy
         self._ending: signal.Signals | None = None
+        self._contents = contents(self._answer) if contents else None
+        self._asked: Asked | None = None
+        """What is being looked for in what was said."""
+        self._behind = 0
+        """Files that could not be looked through."""
         self._typed = Buffer(multiline=False, on_text_changed=self._search)
         self._typed.text = typed
         self._typed.cursor_position = len(typed)
@@ -111,6 +119,7 @@ class Chooser:
         self.app.ttimeoutlen = ESCAPE
         keep_keys(self.app.input)
         self._previews = Previews(where, self.app.invalidate)
+        self.app.after_render += self._painted
 
     def run(self) -> ListedSession | None:
         """Return the session that was chosen, None if the user left. Ends the process after a signal."""
@@ -128,6 +137,8 @@ class Chooser:
             threading.excepthook = before
             if self._loading is not None:
                 self._loading.stop()
+            if self._contents is not None:
+                self._contents.stop()
         if self._ending is not None:
             os.kill(os.getpid(), self._ending)  # now that the screen is given back, as if nobody had caught it
         return chosen
@@ -138,14 +149,15 @@ class Chooser:
         shown, count = len(self.choices.fitting), self.choices.count
         said = f"{shown:,} of {count:,}" if shown != count else f"{count:,}"
         more = "" if self._loading is not None and self._loading.done else " ..."
-        return f"Resume a session · {what} · {said}{more}"
+        behind = f" · {counted(self._behind, 'file')} not indexed yet" if self._behind and self._typed.text else ""
+        return f"Resume a session · {what} · {said}{more}{behind}"
 
     def nothing(self) -> str:
         """Why the list is empty."""
         if self._loading is None or not self._loading.done:
             return "  looking for sessions ..."
         if self.choices.count:
-            return "  No session holds all these words."
+            return "  Looking in what was said ..." if self._asked else "  No session holds these words."
         return "  No session here." if self.everywhere else "  No session of this project: Ctrl+A lists all projects."
 
     def preview(self, row: ListedSession) -> Sequence[str]:
@@ -224,6 +236,7 @@ class Chooser:
         if self._loading is not None:
             self._loading.stop()
         self.choices = Choices(self._typed.text)
+        self._ask()
         self._loading = Loading(self._sessions(self.everywhere), self._take)
 
     def _take(self, source: Loading, found: list[Found]) -> None:
@@ -238,11 +251,38 @@ class Chooser:
     def _search(self, _buffer: Buffer) -> None:
         self.message = ""
         self.choices.search(self._typed.text)
+        self._ask()
+
+    def _ask(self) -> None:
+        """Have what was typed looked for in what was said."""
+        self._asked = None
+        if self._contents is not None and not self._contents.ended:
+            self._asked = Asked(self._typed.text, self.everywhere)
+            self._contents.ask(self._asked)
+
+    def _answer(self, answer: Answer | None) -> None:
+        """From the thread that looks: hand over what was found, unless something else is wanted by now."""
+        self._soon(lambda: self._tell(answer))
+
+    def _tell(self, answer: Answer | None) -> None:
+        if answer is not None and answer.asked == self._asked:
+            self._behind = answer.behind
+            self.choices.tell(answer.said)
+        if answer is None or answer.asked == self._asked:
+            self._asked = None
+            self.app.invalidate()
+
+    def _painted(self, _app: object) -> None:
+        """Now that the screen is there, open the index."""
+        if self._contents is not None:
+            self._contents.start()
 
     def _fell(self, told: threading.ExceptHookArgs) -> None:
-        """A bug in a thread: one of a preview costs that preview, one of the listing ends the chooser."""
+        """A bug in a thread: one of a preview costs it, so does one of what was said, one of the listing all."""
         if told.thread is self._previews.thread:
             self._previews.fail(told.exc_value)
+        elif self._contents is not None and told.thread is self._contents.thread:
+            self.message = f"What was said can't be looked through: {told.exc_type.__name__}"
         else:
             self._soon(lambda: self._fail(told.exc_value))
 

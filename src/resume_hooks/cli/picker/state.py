@@ -1,4 +1,4 @@
-"""What the chooser knows: the sessions so far, what was typed, which of them fit, which one is chosen.
+"""What the chooser knows: the sessions so far, what was typed, which of them fit or say it, which one is chosen.
 
 Pure, without a terminal. Invariant: something is chosen wherever something fits, and it is on the page that is shown;
 what nobody moved to is not chosen before what fits better.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from resume_hooks.cli.picker.contents import Said
 from resume_hooks.search.listing import ListedSession
 
 
@@ -28,17 +29,22 @@ class _Entry(NamedTuple):
 
 
 class Choices:
-    """The sessions to choose from; ``fitting`` are those that hold all words typed, the ones whose title does first.
+    """The sessions to choose from; ``fitting`` are those that fit what was typed.
 
-    Else they stand in the order in which they came.
+    First those whose title holds all words, then those that hold them elsewhere in their rows, each in the order in
+    which they came; then those in which it was said, the best first.
     """
 
     def __init__(self, typed: str = "") -> None:
         self._words = _words_of(typed)
         self._entries: list[_Entry] = []
+        self._by_id: dict[str, _Entry] = {}
+        self._titled: list[ListedSession] = []
+        self._others: list[ListedSession] = []
+        self._told: Sequence[Said] = ()
+        self._said: dict[str, Said] = {}
+        """Those that are told of sessions that fit by that alone."""
         self.fitting: list[ListedSession] = []
-        self._by_title = 0
-        """How many of those that fit do so by their titles."""
         self._moved = False
         self._at = 0
         self._top = 0
@@ -57,23 +63,34 @@ class Choices:
         """Take more sessions; what was moved to stays chosen, and so does what fits as well as the new ones."""
         new = [_Entry(one.row, _title(one.row), _searched(one)) for one in found]
         self._entries += new
+        self._by_id.update((entry.row.session_id, entry) for entry in new)
         titled, others = self._fitting(new)
-        if titled:
-            if self._at >= self._by_title:
-                self._at = self._at + len(titled) if self._moved else self._by_title
-            self.fitting[self._by_title : self._by_title] = titled
-            self._by_title += len(titled)
-        self.fitting += others
+        self._titled += titled
+        self._others += others
+        self._show()
 
     def search(self, typed: str) -> None:
-        """Show what holds all these words; what was chosen stays so where none fits better, else the first one is."""
-        words, before = _words_of(typed), self.chosen
+        """Show what holds all these words; what was chosen stays so where none fits better, else the first one is.
+
+        What was said of the words before stays, until it is known where these were.
+        """
+        words = _words_of(typed)
         if words == self._words:
             return
         self._words, self._moved = words, False
-        titled, others = self._fitting(self._entries)
-        self.fitting, self._by_title = [*titled, *others], len(titled)
-        self._at = next((place for place, row in enumerate(titled or others) if row is before), 0)
+        self._titled, self._others = self._fitting(self._entries)
+        if not words:
+            self._told = ()
+        self._show()
+
+    def tell(self, said: Sequence[Said]) -> None:
+        """Take the turns in which the words were said, the best first."""
+        self._told = said
+        self._show()
+
+    def said_in(self, row: ListedSession) -> Said | None:
+        """What was said in a session that fits by that alone, else None."""
+        return self._said.get(row.session_id)
 
     def move(self, by: int) -> None:
         """Choose the one so many lines farther down; the ends are not passed."""
@@ -87,13 +104,30 @@ class Choices:
         rows = self.fitting[self._top : self._top + height]
         return [(row, place == self._at) for place, row in enumerate(rows, self._top)]
 
+    def _show(self) -> None:
+        """Put together what fits, and choose: what was moved to, else what was chosen, unless something fits better."""
+        before, at = self.chosen, self._at
+        self._said = {}
+        for one in self._told:
+            first = next((session_id for session_id in one.sessions if session_id in self._by_id), None)
+            if first is not None and not self._holds(self._by_id[first].text):
+                self._said.setdefault(first, one)
+        said = [self._by_id[session_id].row for session_id in self._said]
+        self.fitting = [*self._titled, *self._others, *said]
+        among = self.fitting if self._moved else self._titled or self._others or said[:1]
+        lost = min(at, len(self.fitting) - 1) if self._moved else 0
+        self._at = max(0, next((place for place, row in enumerate(among) if row is before), lost))
+
+    def _holds(self, text: str) -> bool:
+        return all(word in text for word in self._words)
+
     def _fitting(self, entries: Iterable[_Entry]) -> tuple[list[ListedSession], list[ListedSession]]:
         """Those that hold all words: the ones whose title does, and the others."""
         titled, others = [], []
         for row, title, text in entries:
-            if all(word in title for word in self._words):
+            if self._holds(title):
                 titled.append(row)
-            elif all(word in text for word in self._words):
+            elif self._holds(text):
                 others.append(row)
         return titled, others
 

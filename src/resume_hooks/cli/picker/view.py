@@ -26,13 +26,13 @@ from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.styles import Style
 
 from resume_hooks.cli.picker.preview import KINDS, facts
-from resume_hooks.cli.picker.rows import cut, listed
+from resume_hooks.cli.picker.rows import cut, listed, told, wrapped
 from resume_hooks.cli.picker.state import Choices
 from resume_hooks.search.listing import ListedSession
 
 SHORT_HELP = "Enter choose · Tab preview · Ctrl+A all projects · Ctrl+Y copy · Esc leave · ? keys"
 LONG_HELP = (
-    "type words      sessions that hold all of them: title, tag, branch, folder, id, first prompt",
+    "type words      sessions that hold all of them: title, tag, branch, folder, id, first prompt; then what was said",
     "Up Down PgUp PgDn Home End    move          Enter    choose          Esc, Ctrl+C    leave",
     "Tab             what the preview shows: outline, lineage, cost of each option",
     "Ctrl+A          all projects, or this one alone          Ctrl+U    forget the words",
@@ -43,6 +43,7 @@ BELOW = 18  # rows of a terminal from which on the preview stands below the list
 NARROWEST = 44  # columns of a terminal from which on a preview below can be read
 TALL = 14  # rows of a terminal from which on all keys can be shown beside a list
 PREVIEW_COLUMNS = 79
+SAID = 5  # lines of what was said in a preview
 STYLE = Style.from_dict(
     {
         "head": "bold",
@@ -160,7 +161,18 @@ def _rows(shown: Shown, width: int, height: int) -> list[tuple[str, str]]:
     page = shown.choices.page(height)
     if not page:
         return [("class:aside", cut(shown.nothing(), width))]
-    return [("class:chosen" if chosen else "", listed(row, width, now, chosen=chosen)) for row, chosen in page]
+    lines = []
+    for row, chosen in page:
+        said = shown.choices.said_in(row)
+        line = told(row, said, width, chosen=chosen) if said else listed(row, width, now, chosen=chosen)
+        lines.append(("class:chosen" if chosen else "", line))
+    return lines
+
+
+def _said(shown: Shown, row: ListedSession, width: int) -> list[str]:
+    """Where the words were said in a session that fits by that alone."""
+    said = shown.choices.said_in(row)
+    return ["", f"{said.strength} · {said.about}", *wrapped(said.snippet, width, SAID)] if said else []
 
 
 def _preview(shown: Shown, **size: object) -> Window:
@@ -169,7 +181,7 @@ def _preview(shown: Shown, **size: object) -> Window:
         if row is None:
             return [("", "")]
         kinds = "  ".join(f"[{kind}]" if kind == shown.kind else kind for kind in KINDS)
-        text = [kinds, *facts(row), "", *shown.preview(row)]
+        text = [kinds, *facts(row), *_said(shown, row, width), "", *shown.preview(row)]
         styles = ["class:kind", "class:head"]
         return [(styles[at] if at < len(styles) else "", cut(line, width)) for at, line in enumerate(text[:height])]
 

@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ Result = tuple[ReadJob, Part | None]
 def readings(jobs: Sequence[Sized]) -> Generator[Result]:
     """Each job with the parts that were read of it, None for a file that is gone."""
     processes = min(_cpus(), MOST_PROCESSES)
-    if processes == 1 or sum(size for _, size in jobs) < PARALLEL or not sys.platform.startswith("linux"):
+    if processes == 1 or sum(size for _, size in jobs) < PARALLEL or not _can_fork():
         processes = 0
     shares = _shares(jobs, processes)
     workers: list[_Worker] = []
@@ -46,6 +47,11 @@ def readings(jobs: Sequence[Sized]) -> Generator[Result]:
     finally:
         for worker in workers:
             worker.end()
+
+
+def _can_fork() -> bool:
+    """Whether a process can be forked: beside other threads it might wait for ever for what one of them had locked."""
+    return sys.platform.startswith("linux") and threading.current_thread() is threading.main_thread()
 
 
 def _shares(jobs: Sequence[Sized], processes: int) -> list[int]:

@@ -1,0 +1,160 @@
+"""Which sessions say what is typed into the chooser: found in a thread of its own, the last words asked for next.
+
+The index is opened once, and stays open. Nobody waits for it: not the first paint, not a key, hardly the leaving.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from resume_hooks.clock import minute
+from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.paths import Where
+
+if TYPE_CHECKING:
+    from resume_hooks.search.engine import Searcher
+    from resume_hooks.search.hits import Hit
+    from resume_hooks.search.index.connect import OpenIndex
+
+PAUSE = 0.03  # seconds without a key after which words are looked for
+SHORTEST = 2  # letters that are worth looking for
+MOST = 20  # turns that are found for some words
+MOST_READ = 100  # records that are read in search of an exact phrase
+LIMIT = 2.0  # seconds that the index is brought up to date for
+LEAVING = 0.3  # seconds that leaving waits for the index to be closed
+
+
+class Asked(NamedTuple):
+    """Words that are looked for, and whether in all projects."""
+
+    text: str
+    everywhere: bool
+
+
+class Said(NamedTuple):
+    """A turn that says what was typed: its sessions, the first one first, how sure that is, and the words in it.
+
+    ``place`` is where in ``snippet`` the first of the words stands.
+    """
+
+    sessions: tuple[str, ...]
+    strength: str
+    about: str
+    snippet: str
+    place: int
+
+
+class Answer(NamedTuple):
+    """The best turns for some words; ``behind`` files are not in the index yet."""
+
+    asked: Asked
+    said: list[Said]
+    behind: int
+
+
+class _Stopped(Exception):
+    """The chooser is left while the index is brought up to date."""
+
+
+class Contents:
+    """Looks for words in what was said; ``told`` is called, from another thread, with what was found, at its end None.
+
+    ``folder`` is where the project is that is meant where not all are.
+    """
+
+    def __init__(self, folder: str, where: Where, told: Callable[[Answer | None], None]) -> None:
+        self._folder = folder
+        self._where = where
+        self._told = told
+        self._changed = threading.Condition()
+        self._wanted: Asked | None = None
+        self._stopped = False
+        self.ended = False
+        """Whether nothing is looked for any more: the chooser was left, or there is no index to be used."""
+        self.thread = threading.Thread(target=self._run, name="resume-hooks-contents", daemon=True)
+
+    def start(self) -> None:
+        """Open the index, once the screen is there."""
+        if self.thread.ident is None:
+            self.thread.start()
+
+    def ask(self, asked: Asked) -> None:
+        """Look for words, and no more for those before them."""
+        with self._changed:
+            self._wanted = asked
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """End it, and wait a little until the index is closed."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        if self.thread.is_alive():
+            self.thread.join(LEAVING)
+
+    def _run(self) -> None:
+        try:
+            self._look()
+        finally:
+            self.ended = True
+            self._told(None)
+
+    def _look(self) -> None:
+        # 60 ms, for which the first paint does not wait.
+        from resume_hooks.search.index.connect import opened_index
+        from resume_hooks.search.index.errors import IndexDamaged
+
+        for _ in range(2):
+            try:
+                with opened_index(self._where, limit=LIMIT, progress=self._go_on) as index:
+                    self._serve(index)
+            except IndexDamaged:  # it is removed by now, and is made anew
+                continue
+            except (ResumeHooksError, _Stopped):
+                pass
+            return
+
+    def _go_on(self, _done: int, _total: int) -> None:
+        if self._stopped:
+            raise _Stopped
+
+    def _serve(self, index: OpenIndex) -> None:
+        from resume_hooks.search.engine import Searcher
+        from resume_hooks.search.scope import Scope, project_at
+
+        searchers: dict[bool, Searcher] = {}
+        while (asked := self._next()) is not None:
+            if asked.everywhere not in searchers:
+                scope = Scope() if asked.everywhere else project_at(self._folder, self._where)
+                searchers[asked.everywhere] = Searcher(index, scope, self._where)
+            self._told(Answer(asked, _said(searchers[asked.everywhere], asked.text), index.outcome.behind))
+
+    def _next(self) -> Asked | None:
+        """What to look for, once no key has come for a moment; None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._wanted is not None)
+            asked = None
+            while not self._stopped and asked != self._wanted:
+                asked = self._wanted
+                self._changed.wait(PAUSE)
+            self._wanted = None
+            return None if self._stopped else asked
+
+
+def _said(searcher: Searcher, text: str) -> list[Said]:
+    from resume_hooks.search.query import parse
+
+    if len(text.strip()) < SHORTEST:
+        return []
+    try:
+        query = parse([text])
+    except UsageError:  # there is no word in it yet
+        return []
+    return [_told(hit) for hit in searcher.search([query], MOST, reads=MOST_READ).hits] if query.terms else []
+
+
+def _told(hit: Hit) -> Said:
+    about = " · ".join(part for part in (hit.role, f"turn {hit.turn}", minute(hit.time)) if part)
+    return Said(hit.sessions, hit.strength, about, hit.snippet, hit.marks[0][0] if hit.marks else 0)

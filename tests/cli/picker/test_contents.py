@@ -1,0 +1,190 @@
+"""What was said, looked for while words are typed: the last words are answered, and nobody waits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from resume_hooks.cli.picker import contents
+from resume_hooks.cli.picker.contents import Answer, Asked, Contents
+from resume_hooks.search.engine import Searcher, find
+from resume_hooks.search.hits import MOST_READ
+from resume_hooks.search.index import worker_pool
+from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.database import index_file
+from resume_hooks.search.query import parse
+from resume_hooks.search.scope import Scope
+from tests.builders import CWD, ConfigHome, session_id
+from tests.search.asking import talk
+
+ELSEWHERE = "/home/me/elsewhere"
+
+
+class Talk:
+    """Contents that are looked through, and what they answered."""
+
+    def __init__(self, home: ConfigHome) -> None:
+        self.answers: list[Answer] = []
+        self.ended = threading.Event()
+        self.contents = Contents(CWD, home.where, self._told)
+
+    def _told(self, answer: Answer | None) -> None:
+        if answer is None:
+            self.ended.set()
+        else:
+            self.answers.append(answer)
+
+    def asked(self, text: str, *, everywhere: bool = False) -> Answer:
+        """The answer to some words."""
+        asked = Asked(text, everywhere)
+        self.contents.ask(asked)
+        wait(lambda: any(answer.asked == asked for answer in self.answers))
+        return next(answer for answer in self.answers if answer.asked == asked)
+
+
+def wait(holds: Callable[[], bool]) -> None:
+    """Until something holds."""
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@contextmanager
+def looked_through(home: ConfigHome) -> Iterator[Talk]:
+    """What was said in a home, looked through until the block ends."""
+    talk = Talk(home)
+    talk.contents.start()
+    try:
+        yield talk
+    finally:
+        talk.contents.stop()
+        assert talk.ended.wait(20)
+
+
+@pytest.fixture
+def said(config_home: ConfigHome) -> ConfigHome:
+    """Two sessions of a project, one of another."""
+    talk(config_home, 1, "why does the pool leak?", "the linter is slow")
+    talk(config_home, 2, "tune the linter, please", "done")
+    talk(config_home, 3, "the linter of another project", cwd=ELSEWHERE)
+    return config_home
+
+
+def test_what_is_found(said: ConfigHome) -> None:
+    """In the project, or in all; the turns are those that any search finds, in its order."""
+    with looked_through(said) as talk:
+        here = talk.asked("linter")
+        assert {one.sessions for one in here.said} == {(session_id(1),), (session_id(2),)}
+        everywhere = talk.asked("linter", everywhere=True)
+        assert [one.sessions[0] for one in everywhere.said] == [
+            hit.session_id for hit in find(["linter"], Scope(), said.where).hits
+        ]
+        (one,) = talk.asked("pool leak").said
+        assert one.snippet[one.place :].startswith("pool leak")
+        assert one.about.startswith("prompt · turn 1 · 20")
+        assert one.strength in {"strong", "fair", "weak"}
+        assert here.behind == 0
+
+
+@pytest.mark.parametrize("text", ["", " ", "l", "..", '"', "-linter", "xqzvwkq"])
+def test_what_is_no_question_yet(said: ConfigHome, text: str) -> None:
+    """Nothing is found, and the next words are."""
+    with looked_through(said) as talk:
+        assert talk.asked(text).said == []
+        assert talk.asked("linter").said
+
+
+def test_only_the_last_words_are_looked_for(said: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were typed while others were looked for, or in one breath, are passed over."""
+    looking, go_on = threading.Event(), threading.Event()
+    texts: list[str] = []
+
+    def slow(_searcher: Searcher, text: str) -> list[contents.Said]:
+        texts.append(text)
+        looking.set()
+        go_on.wait(20)
+        return []
+
+    monkeypatch.setattr(contents, "_said", slow)
+    with looked_through(said) as talk:
+        talk.contents.ask(Asked("first", everywhere=False))
+        looking.wait(20)
+        for letter in "abcd":
+            talk.contents.ask(Asked(letter, everywhere=False))
+        go_on.set()
+        wait(lambda: len(talk.answers) == 2)
+    assert texts == ["first", "d"]
+
+
+def test_leaving_ends_it(said: ConfigHome) -> None:
+    """Before it began, and while it waits; what is asked after that is not answered."""
+    never = Talk(said)
+    never.contents.stop()
+    with looked_through(said) as talk:
+        talk.asked("linter")
+    begun = time.monotonic()
+    talk.contents.ask(Asked("pool", everywhere=False))
+    talk.contents.stop()
+    assert time.monotonic() - begun < 5
+    assert talk.contents.ended
+    assert len(talk.answers) == 1
+
+
+def test_leaving_ends_an_update(said: ConfigHome) -> None:
+    """It is not waited for: the next search reads the rest."""
+    talk = Talk(said)
+    talk.contents._stopped = True
+    talk.contents.start()
+    assert talk.ended.wait(20)
+    with opened_index(said.where, limit=-1) as index:
+        assert index.db.execute("SELECT count(*) FROM files WHERE end > 0").fetchone()[0] < 3
+
+
+def test_an_index_that_is_not_complete(said: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many files could not be looked through is said."""
+    monkeypatch.setattr(contents, "LIMIT", -1.0)
+    with looked_through(said) as talk:
+        assert talk.asked("linter", everywhere=True).behind == 2
+
+
+def test_a_damaged_index_is_made_anew(said: ConfigHome) -> None:
+    """While the chooser is there."""
+    with opened_index(said.where):
+        pass
+    with open(index_file(said.where), "r+b") as stream:
+        stream.write(b"no index at all")
+    with looked_through(said) as talk:
+        assert talk.asked("linter").said
+
+
+def test_an_index_that_can_not_be_kept(said: ConfigHome) -> None:
+    """One in memory does for the chooser's life."""
+    (said.config / "resume-hooks").write_text("in the way")
+    with looked_through(said) as talk:
+        assert talk.asked("linter").said
+
+
+def test_a_search_in_a_thread_forks_nothing(said: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is forked beside other threads may wait for ever."""
+    monkeypatch.setattr(worker_pool, "PARALLEL", 1)
+    monkeypatch.setattr(worker_pool, "_cpus", lambda: 4)
+    monkeypatch.setattr(worker_pool, "_Worker", None)
+    with looked_through(said) as talk:
+        assert talk.asked("linter").said
+
+
+def test_a_phrase_costs_little(said: ConfigHome) -> None:
+    """Of many records that may have it, few are read for a key."""
+    for number in range(10, 15):
+        talk(said, number, *[f"exit the code {place}" for place in range(60)])
+    with opened_index(said.where) as index:
+        searcher = Searcher(index, Scope(), said.where)
+        query = parse(['"exit code"'])
+        assert contents.MOST_READ < MOST_READ
+        assert searcher.search([query], 20, reads=contents.MOST_READ).more
+        assert not searcher.search([query], 20).more
