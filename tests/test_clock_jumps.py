@@ -156,7 +156,7 @@ def test_lists_and_looks(config_home: ConfigHome, hands: Clock, path: str, jump:
     assert clock.parse(row.ended) is not None
     assert ("clock" in why_live(session_file(path), config_home.where)) == (jump == -YEAR), "unknown counts as live"
     with opened_index(config_home.where) as index:
-        assert index.db.execute("SELECT count(*) FROM records").fetchone() == (12,)
+        assert index.words.records == 12
     hands.ahead = 0
     with opened_index(config_home.where) as index:
         assert index.outcome.behind == 0

@@ -76,7 +76,7 @@ def _ask(home: ConfigHome) -> None:
 def _index(home: ConfigHome) -> None:
     for rebuild in (False, True):
         with opened_index(home.where, rebuild=rebuild) as index:
-            assert index.db.execute("SELECT count(*) FROM records").fetchone() == (6,)
+            assert index.words.records == 6
     status_of(home.where)
 
 

@@ -89,7 +89,7 @@ def _all_is_counted(home: ConfigHome, folder: Path, sources: set[str]) -> None:
     assert max(titles.values()) == 1, "every number was given once"
     with opened_index(home.where) as index:
         assert index.notes == []
-        index.db.execute("INSERT INTO words(words) VALUES('integrity-check')")
+        index.words.check()
         assert index.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert (status_of(home.where).state, status_of(home.where).behind) == ("ready", 0)
     left = [path.name for path in (home.config / "resume-hooks").rglob("*") if path.name.endswith((".tmp", ".begun"))]

@@ -20,10 +20,11 @@ def main():
     print("reply of NAME")
 """
 MAIN = """
-import os, sys
-print(" ".join(["engine", *sys.argv[1:]]))
-if sys.argv[1:2] == ["slash"]:
-    print(sys.stdin.read())
+import sys
+def start():
+    print(" ".join(["engine", *sys.argv[1:]]))
+    if sys.argv[1:2] == ["slash"]:
+        print(sys.stdin.read())
 """
 
 LANES = {

@@ -64,7 +64,9 @@ def test_a_full_disk_means_a_temporary_index(config_home: ConfigHome, limit: int
         holding = held(config_home)
     assert "temporary index was used" in holding.notes[0]
     assert len(holding.words()) > 3_000
-    assert sum(file.stat().st_size for file in index_of(config_home).parent.rglob("*")) < 400_000, "what was begun stays small"
+    assert sum(file.stat().st_size for file in index_of(config_home).parent.rglob("*")) < 400_000, (
+        "what was begun stays small"
+    )
     again = held(config_home)
     assert (again.notes, again.finds) == ([], holding.finds)
 
