@@ -118,6 +118,7 @@ class Screen:
         while time.monotonic() < deadline:
             self._drain()
             if (self._notes / "after").is_file() and not self._child.isalive():
+                self._drain()  # what was printed since
                 return int((self._notes / "code").read_text())
         raise AssertionError(f"it never ended; the screen:\n{self.text()}")
 
