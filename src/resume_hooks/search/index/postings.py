@@ -124,6 +124,7 @@ class Postings:
         self._folders = {level: os.path.join(folder, level) if folder else None for level in LEVELS}
         self._fresh = fresh
         self._heap = SMALL
+        self._pending = False  # whether something was written that is not committed
         self._indexes: dict[str, tantivy.Index] = {}
         self._writers: dict[str, tantivy.IndexWriter] = {}
         self._latest: dict[str, tantivy.Searcher] = {}
@@ -173,17 +174,22 @@ class Postings:
         with self._telling():
             for writer in self._writers.values():
                 writer.commit()
+        self._pending = False
 
     def end(self) -> None:
-        """End writing; what was not committed is dropped. Waits for what tantivy tidies up."""
+        """End writing; what was not committed is dropped, from the disk too. Waits for what tantivy tidies up."""
         writers, self._writers, self._latest = self._writers, {}, {}
         for writer in writers.values():
             with contextlib.suppress(IndexDamaged, IndexUnusable), telling():  # what it can't tidy up it leaves
+                if self._pending:
+                    writer.rollback()
+                    writer.garbage_collect_files()
                 writer.wait_merging_threads()
         for folder in filter(None, self._folders.values()):
             make_private(folder)
 
     def _writing(self) -> dict[str, tantivy.IndexWriter]:
+        self._pending = True
         if not self._writers:
             self.look()
             with telling():
