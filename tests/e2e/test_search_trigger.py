@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
+from resume_hooks.paths import Where
+from resume_hooks.search.index.database import index_file, open_read_only
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import ENGINE
@@ -48,3 +52,18 @@ def test_typed_into_the_client(tui: Tui, plugin: Path, parent: Path, sign: str) 
     tui.submit(f"{sign}search xyzzyplugh")
     tui.wait_for("nothing found")
     assert not tui.api.main_requests()
+
+
+def test_a_start_indexes_what_nobody_searched_yet(tui: Tui, plugin: Path, parent: Path) -> None:
+    """The hook that the client does not wait for; a search then has nothing to read, and the screen says nothing."""
+    os.utime(parent, (time.time() - 3_600,) * 2)  # nobody finishes its last line any more
+    tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    where = Where(tui.home.env())
+    stamp = Path(where.state, "pending", "indexed.json")
+    deadline = time.monotonic() + 30
+    while not stamp.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    with open_read_only(index_file(where)) as db:
+        (read, size) = db.execute("SELECT end, size FROM files WHERE session=?", (PARENT,)).fetchone()
+    assert read == size == parent.stat().st_size
+    assert "index" not in "\n".join(tui.screen())
