@@ -113,6 +113,7 @@ def spoilt(folder: Path, ending: str) -> None:
     """Overwrite the middle of the files of a kind."""
     for path in folder.glob(f"*.{ending}"):
         raw = path.read_bytes()
+        path.unlink()  # what was opened before has the old one
         path.write_bytes(raw[: len(raw) // 4] + b"\xff" * (len(raw) // 2) + raw[len(raw) * 3 // 4 :])
 
 
@@ -128,7 +129,9 @@ def test_words_that_are_damaged_are_made_anew(config_home: ConfigHome, level: st
         for file in (words_of(config_home) / level).glob(name):
             raw = file.read_bytes()
             made = {"empty": b"", "zero": bytes(len(raw)), "half": raw[: len(raw) // 2], "garbage": os.urandom(500)}
-            file.unlink() if damage == "gone" else file.write_bytes(made[damage])
+            file.unlink()  # what was opened before has the old one, as a reader elsewhere has
+            if damage != "gone":
+                file.write_bytes(made[damage])
         holding = held(config_home)
         assert holding.words() == {"alpha", "beta", *(["gamma"] if more else [])}
         assert holding.notes == []

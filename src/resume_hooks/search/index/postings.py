@@ -294,6 +294,7 @@ def _opened(folder: str | None, *, fresh: bool) -> tantivy.Index:
     if folder and not fresh and not tantivy.Index.exists(folder):
         raise IndexDamaged(f"{folder} holds no words")
     index = tantivy.Index(SCHEMA, path=folder)
+    index.config_reader("manual")  # else a thread of tantivy's reads what is committed whenever it likes
     index.register_tokenizer(_ANALYZER, _analyzer)
     return index
 
