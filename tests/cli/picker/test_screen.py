@@ -250,7 +250,7 @@ def test_a_bug_of_what_was_said_costs_no_choice() -> None:
 
     with typed(three, contents=lambda told: Saying(told, broken)) as (chooser, pipe):
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("zzz"))
-        when(lambda: bool(chooser.message) and not chooser.choices.fitting, take)
+        when(lambda: bool(chooser.message) and chooser._asked is None and not chooser.choices.fitting, take)
         chosen = chooser.run()
     assert chosen is not None
     assert chosen.title == "Title 3"
