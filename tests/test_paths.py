@@ -211,7 +211,6 @@ def lay_special(path: Path, kind: str) -> None:
         path.symlink_to("/dev/zero" if kind == "device" else path.with_name("nowhere"))
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "dangling"])
 def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
     """A pipe is not waited for, a device without an end not read; an object there is an empty one."""

@@ -144,7 +144,6 @@ def test_store_says_where_it_could_not_write(config_home: ConfigHome) -> None:
         store("clipboard", "none", Where(environ))
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "too large", "no object"])
 def test_what_is_no_file_of_settings(config_home: ConfigHome, kind: str) -> None:
     """It counts as missing, doctor is told, and nothing is written over it."""

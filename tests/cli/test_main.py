@@ -152,7 +152,6 @@ def test_a_bug_is_3_and_leaves_a_trace_without_content(config_home: ConfigHome, 
     assert (told.returncode, json.loads(told.stdout)["error"]["code"]) == (3, "bug")
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_special_files_in_our_places_hold_nothing_up(config_home: ConfigHome, cli: Cli, kind: str) -> None:
     """Settings, links and entries of clients that are no files count as missing."""

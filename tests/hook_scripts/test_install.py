@@ -225,7 +225,6 @@ def test_the_lock_names_hashes_and_no_host() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("tool", ["pip", "uv"])
 def test_the_real_thing(plugin: PluginCopy, tmp_path: Path, tool: str) -> None:
     """From the bundled lock, with hashes, to an engine that the launcher takes."""

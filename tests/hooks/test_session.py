@@ -235,7 +235,6 @@ def test_ten_clients_at_once(config_home: ConfigHome, any_python: str) -> None:
     assert sorted(pairs(config_home)) == [(session_id(n), session_id(n + 1_000)) for n in numbers]
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", ["pipe", "link"])
 def test_a_mark_that_is_no_file(config_home: ConfigHome, run_hook: Run, kind: str) -> None:
     """It links nothing, and the client's start does not wait for it."""

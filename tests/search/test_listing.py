@@ -153,7 +153,6 @@ def test_a_long_file_is_told_of_by_its_ends(config_home: ConfigHome) -> None:
     assert (row.turns, row.turns_at_least) == (8, 3)
 
 
-@pytest.mark.timeout(20)
 def test_the_middle_is_never_read(config_home: ConfigHome) -> None:
     """A session of 200 GB, of which the disk holds the ends alone, is listed as any other."""
     path = put(config_home, 1, conversation(1))

@@ -98,7 +98,6 @@ def test_a_link_in_place_of_the_file_is_not_followed(config_home: ConfigHome) ->
     assert elsewhere.read_text() == ""
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", ["pipe", "device", "too large"])
 def test_what_is_no_file_of_links_is_none(config_home: ConfigHome, kind: str) -> None:
     """A pipe is not waited for, a device without an end and a file of another program not read."""

@@ -150,7 +150,6 @@ def test_without_proc_the_version_decides(
     assert "too old" in why_live(session_file(path), config_home.where)
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_an_entry_that_is_no_file(config_home: ConfigHome, session: SessionFile, ended: int, kind: str) -> None:
     """It says nothing: of a running client that counts as live, of one that is gone as nothing."""
