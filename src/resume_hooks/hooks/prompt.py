@@ -19,6 +19,7 @@ from resume_hooks.paths import Where, is_session_id
 
 if TYPE_CHECKING:
     from resume_hooks.hooks.request import TriggerAnswer
+    from resume_hooks.system.clipboard import Copied
 
 LANES = {
     "resume": "resume_card",
@@ -47,24 +48,33 @@ def card(trigger: Trigger, event: dict[str, Any]) -> str:
     """The text to show for a trigger, whatever happens; ``""`` where it is switched off and the prompt passes."""
     try:
         return answer(trigger, event)
-    except ResumeHooksError as error:
+    except Exception as error:  # noqa: BLE001 - the outermost rim: a trigger ends in a sentence, never in a trace
+        return failure(error, trigger, event)
+
+
+def failure(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
+    """The text to show where a trigger ended in an error."""
+    if isinstance(error, ResumeHooksError):
         from resume_hooks.system.invocation import as_typed
 
         return refusal_card(error.message, as_typed(error.remedy, os.environ), _kept(trigger.text))
-    except ModuleNotFoundError:  # a venv from before an update, or a damaged one, lacks a dependency
+    if isinstance(error, ModuleNotFoundError):  # a venv from before an update, or a damaged one, lacks a dependency
         from resume_hooks.hooks import fallback
 
         fallback.mark_venv()
         return fallback.answer(trigger, reply.field(event, "session_id"))
-    except Exception as error:  # noqa: BLE001 - the outermost rim: a trigger ends in a sentence, never in a trace
-        return _bug(error, trigger)
+    return _bug(error, trigger)
+
+
+def is_off(verb: str) -> bool:
+    """Whether the user switched a trigger off."""
+    off = settings.load()["triggers_off"].value
+    return isinstance(off, tuple) and verb in off
 
 
 def answer(trigger: Trigger, event: dict[str, Any]) -> str:
     """The text to show for a trigger, ``""`` where it is switched off. Raises ResumeHooksError."""
-    chosen = settings.load()
-    off = chosen["triggers_off"].value
-    if isinstance(off, tuple) and trigger.verb in off:
+    if is_off(trigger.verb):
         return ""
     session_id = reply.field(event, "session_id")
     if trigger.pasted:
@@ -73,24 +83,42 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
         from resume_hooks.system.invocation import typed
 
         return help_card(typed("--help", os.environ))
-    if not is_session_id(session_id):
-        raise SessionNotFound("Claude Code gave no session id", "Send a prompt first.")
+    _require(session_id)
     if LANES.get(trigger.verb) == "checkpoint" and reply.field(event, "agent_id"):
         raise InSubagent
-    from resume_hooks.system.clipboard import copy
-
-    way = str(chosen["clipboard"].value)
     if trigger.verb == "session":
-        return session_card(session_id, copy(session_id, way=way))
+        return session_card(session_id, _copy(session_id))
+    return copied_card(lane_answer(LANES[trigger.verb], trigger, session_id, event))
+
+
+def lane_answer(lane: str, trigger: Trigger, session_id: str, event: dict[str, Any]) -> TriggerAnswer:
+    """What the module of a trigger that reads a transcript answers. Raises ResumeHooksError."""
+    _require(session_id)
     from resume_hooks.hooks.request import Request
 
-    lane = importlib.import_module(f"resume_hooks.hooks.{LANES[trigger.verb]}")
-    window, where = chosen["context_window"].value, Where()
+    module = importlib.import_module(f"resume_hooks.hooks.{lane}")
+    window, where = settings.load()["context_window"].value, Where()
     path = reply.transcript(event, session_id, where)
-    answered: TriggerAnswer = lane.answer(
+    answered: TriggerAnswer = module.answer(
         Request(trigger, session_id, path, window if isinstance(window, int) else 0, where)
     )
-    return answered.card(copy(answered.to_copy, way=way if answered.to_copy else "none"))
+    return answered
+
+
+def _require(session_id: str) -> None:
+    if not is_session_id(session_id):
+        raise SessionNotFound("Claude Code gave no session id", "Send a prompt first.")
+
+
+def copied_card(answered: TriggerAnswer) -> str:
+    """The card of an answer, once what it copies was tried."""
+    return answered.card(_copy(answered.to_copy))
+
+
+def _copy(text: str) -> Copied:
+    from resume_hooks.system.clipboard import copy
+
+    return copy(text, way=str(settings.load()["clipboard"].value) if text else "none")
 
 
 def _is_busy(event: dict[str, Any], session_id: str) -> bool:

@@ -29,6 +29,7 @@ WITHOUT_TRANSCRIPT: dict[str, tuple[type[ResumeHooksError], str]] = {
     "handoff": (NothingToHandOff, "There is nothing to hand off"),
     "rollover": (NothingToHandOff, "There is nothing to hand off"),
     "trim": (NothingToTrim, "There is nothing to trim"),
+    "untrim": (NothingToTrim, "There is nothing to untrim"),
     "checkpoint": (NothingToMark, "There is nothing to mark"),
     "recover-context": (NothingToRecover, "There is nothing to recover"),
     "lineage": (SessionNotFound, "There are no ancestors to show"),
@@ -81,11 +82,24 @@ class Request(NamedTuple):
         return typed(f"{self.trigger.verb} {self.session_id}", self.where.environ)
 
 
+OPENS = "/resume "
+"""How what is copied begins where it opens a session."""
+
+
 class TriggerAnswer(NamedTuple):
-    """What goes to the clipboard (``""`` for nothing), and the card once that was tried."""
+    """What goes to the clipboard (``""`` for nothing), and the card once that was tried.
+
+    ``question`` are a few words that ask the same as the card, where it waits for a yes.
+    """
 
     to_copy: str
     card: Callable[[Copied], str]
+    question: str = ""
+
+    @property
+    def opens(self) -> str:
+        """The id of the session that the answer leads to, ``""`` for none."""
+        return self.to_copy.removeprefix(OPENS) if self.to_copy.startswith(OPENS) else ""
 
 
 def show(text: str) -> TriggerAnswer:

@@ -51,10 +51,11 @@ def _command(words: str, *, everywhere: bool) -> str:
 def _project(request: Request) -> Scope:
     """The project of a session that has a file, else that of the current folder."""
     where = request.where
-    return project_of(request.path, where) if request.path else project_at(_current_folder(), where)
+    return project_of(request.path, where) if request.path else project_at(current_folder(), where)
 
 
-def _current_folder() -> str:
+def current_folder() -> str:
+    """Where we run. UsageError where that is gone."""
     try:
         return os.getcwd()
     except FileNotFoundError as error:

@@ -74,7 +74,8 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
         confirmations.keep(Question(parent.session_id, request.text, time.time()))
     except OSError as error:
         unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command}"
-    return show(trim_cards.question_card(preview(decided), request.text, unkept, slash=request.slash))
+    card = trim_cards.question_card(preview(decided), request.text, unkept, slash=request.slash)
+    return TriggerAnswer("", lambda _: card, "" if unkept else trim_cards.short_question(decided))
 
 
 def _confirm(parent: SessionFile, request: Request) -> TriggerAnswer:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.trim.plan import TrimPlan
+from resume_hooks.derive.trim.preview import remarks, totals
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN, Question
 from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card, sign
@@ -26,6 +28,11 @@ def question_card(preview: str, options: str, unkept: str, *, slash: bool) -> st
     # The first line says it too: beside a working model, client 2.1.329 shows it where one of the lines is wide.
     first = f"trim · type {yes} · nothing is written yet"
     return f"{first}\n{_with(options)}\n{_indented(preview)}\n\n{_WAYS}\n\nTo make it: {yes}"
+
+
+def short_question(decided: TrimPlan) -> str:
+    """The same in three lines at most, where the client asks it itself."""
+    return "\n".join([*totals(decided), *remarks(decided)[-1:]])
 
 
 def no_use_card(preview: str) -> str:

@@ -17,13 +17,8 @@ COLUMNS = 72
 
 def preview(decided: TrimPlan) -> str:
     """What a trim would do, in lines of at most about eighty columns; tokens first, bytes second."""
-    before, after, saved = decided.before, decided.after, decided.savings
-    about = "" if before.measured else "about "
-    now = f"{about}{before.tokens:,} tokens now ({before.percent} % of {before.window:,})"
-    lines = [
-        f"{now}, about {after.tokens:,} after ({after.percent} %)",
-        f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {len(decided.choices):,} places",
-    ]
+    saved = decided.savings
+    lines = totals(decided)
     if saved.rules:
         for name, rows in (("by rule", saved.rules), ("by tool", saved.tools)):
             words = RULE_WORDS if rows is saved.rules else {}
@@ -33,6 +28,17 @@ def preview(decided: TrimPlan) -> str:
             what = line_of(f"{piece.tool or piece.rule} {piece.target}")
             lines.append(f"  {piece.tokens:>8,}  {what}  {piece.original}")
     return "\n".join([*lines, *(f"\n{sentence}" for sentence in remarks(decided))])
+
+
+def totals(decided: TrimPlan) -> list[str]:
+    """Before, after, and the difference."""
+    before, after, saved = decided.before, decided.after, decided.savings
+    about = "" if before.measured else "about "
+    now = f"{about}{before.tokens:,} tokens now ({before.percent} % of {before.window:,})"
+    return [
+        f"{now}, about {after.tokens:,} after ({after.percent} %)",
+        f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {len(decided.choices):,} places",
+    ]
 
 
 def remarks(decided: TrimPlan) -> list[str]:

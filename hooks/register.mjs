@@ -1,0 +1,73 @@
+// Owns what our commands do inside the client (2.1.287 and later): asks the engine and does what it answers. Every
+// judgement and every word is the engine's; a hook that fails here leaves the classic hooks and their cards.
+//
+// The client reads this file before it runs it: event names stand as literals, and `$` goes only to functions at the top.
+
+const READING = { immediate: true }
+const COMMANDS = [
+  ['handoff', 'Go on in a fresh session that knows this one and its ancestors', '[next step]'],
+  ['trim', 'Go on in a copy without old tool output; asks first', '[options]'],
+  ['untrim', 'Go on in a copy in which what was trimmed is back', ''],
+  ['search', 'Find what was said in this project; --all: in every project', '[--all] words', READING],
+  ['find', 'Find what was said in this project; --all: in every project', '[--all] words', READING],
+  ['lineage', "Show this session's ancestors, oldest first", '', READING],
+  ['sessions', 'List the newest sessions of this project; --all: of every project', '[--all]', READING],
+]
+const LIMIT = 60000
+
+const ask = async ($, command, args, screen) => {
+  const event = {
+    command, args, screen, session_id: await $.session.id(), transcript_path: (await $.session.info()).transcriptPath,
+  }
+  const run = await $.process.run(['sh', `${$.plugin.root}/hooks/engine`, '--module'], {
+    env: await $.process.hookEnv(), stdin: JSON.stringify(event), timeoutMs: LIMIT,
+  })
+  if (run.exitCode !== 0) throw new Error(run.stderr.trim() || `${run.exitCode}`)
+  return JSON.parse(run.stdout)
+}
+
+const open = async ($, reply) => {
+  const before = await $.prompt.read()
+  await $.command.run({ command: 'resume', args: reply.open })
+  if (await $.session.id() !== reply.open) return $.ui.log(reply.by_hand)
+  const since = await $.prompt.read()
+  const text = [reply.fill, before.text + since.text].filter(Boolean).join('\n')
+  if (text) await $.prompt.fill({ text })
+}
+
+const answer = async ($, command, args) => {
+  const screen = (await $.session.surfaces()).includes('terminal')
+  let reply = await ask($, command, args, screen)
+  while (reply.ask) {
+    const choices = reply.choices
+    let chosen
+    try { chosen = await $.ui.ask(reply.ask, choices.map(([label]) => label)) } catch { chosen = choices.at(-1)[0] }
+    const [, word] = choices.find(([label]) => label === chosen) ?? [chosen, chosen]
+    reply = await ask($, command, word, screen)
+  }
+  if (!reply.open) return { text: reply.text, isTextDisplayOnly: true }
+  $.clock.after(0, () => open($, reply)) // not from inside: the switch would wait for this very command
+  return {}
+}
+
+const told = (error) => ({ text: error.message, isTextDisplayOnly: true })
+
+export function register(on) {
+  on('session.start', async ($, e, next) => {
+    for (const [name, description, argumentHint, more] of COMMANDS) {
+      try { await $.command.register({ name, description, argumentHint, ...more }) } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
+    }
+    return next(e)
+  })
+  on('command.run', { command: 'handoff' }, ($, e) => answer($, 'handoff', e.args)).catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'resume-hooks:handoff' }, ($, e) => answer($, 'handoff', e.args)).catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'trim' }, ($, e) => answer($, 'trim', e.args)).catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'resume-hooks:trim' }, ($, e) => answer($, 'trim', e.args)).catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'untrim' }, ($, e) => answer($, 'untrim', e.args)).catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'search' }, ($, e) => answer($, 'search', e.args)).catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'find' }, ($, e) => answer($, 'search', e.args)).catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'resume-hooks:search' }, ($, e) => answer($, 'search', e.args)).catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'lineage' }, ($, e) => answer($, 'lineage', e.args)).catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'resume-hooks:lineage' }, ($, e) => answer($, 'lineage', e.args)).catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'sessions' }, ($, e) => answer($, 'sessions', e.args)).catch(($, e, next) => told(next.error))
+}

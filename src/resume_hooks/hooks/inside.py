@@ -1,0 +1,72 @@
+"""What the module inside the client asks, and what it is to do: show a text, ask a question, or open a session.
+
+Invariant: only the client's own process is answered (see ``is_asked_by_client``), and every word and every judgement is
+here; hooks/register.mjs asks and applies.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from resume_hooks.hooks import prompt, reply
+from resume_hooks.hooks.prompt import LANES
+from resume_hooks.hooks.request import TriggerAnswer
+from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.paths import Where
+from resume_hooks.sessions.asking_client import is_asked_by_client
+from resume_hooks.system.clipboard import NOT_COPIED
+from resume_hooks.system.text import plain
+
+OWN_LANES = {"untrim": "untrim", "sessions": "sessions"}
+"""The modules of verbs that are no triggers."""
+
+VERBS = frozenset({"handoff", "trim", "search", "lineage", *OWN_LANES})
+
+CHOICES = (("Open the trimmed copy", "yes"), ("Not now", "cancel"))
+"""What answers the question of a trim, and the word that says it; the last one is also what no answer means."""
+
+REFUSED = "resume-hooks: only Claude Code itself is answered here. Type /resume-hooks:{0} or >{0} there."
+
+
+def main() -> int:
+    """Answer what the module asks on stdin; never raises. What it returns is the exit status."""
+    event = reply.read_stdin()
+    if event is None:
+        return 1
+    verb = reply.field(event, "command")
+    if verb not in VERBS or not is_asked_by_client(Where()):
+        sys.stderr.write(REFUSED.format(plain(verb if verb in VERBS else "help")) + "\n")
+        return 1
+    reply.write(json.dumps(answered(verb, event)).encode())
+    return 0
+
+
+def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
+    """What the module is to do, in its own form."""
+    on_screen = event.get("screen") is True
+    trigger = Trigger(verb, reply.field(event, "args").strip(), slash=True, pasted=False, hooked=not on_screen)
+    if prompt.is_off(verb):
+        return _text(f"resume-hooks: {verb} is switched off (resume-hooks config triggers_off).")
+    session_id = reply.field(event, "session_id")
+    try:
+        lane = LANES.get(verb) or OWN_LANES[verb]
+        given = prompt.lane_answer(lane, trigger, session_id, event)
+        return _on_screen(given, trigger) if on_screen else _text(prompt.copied_card(given))
+    except Exception as error:  # noqa: BLE001 - the outermost rim, as for a prompt
+        return _text(prompt.failure(error, trigger, event))
+
+
+def _on_screen(given: TriggerAnswer, trigger: Trigger) -> dict[str, Any]:
+    """An answer where somebody sits at the client, which can ask, and open a session, itself."""
+    if given.question:
+        return {"ask": plain(given.question), "choices": [list(choice) for choice in CHOICES]}
+    shown = plain(given.card(NOT_COPIED))
+    if not given.opens:
+        return _text(shown)
+    return {"open": given.opens, "by_hand": shown, "fill": trigger.text if trigger.verb == "handoff" else ""}
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"text": plain(text)}

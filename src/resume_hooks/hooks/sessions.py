@@ -1,0 +1,49 @@
+"""``/sessions``: the newest sessions of this project, each with what opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from resume_hooks.clock import minute
+from resume_hooks.errors import UsageError
+from resume_hooks.hooks.child_cards import ROW
+from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.search import EVERYWHERE, current_folder
+from resume_hooks.search import listing
+from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.system.git_worktrees import project_at
+from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.head_tail import HeadTail
+
+ROWS = 10
+
+
+def answer(request: Request) -> TriggerAnswer:
+    """List the sessions. UsageError for words that are no option."""
+    if request.text not in {"", EVERYWHERE}:
+        raise UsageError(f"'{one_line(request.text, ROW)}' is no option", f"{EVERYWHERE} lists those of every project")
+    everywhere = request.text == EVERYWHERE
+    with time_limit("resume-hooks sessions"):
+        folder = home_folder(HeadTail(request.path)) if request.path else current_folder()
+        project = None if everywhere else project_at(folder, request.where)
+        found = listing.page(SessionLister(folder, request.where), project, limit=ROWS)
+    return show(sessions_card(found, request.session_id, everywhere=everywhere))
+
+
+def sessions_card(found: ListingPage, here: str, *, everywhere: bool) -> str:
+    """The rows, the newest first; ``here`` is the session that asks."""
+    whose = "every project" if everywhere else "this project"
+    lines = [f"resume-hooks · sessions of {whose}, newest first"]
+    for row in found.rows:
+        lines += ["", f"  {one_line(plain_line(row.title), ROW)}", f"  {' · '.join(_facts(row, here))}"]
+        lines += [f"  /resume {row.session_id}"]
+    more = f"  more, in a shell: resume-hooks sessions{f' {EVERYWHERE}' if everywhere else ''}"
+    return "\n".join([*lines, *(["", more] if found.more else []), "", "/resume <id> opens one of them."])
+
+
+def _facts(row: ListedSession, here: str) -> Sequence[str]:
+    used = "" if row.percent is None else f"{'' if row.measured else 'about '}{row.percent} % full"
+    kind = "" if row.kind == ORIGINAL else row.kind
+    mine = "this session" if row.session_id == here else ""
+    return [fact for fact in (minute(row.ended), used, kind, mine) if fact]

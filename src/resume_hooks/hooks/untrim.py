@@ -1,0 +1,27 @@
+"""``/untrim``: a child of a trimmed session in which every original that is left stands again."""
+
+from __future__ import annotations
+
+from resume_hooks.derive import untrim
+from resume_hooks.derive.child.write import write
+from resume_hooks.errors import NothingToTrim, UsageError
+from resume_hooks.hooks.child_cards import child_card
+from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
+
+
+def answer(request: Request) -> TriggerAnswer:
+    """Make the child. Raises ResumeHooksError."""
+    if request.text:
+        raise UsageError("untrim takes no words here", f"In a shell: {request.command} --help")
+    parent = request.session
+    with time_limit(f"{request.command} --all"):
+        decided = untrim.plan(untrim.read(parent, request.window), request.where)
+    if decided.is_idle:
+        raise NothingToTrim("Nothing in this session is trimmed")
+    receipt = write(decided, request.where)
+    facts = [f"{len(decided.restored):,} of {decided.trimmed:,} trimmed records are back"]
+    if decided.after.compacts_at_once:
+        facts.append("note: the client would compact it at once")
+    return TriggerAnswer(
+        receipt.in_client, lambda copied: child_card("untrimmed", receipt, copied, facts, slash=request.slash)
+    )
