@@ -13,7 +13,7 @@ const COMMANDS = [
   ['lineage', "Show this session's ancestors, oldest first", '', READING],
   ['sessions', 'List the newest sessions of this project; --all: of every project', '[--all]', READING],
 ]
-const LIMIT = 60000
+const LIMIT = 15000 // the engine ends by itself within five seconds
 
 const ask = async ($, command, args, screen) => {
   const event = {

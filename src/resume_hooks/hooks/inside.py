@@ -22,7 +22,19 @@ from resume_hooks.system.text import plain
 OWN_LANES = {"untrim": "untrim", "sessions": "sessions"}
 """The modules of verbs that are no triggers."""
 
-VERBS = frozenset({"handoff", "trim", "search", "lineage", *OWN_LANES})
+_SEARCH = ("[--all] words", "Find what was said in this project; --all: in every project")
+COMMANDS = {
+    "handoff": ("[next step]", "Go on in a fresh session that knows this one and its ancestors"),
+    "trim": ("[options]", "Go on in a copy without old tool output; asks first"),
+    "untrim": ("", "Go on in a copy in which what was trimmed is back"),
+    "search": _SEARCH,
+    "find": _SEARCH,
+    "lineage": ("", "Show this session's ancestors, oldest first"),
+    "sessions": ("[--all]", "List the newest sessions of this project; --all: of every project"),
+}
+"""What a person may type after a bare ``/``, what may follow it, and what it does; register.mjs says the same."""
+
+VERBS = frozenset(COMMANDS) - {"find"}
 
 CHOICES = (("Open the trimmed copy", "yes"), ("Not now", "cancel"))
 """What answers the question of a trim, and the word that says it; the last one is also what no answer means."""
@@ -69,4 +81,5 @@ def _on_screen(given: TriggerAnswer, trigger: Trigger) -> dict[str, Any]:
 
 
 def _text(text: str) -> dict[str, Any]:
-    return {"text": plain(text)}
+    """A text to show; the client says in front of it whose it is."""
+    return {"text": plain(text).removeprefix("resume-hooks · ").removeprefix("resume-hooks: ")}

@@ -1,0 +1,160 @@
+"""What the module inside the client is told to do: a text, a question, or a session to open."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.hooks import prompt
+from resume_hooks.hooks.inside import CHOICES, COMMANDS, VERBS, answered
+from resume_hooks.hooks.plain_cards import TRIGGERS
+from tests.builders import SESSION, ConfigHome, conversation, write_session
+from tests.hooks.conftest import Run, children
+from tests.hooks.test_trim import bulky
+
+EVENT = {"session_id": SESSION, "screen": True}
+
+
+@pytest.fixture(autouse=True)
+def no_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A card of these tests goes to nobody's clipboard."""
+    monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> Path:
+    """A session that is worth trimming."""
+    return Path(write_session(config_home.project(), SESSION, bulky()))
+
+
+def ask(verb: str, args: str = "", **fields: object) -> dict[str, Any]:
+    """What the module gets."""
+    reply = answered(verb, {**EVENT, "args": args, **fields})
+    json.dumps(reply)
+    return reply
+
+
+def test_a_handoff_opens_its_child_and_fills_the_box(parent: Path) -> None:
+    """The child's id, the next step, and the line to type where the switch did not happen."""
+    reply = ask("handoff", " fix the tests ")
+    (child,) = children(parent)
+    assert reply["open"] == child.stem
+    assert reply["fill"] == "fix the tests"
+    assert f"/resume {child.stem}" in reply["by_hand"]
+    assert "/clear" not in reply["by_hand"], "nothing waits for a /clear: the client opens the child itself"
+
+
+def test_a_handoff_without_a_screen_is_todays_card(parent: Path) -> None:
+    """``-p``, and editors: nobody's box is filled and nothing is opened."""
+    reply = ask("handoff", "fix the tests", screen=False)
+    (child,) = children(parent)
+    assert set(reply) == {"text"}
+    assert f"in this client   /resume {child.stem}" in reply["text"]
+
+
+def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> None:
+    """Before and after, what that saves; the first label makes the child, the last one forgets the question."""
+    reply = ask("trim")
+    assert reply["choices"] == [list(choice) for choice in CHOICES]
+    assert "tokens now" in reply["ask"]
+    assert "saves about" in reply["ask"]
+    assert reply["ask"].count("\n") <= 2
+    assert children(parent) == []
+    assert "preview discarded" in ask("trim", CHOICES[-1][1])["text"]
+    assert "nothing to confirm" in ask("trim", CHOICES[0][1])["text"]
+    ask("trim", "--tools Read")
+    made = ask("trim", CHOICES[0][1])
+    (child,) = children(parent)
+    assert (made["open"], made["fill"]) == (child.stem, "")
+
+
+def test_what_is_typed_in_place_of_a_label_are_options(parent: Path) -> None:
+    """Good ones ask again, others are refused in a sentence."""
+    assert "tokens now" in ask("trim", "--keep-recent 1")["ask"]
+    assert "is not an option" in ask("trim", "--nonsense")["text"]
+    assert children(parent) == []
+
+
+def test_a_trim_without_a_screen_is_todays_preview(parent: Path) -> None:
+    """It says what to type."""
+    assert "To make it: /resume-hooks:trim yes" in ask("trim", screen=False)["text"]
+    assert children(parent) == []
+
+
+def test_an_untrim_opens_a_copy_with_everything_back(parent: Path, config_home: ConfigHome) -> None:
+    """Of a trimmed session; any other is told so."""
+    assert "Nothing in this session is trimmed" in ask("untrim")["text"]
+    assert "takes no words" in ask("untrim", "x")["text"]
+    ask("trim")
+    trimmed = ask("trim", "yes")["open"]
+    opened = ask("untrim", session_id=trimmed)
+    child = config_home.project() / f"{opened['open']}.jsonl"
+    assert "trimmed records are back" in opened["by_hand"]
+    assert "suppressed" not in child.read_text()
+
+
+def test_the_reading_ones_answer_with_a_text(parent: Path) -> None:
+    """What there is, and what opens it; the client says the plugin's name before each."""
+    assert ask("lineage")["text"].startswith("lineage, oldest first (1 session)")
+    listed = ask("sessions")["text"]
+    assert "Fix the parser" in listed
+    assert "this session" in listed
+    assert f"/resume {SESSION}" in listed
+    assert ask("sessions", "--all")["text"].startswith("sessions of every project")
+    assert "is no option" in ask("sessions", "new")["text"]
+    assert f"/resume {SESSION}" in ask("search", "prompt")["text"]
+    assert children(parent) == []
+
+
+def test_a_long_list_says_where_the_rest_is(config_home: ConfigHome) -> None:
+    """Ten rows at most."""
+    for number in range(12):
+        write_session(config_home.project(), f"{number:08x}-0000-4000-8000-{number:012x}", conversation(2))
+    listed = ask("sessions", "--all", session_id=f"{0:08x}-0000-4000-8000-{0:012x}")["text"]
+    assert listed.count("  /resume 0") == 10
+    assert "resume-hooks sessions --all" in listed
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None:
+    """No session, no id, a verb that is switched off."""
+    del config_home
+    for event in ({"session_id": "x"}, {"session_id": SESSION, "args": 5}):
+        assert set(answered(verb, {**event, "screen": True})) == {"text"}
+
+
+def test_a_bug_is_told_and_a_switched_off_verb_says_so(
+    parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never a trace."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(prompt, "lane_answer", broken)
+    assert "RuntimeError: boom" in ask("handoff", "x")["text"]
+    monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "handoff")
+    assert "switched off" in ask("handoff")["text"]
+    assert children(parent) == []
+    del config_home
+
+
+def test_nobody_else_is_answered(run_hook: Run, parent: Path) -> None:
+    """A process that no client started gets one sentence that leads on, and nothing is made."""
+    done = run_hook("module", {**EVENT, "command": "handoff", "args": ""}, environ={"CLAUDE_PID": "1"})
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"/resume-hooks:handoff" in done.stderr
+    assert run_hook("module", {"command": "delete"}).returncode == 1
+    assert run_hook("module", b"no event").returncode == 1
+    assert children(parent) == []
+
+
+def test_what_is_offered_says_what_the_triggers_say() -> None:
+    """One wording for one thing, but for the trim, which asks in another way."""
+    about = {row.verb: (row.argument.replace("<", "").replace(">", ""), row.about) for row in TRIGGERS}
+    same = {"handoff", "search", "lineage"}
+    assert {verb: COMMANDS[verb] for verb in same} == {verb: about[verb] for verb in same}
+    assert COMMANDS["find"] == COMMANDS["search"]

@@ -1,0 +1,89 @@
+"""Who is taken for the client: only the process that lists itself, in its own session of the kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.builders import ConfigHome
+from tests.needs import REPO
+
+ASK = f"""
+import sys
+sys.path.insert(0, {str(REPO / "src")!r})
+from resume_hooks.paths import Where
+from resume_hooks.sessions.asking_client import is_asked_by_client
+print(is_asked_by_client(Where()))
+"""
+
+CLIENT = """
+import json, os, subprocess, sys
+from pathlib import Path
+ask, how, own, start, forge = sys.argv[1:]
+folder = Path(os.environ["CLAUDE_CONFIG_DIR"], "sessions")
+folder.mkdir(exist_ok=True)
+born = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+if start != "none":
+    note = {"pid": os.getpid(), "procStart": born if start == "true" else start}
+    (folder / f"{os.getpid()}.json").write_text(json.dumps(note))
+python = [sys.executable, "-I", "-c", ask]
+write = '''
+born=$(cut -d" " -f22 /proc/$$/stat)
+printf '{"pid": %s, "procStart": "%s"}' $$ $born >"$CLAUDE_CONFIG_DIR/sessions/$$.json"
+'''
+shells = {
+    "itself": python,
+    "exec": ["sh", "-c", 'exec "$@"', "sh", *python],
+    "shell": ["sh", "-c", (write if forge == "forged" else "") + '"$@"; true', "sh", *python],
+}
+subprocess.run(shells[how], start_new_session=own == "own", check=True)
+"""
+"""A stand-in for the client: lists itself, and starts what asks in one of the ways that a client starts programs."""
+
+REFUSED = [
+    ("exec", "own", "true", "plain", "the model's shell, with exec: the parent is the client, its session is not"),
+    ("shell", "own", "true", "plain", "the model's shell"),
+    ("shell", "own", "true", "forged", "a shell that lists itself, below the client"),
+    ("shell", "same", "true", "forged", "the same, had the client left it in its session"),
+    ("shell", "same", "true", "plain", "a shell between"),
+    ("itself", "same", "none", "plain", "a program that is no client"),
+    ("itself", "same", "12", "plain", "a number that went to another process"),
+]
+
+
+def answer(home: ConfigHome, *how: str) -> str:
+    """What the process that asks finds."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", CLIENT, ASK, *how],
+        env={"PATH": os.environ["PATH"], **home.environ},
+        capture_output=True, encoding="utf-8", check=True, timeout=60,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+def test_the_clients_own_child_is_answered(config_home: ConfigHome) -> None:
+    """As the client's module starts it, also by a launcher that gives way to it."""
+    assert answer(config_home, "itself", "same", "true", "plain") == "True"
+    assert answer(config_home, "exec", "same", "true", "plain") == "True"
+
+
+@pytest.mark.parametrize(("how", "session", "start", "forge", "who"), REFUSED, ids=[row[-1] for row in REFUSED])
+def test_nobody_else_is(config_home: ConfigHome, how: str, session: str, start: str, forge: str, who: str) -> None:
+    """Whatever variables it sets."""
+    assert answer(config_home, how, session, start, forge) == "False", who
+
+
+def test_a_damaged_list_answers_nobody(config_home: ConfigHome) -> None:
+    """Neither a broken file nor one of another process is one."""
+    folder = config_home.config / "sessions"
+    folder.mkdir()
+    for content in ("{", "[]", json.dumps({"pid": "x"})):
+        (folder / f"{os.getpid()}.json").write_text(content)
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", ASK], env=config_home.environ, capture_output=True, check=True, timeout=60
+        )
+        assert done.stdout == b"False\n"
