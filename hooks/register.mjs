@@ -52,22 +52,38 @@ const answer = async ($, command, args) => {
 
 const told = (error) => ({ text: error.message, isTextDisplayOnly: true })
 
+const ours = new Set() // a name that the person's own command or another plugin has is theirs
+
 export function register(on) {
   on('session.start', async ($, e, next) => {
     for (const [name, description, argumentHint, more] of COMMANDS) {
-      try { await $.command.register({ name, description, argumentHint, ...more }) } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
+      try {
+        await $.command.register({ name, description, argumentHint, ...more })
+        ours.add(name)
+      } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
     }
     return next(e)
   })
-  on('command.run', { command: 'handoff' }, ($, e) => answer($, 'handoff', e.args)).catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'resume-hooks:handoff' }, ($, e) => answer($, 'handoff', e.args)).catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'trim' }, ($, e) => answer($, 'trim', e.args)).catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'resume-hooks:trim' }, ($, e) => answer($, 'trim', e.args)).catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'untrim' }, ($, e) => answer($, 'untrim', e.args)).catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'search' }, ($, e) => answer($, 'search', e.args)).catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'find' }, ($, e) => answer($, 'search', e.args)).catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'resume-hooks:search' }, ($, e) => answer($, 'search', e.args)).catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'lineage' }, ($, e) => answer($, 'lineage', e.args)).catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'resume-hooks:lineage' }, ($, e) => answer($, 'lineage', e.args)).catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'sessions' }, ($, e) => answer($, 'sessions', e.args)).catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'handoff' }, ($, e, next) => ours.has('handoff') ? answer($, 'handoff', e.args) : next(e))
+    .catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'trim' }, ($, e, next) => ours.has('trim') ? answer($, 'trim', e.args) : next(e))
+    .catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'untrim' }, ($, e, next) => ours.has('untrim') ? answer($, 'untrim', e.args) : next(e))
+    .catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'search' }, ($, e, next) => ours.has('search') ? answer($, 'search', e.args) : next(e))
+    .catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'find' }, ($, e, next) => ours.has('find') ? answer($, 'search', e.args) : next(e))
+    .catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'lineage' }, ($, e, next) => ours.has('lineage') ? answer($, 'lineage', e.args) : next(e))
+    .catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'sessions' }, ($, e, next) => ours.has('sessions') ? answer($, 'sessions', e.args) : next(e))
+    .catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'resume-hooks:handoff' }, ($, e) => answer($, 'handoff', e.args))
+    .catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'resume-hooks:trim' }, ($, e) => answer($, 'trim', e.args))
+    .catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'resume-hooks:search' }, ($, e) => answer($, 'search', e.args))
+    .catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'resume-hooks:lineage' }, ($, e) => answer($, 'lineage', e.args))
+    .catch(($, e, next) => told(next.error))
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,3 +38,12 @@ def children(home: ClientHome, parent: Path) -> list[Path]:
     """The sessions of the project that name ``parent`` in their first line."""
     marker = f'"parent_session_id":"{parent.stem}"'.encode()
     return [path for path in home.sessions() if path != parent and marker in path.read_bytes().split(b"\n", 1)[0]]
+
+
+def without_module(plugin: Path) -> Path:
+    """The same plugin as a client has it that runs no modules: an older one, or one where they are switched off."""
+    path = plugin / "hooks" / "hooks.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    del document["modules"]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return plugin

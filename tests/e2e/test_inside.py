@@ -1,0 +1,314 @@
+"""Our commands inside the client: a handoff is one line typed, a trim one question answered; no request, no paste."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import LAST_NPM, MIDDLE, NEWEST, ClientHome, ClientVersion, Tui, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi, last_user_text
+from tests.e2e.plugin import ENGINE, LINEAGE, children, plugin_at, spoken
+from tests.e2e.test_trim_trigger import PARENT, SOURCE, assert_trimmed
+from tests.needs import corpus
+
+QUIET = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
+NOBODY = "99999999-9999-4999-8999-999999999999"
+AS_ALWAYS = "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+BY_HAND = "typed by hand ZULU"
+ASK_FIRST = ("--permission-mode", "default")
+
+HEARD = [
+    "session.start",
+    *(
+        f"command.run{{command={name}}}"
+        for name in (
+            "handoff", "trim", "untrim", "search", "find", "lineage", "sessions",
+            "resume-hooks:handoff", "resume-hooks:trim", "resume-hooks:search", "resume-hooks:lineage",
+        )
+    ),
+]  # fmt: skip
+CALLED = [
+    "$.clock.after", "$.command.register", "$.command.run", "$.process.hookEnv", "$.process.run", "$.prompt.fill",
+    "$.prompt.read", "$.session.id", "$.session.info", "$.session.surfaces", "$.ui.ask", "$.ui.log",
+]  # fmt: skip
+"""All that the module hears and asks of the client, as the client itself reads it."""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """The plugin, put together clean."""
+    return plugin_at(tmp_path / "plugin")
+
+
+@pytest.fixture(params=[LAST_NPM, NEWEST])
+def modern(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
+    """The clients that run modules, on a pseudo terminal."""
+    with Tui(find_client(request.param), home, api) as terminal:
+        yield terminal
+
+
+@pytest.fixture
+def parent(home: ClientHome) -> Path:
+    """A real session, laid into the project as its own."""
+    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
+
+
+def begin(tui: Tui, plugin: Path, env: dict[str, str] | None = None) -> None:
+    """Open the real session with the plugin."""
+    tui.start(ASK_FIRST, resume=PARENT, plugin_dir=plugin, extra_env=QUIET | (env or {}))
+
+
+def engine(tmp_path: Path, module: str) -> dict[str, str]:
+    """An engine that does as always, but for what the module asks: there it is this line of Python."""
+    path = tmp_path / "python"
+    path.write_text(
+        f"#!{sys.executable}\nimport os, sys, time\n"
+        f"if not any(word.endswith('module.py') for word in sys.argv):\n    {AS_ALWAYS}\n"
+        f"{module}\n"
+    )
+    path.chmod(0o755)
+    return {"RESUME_HOOKS_PYTHON": str(path)}
+
+
+def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
+    """The child is on the screen, the next step in the box, unsent; the next request holds both."""
+    before = parent.read_bytes()
+    begin(modern, plugin)
+    modern.submit("/handoff fix the flaky test")
+    modern.wait_for("Handed off from")
+    modern.wait_idle()
+    (child,) = children(modern.home, parent)
+    assert modern.input_text() == "fix the flaky test"
+    assert not modern.api.requests
+    assert parent.read_bytes().startswith(before)
+    modern.key("Enter")
+    modern.wait_for("Mock reply 1")
+    (request,) = modern.api.main_requests()
+    said = spoken(request)
+    assert LINEAGE in said
+    assert PARENT in said
+    assert "fix the flaky test" in last_user_text(request)
+    modern.wait_idle()
+    assert "Mock reply 1" in child.read_text()
+
+
+def test_the_prefixed_command_does_it_once(modern: Tui, plugin: Path, parent: Path) -> None:
+    """The module answers it, and the classic hook is not asked."""
+    begin(modern, plugin)
+    modern.submit("/resume-hooks:handoff fix it")
+    modern.wait_for("Handed off from")
+    modern.wait_idle()
+    assert len(children(modern.home, parent)) == 1
+    assert modern.input_text() == "fix it"
+    assert not list((modern.home.config / "resume-hooks" / "pending").glob("handoff-*"))
+
+
+def test_what_was_typed_meanwhile_is_kept(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
+    """A draft stands in the box again, behind the next step."""
+    begin(tui, plugin, engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
+    tui.submit("/handoff step one")
+    tui.type("a draft of mine")
+    tui.wait_for("Handed off from")
+    tui.wait_idle()
+    assert tui.input_text().split() == ["step", "one", "a", "draft", "of", "mine"]
+    assert len(children(tui.home, parent)) == 1
+    assert not tui.api.requests
+
+
+def test_a_handoff_waits_for_the_answer(tui: Tui, plugin: Path, parent: Path) -> None:
+    """Typed while the model works it runs at the turn's end: nothing is cut off, and the answer is in the digest."""
+    begin(tui, plugin)
+    tui.api.script = [(4.0, "Slow reply done.")]
+    tui.submit("take your time")
+    tui.wait_for(r"esc to interrupt|…")
+    tui.submit("/handoff go on")
+    tui.wait_for("Handed off from", timeout=30)
+    tui.wait_idle()
+    (child,) = children(tui.home, parent)
+    assert "Slow reply done." in parent.read_text()
+    assert "Slow reply done." in child.read_text()
+    assert len(tui.api.main_requests()) == 1
+
+
+def test_both_answers_to_a_trim(modern: Tui, plugin: Path, parent: Path) -> None:
+    """Not now leaves everything as it is; the first answer makes the copy and opens it."""
+    begin(modern, plugin)
+    for key in ("Escape", "2"):
+        modern.submit("/trim")
+        modern.wait_for("1. Open the trimmed copy")
+        assert re.search(r"tokens now.*\n.*saves about", modern.text())
+        modern.wait_idle()
+        modern.key(key)
+        modern.wait_for("preview discarded")
+        modern.wait_idle()
+        assert children(modern.home, parent) == []
+    modern.submit("/trim")
+    modern.wait_for("1. Open the trimmed copy")
+    modern.wait_idle()
+    modern.key("1")
+    modern.wait_gone("1. Open the trimmed copy")
+    modern.wait_idle()
+    (child,) = children(modern.home, parent)
+    assert not modern.api.requests
+    modern.submit("now go on BETA")
+    modern.wait_for("Mock reply 1")
+    said = spoken(modern.api.main_requests()[-1])
+    assert "now go on BETA" in said
+    assert "preview discarded" not in said
+    assert_trimmed(said, parent, child)
+
+
+def test_an_untrim_and_the_reading_ones(tui: Tui, plugin: Path, parent: Path) -> None:
+    """Each shows its text at once and nothing of it reaches the model; the untrimmed copy is opened."""
+    begin(tui, plugin)
+    for typed, shown in {
+        "/lineage": "oldest first",
+        "/sessions": "newest first",
+        "/find hook_registry": r"/resume 22222222",
+        "/search hook_registry": r"/resume 22222222",
+        "/untrim": "Nothing in this session is trimmed",
+    }.items():
+        tui.submit(typed)
+        tui.wait_for(shown)
+        tui.wait_idle()
+    tui.submit("/trim")
+    tui.wait_for("1. Open the trimmed copy")
+    tui.wait_idle()
+    tui.key("1")
+    tui.wait_gone("1. Open the trimmed copy")
+    tui.wait_idle()
+    (trimmed,) = children(tui.home, parent)
+    tui.submit("/untrim")
+    tui.wait_idle(2)
+    (whole,) = children(tui.home, trimmed)
+    tui.submit("now go on BETA")
+    tui.wait_for("Mock reply 1")
+    said = spoken(tui.api.main_requests()[-1])
+    assert "newest first" not in said
+    assert "lineage, oldest first" not in said
+    assert "suppressed" not in said
+    assert "now go on BETA" in whole.read_text()
+
+
+@pytest.mark.parametrize(
+    ("broken", "shown"),
+    [
+        ("sys.exit('the engine is ill')", "the engine is ill"),
+        ("print('no json')", "JSON"),
+        ("time.sleep(60)", r"(?i)timed out|timeout|15,?000|15 ?s"),
+        (f'print(\'{{"open": "{NOBODY}", "by_hand": "{BY_HAND}", "fill": "x"}}\')', BY_HAND),
+    ],
+    ids=["fails", "talks", "hangs", "id-gone"],
+)
+def test_a_failure_is_told_and_the_session_goes_on(
+    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str, shown: str
+) -> None:
+    """One line, which the model never reads, and the next prompt is sent as ever."""
+    begin(tui, plugin, engine(tmp_path, broken))
+    tui.submit("/handoff go on")
+    tui.wait_for(shown, timeout=40)
+    tui.wait_idle()
+    assert children(tui.home, parent) == []
+    assert not tui.api.requests
+    tui.submit("still here GAMMA")
+    tui.wait_for("Mock reply 1")
+    said = spoken(tui.api.main_requests()[-1])
+    assert "still here GAMMA" in said
+    assert BY_HAND not in said
+    assert "the engine is ill" not in said
+
+
+def test_a_name_that_the_user_has_taken_stays_theirs(tui: Tui, plugin: Path, parent: Path) -> None:
+    """Our prefixed command and every other one are there all the same."""
+    own = tui.home.config / "commands"
+    own.mkdir()
+    (own / "handoff.md").write_text("Say MINE to $ARGUMENTS")
+    begin(tui, plugin)
+    tui.submit("/handoff somebody")
+    tui.wait_for("Mock reply 1")
+    assert "Say MINE to somebody" in spoken(tui.api.main_requests()[-1])
+    assert children(tui.home, parent) == []
+    tui.submit("/resume-hooks:handoff on we go")
+    tui.wait_for("Handed off from")
+    assert len(children(tui.home, parent)) == 1
+
+
+def test_the_models_shell_is_not_answered(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
+) -> None:
+    """Called in every way that a transcript could teach, with all its variables at hand, the engine makes nothing."""
+    event = json.dumps({"command": "handoff", "args": "x", "screen": True, "session_id": PARENT})
+    ask = f"sh '{plugin}/hooks/engine' --module"
+    listed = '{"pid": %s, "procStart": "%s"}'
+    forge = f"""printf '{listed}' $$ $(cut -d' ' -f22 /proc/$$/stat) >"$CLAUDE_CONFIG_DIR/sessions/$$.json"; """
+    attempts = [
+        f"echo '{event}' | {ask}",
+        f"echo '{event}' | env -u CLAUDECODE CLAUDE_PID=$PPID {ask}",
+        f"echo '{event}' >e.json; exec {ask} <e.json",
+        f"{forge} echo '{event}' | {ask}",
+        f'{forge} {ask} <e.json; rm -f "$CLAUDE_CONFIG_DIR/sessions/$$.json"',
+        f"setsid -w {ask} <e.json",
+    ]
+    api.script = [{"name": "Bash", "input": {"command": attempt}} for attempt in attempts]
+    done = run_print(
+        client, home, api, "try it", resume=PARENT, plugin_dir=plugin, extra_env=QUIET,
+        extra_args=("--permission-mode", "bypassPermissions"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = spoken(api.main_requests()[-1])
+    assert said.count("only Claude Code itself is answered here") == len(attempts)
+    assert children(home, parent) == []
+
+
+def test_print_mode_shows_todays_card(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
+) -> None:
+    """Nobody is there to ask or to switch for: the child, and the line that opens it."""
+    done = run_print(client, home, api, "/handoff go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
+    (child,) = children(home, parent)
+    assert f"/resume {child.stem}" in done.text
+    asked = run_print(client, home, api, "/trim", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
+    assert "To make it: /resume-hooks:trim yes" in asked.text
+    assert not api.requests
+
+
+@pytest.mark.parametrize("off", ["--safe-mode", "disableAllHooks"])
+def test_switched_off_it_is_not_there(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, off: str
+) -> None:
+    """Where the client runs no hooks at all nothing of ours runs, and prompts pass."""
+    if off == "disableAllHooks":
+        home.write_settings({"disableAllHooks": True})
+    args = [off] if off.startswith("-") else []
+    done = run_print(
+        client, home, api, "hello", resume=PARENT, plugin_dir=plugin, extra_env=QUIET, extra_args=args
+    )  # fmt: skip
+    assert done.text == "Mock reply 1."
+    assert children(home, parent) == []
+
+
+def test_a_client_without_modules_goes_on_as_before(home: ClientHome, api: MockApi, plugin: Path, parent: Path) -> None:
+    """It reads the same hooks.json: the classic hook answers. The oldest client is in every other test of the hooks."""
+    run_print(find_client(MIDDLE), home, api, ">handoff go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
+    assert len(children(home, parent)) == 1
+    assert not api.main_requests()
+
+
+def test_what_it_hears_and_asks_for(client: ClientVersion, home: ClientHome, plugin: Path) -> None:
+    """As the client reads it, strictly: nothing beside the pinned hooks and calls, no network, no file, no prompt."""
+    done = subprocess.run(
+        [*client.command, "plugin", "validate", "--strict", str(plugin)],
+        env=home.env(), capture_output=True, encoding="utf-8", check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    (hooks,) = re.findall(r"register\.mjs hooks: (.*)", done.stdout)
+    (calls,) = re.findall(r"register\.mjs calls: (.*)", done.stdout)
+    assert hooks.split(", ") == HEARD
+    assert re.findall(r"\$\.[\w.]+", calls) == CALLED
+    assert done.stdout.count("gating hook with .catch") == len(HEARD) - 1
