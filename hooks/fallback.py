@@ -1,4 +1,4 @@
-"""Owns the prompt hook's start on any Python >= 3.9, until the engine is ready."""
+"""Owns the start of the prompt hook and of what the module asks on any Python >= 3.9, until the engine is ready."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
-    from resume_hooks.hooks.fallback import main
+    from resume_hooks.hooks import fallback
 
-    main()
+    sys.exit(fallback.main_of_module() if sys.argv[1:] == ["module"] else fallback.main())

@@ -1,4 +1,4 @@
-"""Owns the start, on the engine's Python, of what the module inside the client asks."""
+"""Owns the start, on the engine's Python, of what the module inside the client asks; else the fallback's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
-    from resume_hooks.hooks.inside import main
+    try:
+        from resume_hooks.hooks.inside import main
+    except ImportError:  # no venv yet, or one from before an update
+        from resume_hooks.hooks.fallback import main_of_module as main
+        from resume_hooks.hooks.fallback import mark_venv
 
+        mark_venv()
     sys.exit(main())

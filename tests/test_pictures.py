@@ -23,8 +23,7 @@ VERBS = {"search": ["search", *pictured.ASKED], "lineage": ["lineage", pictured.
 HELD = {
     "pasted": ["Handed off from", f"Next step: {pictured.NEXT_STEP}", "a digest is loaded"],
     "going-on": [
-        f"/resume-hooks:handoff {pictured.NEXT_STEP}",
-        "handed off",
+        f"/handoff {pictured.NEXT_STEP}",
         "Handed off from",
         f"Next step: {pictured.NEXT_STEP}",
     ],

@@ -52,5 +52,5 @@ def test_what_these_modules_import_is_in_the_list() -> None:
                             missing.add(name)
     assert missing <= {
         "__main__", "hooks.after_compaction", "hooks.background", "hooks.context_notice", "hooks.expiring_sessions",
-        "hooks.prompt",
+        "hooks.inside", "hooks.prompt",
     }, "the hooks do without those where they don't load"  # fmt: skip

@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.emulator import Emulator
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import ENGINE, children, plugin_at
+from tests.e2e.plugin import ENGINE, children, plugin_at, without_module
 from tests.screens import Screen
 from tools import pictured
 from tools.svg import Cell, animation, picture
@@ -68,15 +68,18 @@ def cut(rows: Rows, first: str, last: str) -> Rows:
 class Desk:
     """A home with the sessions of the pictures, and the client and our command line in it."""
 
-    def __init__(self, home: ClientHome, plugin: Path) -> None:
-        self.home, self.plugin = home, plugin
+    def __init__(self, home: ClientHome, folder: Path) -> None:
+        self.home, self.folder = home, folder
         pictured.lay(home.project_folder, str(home.cwd))
 
     @contextmanager
-    def client(self, rows: int) -> Iterator[Tui]:
-        """The client on the session that is nearly full."""
+    def client(self, rows: int, *, modules: bool = False) -> Iterator[Tui]:
+        """The client on the session that is nearly full; cards are what it shows where it runs no ``modules``."""
+        plugin = plugin_at(self.folder / "plugin")
+        if not modules:
+            without_module(plugin)
         with MockApi() as api, Tui(find_client(NEWEST), self.home, api, columns=COLUMNS, rows=rows) as tui:
-            tui.start(plugin_dir=self.plugin, extra_env=ENGINE | self._clipboard(), resume=pictured.SESSION)
+            tui.start(plugin_dir=plugin, extra_env=ENGINE | self._clipboard(), resume=pictured.SESSION)
             yield tui
 
     def screen(self, tui: Tui, wait: str) -> Rows:
@@ -151,14 +154,10 @@ def pasted(desk: Desk) -> Rows:
 
 
 def going_on(desk: Desk) -> list[Rows]:
-    """A handoff from end to end: it is typed, its card, what was copied is pasted, the fresh session."""
-    with desk.client(SCREEN) as tui:
-        tui.type(f"/resume-hooks:handoff {pictured.NEXT_STEP}")
+    """A handoff from end to end: it is typed, and the fresh session is there."""
+    with desk.client(SCREEN, modules=True) as tui:
+        tui.type(f"/handoff {pictured.NEXT_STEP}")
         frames = [desk.screen(tui, pictured.NEXT_STEP)]
-        tui.key("Enter")
-        frames.append(desk.screen(tui, "in a shell"))
-        tui.type(desk.paste_line())
-        frames.append(desk.screen(tui, desk.paste_line()[-12:]))
         tui.key("Enter")
         return [*frames, desk.screen(tui, "(?i)next step: ")]
 
@@ -198,7 +197,7 @@ def desk() -> Iterator[Desk]:
     root = Path(tempfile.mkdtemp(prefix="p"))
     home = ClientHome(root / "ann", PROJECT)
     try:
-        yield Desk(home, plugin_at(root / "plugin"))
+        yield Desk(home, root)
     finally:
         home.reap()
         shutil.rmtree(root, ignore_errors=True)

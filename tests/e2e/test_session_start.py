@@ -12,12 +12,18 @@ from resume_hooks.sessions.lineage_block import CLOSING
 from resume_hooks.sessions.link_log import read_links
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, conversation
-from tests.e2e.plugin import ENGINE, children, spoken
+from tests.e2e.plugin import ENGINE, children, spoken, without_module
 
 QUIET = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
 SUMMARY = "<analysis>none</analysis><summary>A summary that names nobody.</summary>"
 FORGETS = "2.1.42"
 """The client that keeps what a session started with in memory alone."""
+
+
+@pytest.fixture
+def plugin(plugin: Path) -> Path:
+    """The plugin in a client that runs no modules: there a handoff waits for ``/clear``."""
+    return without_module(plugin)
 
 
 def until(told: Callable[[], bool]) -> None:

@@ -11,7 +11,7 @@ from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, children, spoken
+from tests.e2e.plugin import ENGINE, children, spoken, without_module
 from tests.needs import corpus
 
 PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
@@ -68,7 +68,7 @@ def test_print_mode_previews_and_makes_the_child(
 @pytest.mark.parametrize("sign", ["/resume-hooks:", ">"])
 def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServer, sign: str) -> None:
     """Typed into one client: the next request of that client is the child's. ``>`` needs Ctrl+C, once."""
-    tui.start(resume=PARENT, plugin_dir=plugin, extra_env=ENGINE | {"DISPLAY": xserver.display})
+    tui.start(resume=PARENT, plugin_dir=without_module(plugin), extra_env=ENGINE | {"DISPLAY": xserver.display})
     tui.submit(f"{sign}trim")
     tui.wait_for(f"^ *To make it: {sign}trim yes")
     tui.wait_idle()

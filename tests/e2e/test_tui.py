@@ -17,7 +17,7 @@ from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion, TmuxTui, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken
+from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken, without_module
 
 
 def begin(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path:
@@ -96,7 +96,7 @@ def empty_box(tui: Tui) -> None:
 
 def test_slash_handoff_then_the_paste_alone(tui: Tui, plugin: Path, xserver: XServer) -> None:
     """``/resume-hooks:handoff`` leaves the box empty: the paste alone leads into the child."""
-    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
+    parent = begin(tui, without_module(plugin), {"DISPLAY": xserver.display})
     tui.submit("/resume-hooks:handoff fix the tests")
     tui.wait_for("handed off")
     tui.wait_idle()
@@ -106,7 +106,7 @@ def test_slash_handoff_then_the_paste_alone(tui: Tui, plugin: Path, xserver: XSe
 
 def test_slash_handoff_typed_while_the_model_works(tui: Tui, plugin: Path, xserver: XServer) -> None:
     """Queued behind a slow answer, the slash form is answered at the turn's end, whole."""
-    parent = begin(tui, plugin, {"DISPLAY": xserver.display})
+    parent = begin(tui, without_module(plugin), {"DISPLAY": xserver.display})
     tui.api.script = [(4.0, "Slow reply done.")]
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")

@@ -83,8 +83,11 @@ def test_the_launcher_gives_way_to_the_engine(plugin: PluginCopy) -> None:
         assert f"['-I', '{plugin.root}/hooks/module.py'] the event".replace("'", '"') in said.replace("'", '"')
 
 
-def test_without_an_engine_it_says_what_installs_one(plugin: PluginCopy) -> None:
+def test_without_any_python_it_says_what_installs_one(plugin: PluginCopy, tmp_path: Path) -> None:
     """One line, exit status 1: the module shows it."""
-    done = plugin.engine("--module", stdin="{}", RESUME_HOOKS_PYTHON="")
-    assert (done.returncode, done.stdout) == (1, "")
+    (tmp_path / "bare").mkdir()
+    for tool in ("sh", "cmp"):
+        (tmp_path / "bare" / tool).symlink_to(shutil.which(tool) or tool)
+    done = plugin.engine("--module", stdin="{}", RESUME_HOOKS_PYTHON="", PATH=str(tmp_path / "bare"))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "--install" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from tests.builders import SESSION, ConfigHome
 from tests.hooks.conftest import Run
+from tests.needs import REPO
 
 Ask = Callable[..., str]
 
@@ -112,3 +114,17 @@ def test_our_own_model_calls_pass(run_hook: Run, any_python: str, config_home: C
     """The recursion guard holds here, too."""
     done = run_hook("fallback", {"prompt": ">help"}, environ={"RESUME_HOOKS_CHILD": "1"}, python=any_python)
     assert done.stdout == b""
+
+
+def test_the_module_is_told_what_is_missing(any_python: str, config_home: ConfigHome, tmp_path: Path) -> None:
+    """On a Python without the engine's packages: a text to show, the user's words in it, and nothing is made."""
+    event = {"command": "handoff", "args": " fix it ", "screen": True, "session_id": SESSION}
+    bare = [any_python, "-I", "-S", str(REPO / "hooks" / "fallback.py"), "module"]
+    environ = {**config_home.environ, "CLAUDE_PLUGIN_DATA": str(tmp_path)}
+    done = subprocess.run(
+        bare, input=json.dumps(event).encode(), env=environ, capture_output=True, check=True, timeout=60
+    )
+    text = json.loads(done.stdout)["text"]
+    assert text.startswith(">handoff needs the engine.")
+    assert "fix it" in text
+    assert subprocess.run(bare, input=b"no event", env=environ, check=False, timeout=60).returncode == 1

@@ -8,6 +8,7 @@ the lock goes, and without that no venv counts as whole.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import sys
@@ -20,6 +21,7 @@ from resume_hooks.hooks.triggers import Trigger, recognise
 from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.system.clipboard import copy
 from resume_hooks.system.invocation import typed
+from resume_hooks.system.text import plain
 
 LOCK = "requirements.lock"
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -32,6 +34,17 @@ def main() -> None:
     trigger = recognise(reply.field(event, "prompt")) if event else None
     if event is not None and trigger is not None:
         reply.write(reply.block(answer(trigger, reply.field(event, "session_id"))))
+
+
+def main_of_module() -> int:
+    """Answer the module inside the client, which shows a text; what it returns is the exit status."""
+    event = reply.read_stdin()
+    if event is None:
+        return 1
+    trigger = Trigger(reply.field(event, "command"), reply.field(event, "args").strip(), slash=True, pasted=False)
+    text = plain(answer(trigger, reply.field(event, "session_id")))
+    reply.write(json.dumps({"text": text.removeprefix("resume-hooks: ")}).encode())
+    return 0
 
 
 def answer(trigger: Trigger, session_id: str) -> str:

@@ -61,13 +61,13 @@ def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
     trigger = Trigger(verb, reply.field(event, "args").strip(), slash=True, pasted=False, hooked=not on_screen)
     if prompt.is_off(verb):
         return _text(f"resume-hooks: {verb} is switched off (resume-hooks config triggers_off).")
-    session_id = reply.field(event, "session_id")
-    try:
-        lane = LANES.get(verb) or OWN_LANES[verb]
-        given = prompt.lane_answer(lane, trigger, session_id, event)
-        return _on_screen(given, trigger) if on_screen else _text(prompt.copied_card(given))
-    except Exception as error:  # noqa: BLE001 - the outermost rim, as for a prompt
-        return _text(prompt.failure(error, trigger, event))
+    return prompt.guarded(lambda: _done(verb, trigger, event, on_screen=on_screen), _text, trigger, event)
+
+
+def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
+    lane = LANES.get(verb) or OWN_LANES[verb]
+    given = prompt.lane_answer(lane, trigger, reply.field(event, "session_id"), event)
+    return _on_screen(given, trigger) if on_screen else _text(prompt.copied_card(given))
 
 
 def _on_screen(given: TriggerAnswer, trigger: Trigger) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from resume_hooks import settings
 from resume_hooks.errors import InSubagent, ResumeHooksError, SessionNotFound
@@ -20,6 +21,8 @@ from resume_hooks.paths import Where, is_session_id
 if TYPE_CHECKING:
     from resume_hooks.hooks.request import TriggerAnswer
     from resume_hooks.system.clipboard import Copied
+
+T = TypeVar("T")
 
 LANES = {
     "resume": "resume_card",
@@ -46,14 +49,18 @@ def main() -> None:
 
 def card(trigger: Trigger, event: dict[str, Any]) -> str:
     """The text to show for a trigger, whatever happens; ``""`` where it is switched off and the prompt passes."""
+    return guarded(lambda: answer(trigger, event), str, trigger, event)
+
+
+def guarded(work: Callable[[], T], told: Callable[[str], T], trigger: Trigger, event: dict[str, Any]) -> T:
+    """What a trigger's work gives; where that ends in an error, what ``told`` makes of the text to show."""
     try:
-        return answer(trigger, event)
+        return work()
     except Exception as error:  # noqa: BLE001 - the outermost rim: a trigger ends in a sentence, never in a trace
-        return failure(error, trigger, event)
+        return told(_failure(error, trigger, event))
 
 
-def failure(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
-    """The text to show where a trigger ended in an error."""
+def _failure(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
     if isinstance(error, ResumeHooksError):
         from resume_hooks.system.invocation import as_typed
 
