@@ -28,7 +28,7 @@ const ask = async ($, command, args, screen) => {
 
 const open = async ($, reply) => {
   const before = await $.prompt.read()
-  await $.command.run({ command: 'resume', args: reply.open })
+  try { await $.command.run({ command: 'resume', args: reply.open }) } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
   if (await $.session.id() !== reply.open) return $.ui.log(reply.by_hand)
   const since = await $.prompt.read()
   const text = [reply.fill, before.text + since.text].filter(Boolean).join('\n')
@@ -50,9 +50,12 @@ const answer = async ($, command, args) => {
   return {}
 }
 
-const told = (error) => ({ text: error.message, isTextDisplayOnly: true })
-
 const ours = new Set() // a name that the person's own command or another plugin has is theirs
+const bare = ($, e, next) => ours.has(e.command) ? answer($, e.command, e.args) : next(e)
+const tell = ($, e, next) => ({ text: next.error.message, isTextDisplayOnly: true })
+
+const prefixed = ($, e) => answer($, e.command.split(':')[1], e.args)
+const leave = ($, e, next) => next(e) // to the classic hook, which has its own answer
 
 export function register(on) {
   on('session.start', async ($, e, next) => {
@@ -64,26 +67,15 @@ export function register(on) {
     }
     return next(e)
   })
-  on('command.run', { command: 'handoff' }, ($, e, next) => ours.has('handoff') ? answer($, 'handoff', e.args) : next(e))
-    .catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'trim' }, ($, e, next) => ours.has('trim') ? answer($, 'trim', e.args) : next(e))
-    .catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'untrim' }, ($, e, next) => ours.has('untrim') ? answer($, 'untrim', e.args) : next(e))
-    .catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'search' }, ($, e, next) => ours.has('search') ? answer($, 'search', e.args) : next(e))
-    .catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'find' }, ($, e, next) => ours.has('find') ? answer($, 'search', e.args) : next(e))
-    .catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'lineage' }, ($, e, next) => ours.has('lineage') ? answer($, 'lineage', e.args) : next(e))
-    .catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'sessions' }, ($, e, next) => ours.has('sessions') ? answer($, 'sessions', e.args) : next(e))
-    .catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'resume-hooks:handoff' }, ($, e) => answer($, 'handoff', e.args))
-    .catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'resume-hooks:trim' }, ($, e) => answer($, 'trim', e.args))
-    .catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'resume-hooks:search' }, ($, e) => answer($, 'search', e.args))
-    .catch(($, e, next) => told(next.error))
-  on('command.run', { command: 'resume-hooks:lineage' }, ($, e) => answer($, 'lineage', e.args))
-    .catch(($, e, next) => told(next.error))
+  on('command.run', { command: 'handoff' }, bare).catch(tell)
+  on('command.run', { command: 'trim' }, bare).catch(tell)
+  on('command.run', { command: 'untrim' }, bare).catch(tell)
+  on('command.run', { command: 'search' }, bare).catch(tell)
+  on('command.run', { command: 'find' }, bare).catch(tell)
+  on('command.run', { command: 'lineage' }, bare).catch(tell)
+  on('command.run', { command: 'sessions' }, bare).catch(tell)
+  on('command.run', { command: 'resume-hooks:handoff' }, prefixed).catch(leave)
+  on('command.run', { command: 'resume-hooks:trim' }, prefixed).catch(leave)
+  on('command.run', { command: 'resume-hooks:search' }, prefixed).catch(leave)
+  on('command.run', { command: 'resume-hooks:lineage' }, prefixed).catch(leave)
 }

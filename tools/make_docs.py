@@ -17,6 +17,7 @@ import click
 from resume_hooks import settings
 from resume_hooks.cli.main import VERBS, cli
 from resume_hooks.cli.schema import form
+from resume_hooks.hooks.inside import COMMANDS
 from resume_hooks.hooks.plain_cards import TRIGGERS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,8 +36,9 @@ def pages() -> dict[Path, str]:
     for verb in VERBS:
         schema = json.dumps(form(verb).model_json_schema(), indent=2)
         found[DOCS / "schema" / f"{verb}.json"] = schema + "\n"
+    triggers = with_table((DOCS / "triggers.md").read_text(encoding="utf-8"), "triggers", triggers_table())
+    found[DOCS / "triggers.md"] = with_table(triggers, "commands", commands_table())
     for name, table in (
-        ("triggers", triggers_table()),
         ("verbs", verbs_table()),
         ("settings", settings_table()),
         ("architecture", packages_table()),
@@ -51,6 +53,12 @@ def with_table(page: str, name: str, table: str) -> str:
     if place is None:
         raise KeyError(name)
     return f"{page[: place.end(1)]}\n{table}\n{page[place.start(2) :]}"
+
+
+def commands_table() -> str:
+    """Every command that the module inside the client offers."""
+    rows = [[f"`/{name}{argument and f' {argument}'}`", about] for name, (argument, about) in COMMANDS.items()]
+    return _table(["type", "what it does"], rows)
 
 
 def triggers_table() -> str:

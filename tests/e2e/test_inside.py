@@ -224,6 +224,15 @@ def test_a_failure_is_told_and_the_session_goes_on(
     assert "the engine is ill" not in said
 
 
+def test_a_prefixed_command_falls_back_to_its_card(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
+    """Where the module gets no answer, the classic hook gives the one that it gives in older clients."""
+    begin(tui, plugin, engine(tmp_path, "sys.exit(1)"))
+    tui.submit("/resume-hooks:handoff go on")
+    tui.wait_for("in this client +/resume")
+    assert len(children(tui.home, parent)) == 1
+    assert not tui.api.requests
+
+
 def test_a_name_that_the_user_has_taken_stays_theirs(tui: Tui, plugin: Path, parent: Path) -> None:
     """Our prefixed command and every other one are there all the same."""
     own = tui.home.config / "commands"

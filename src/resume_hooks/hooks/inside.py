@@ -34,12 +34,13 @@ COMMANDS = {
 }
 """What a person may type after a bare ``/``, what may follow it, and what it does; register.mjs says the same."""
 
-VERBS = frozenset(COMMANDS) - {"find"}
+ALIASES = {"find": "search"}
+VERBS = frozenset(COMMANDS) - ALIASES.keys()
 
 CHOICES = (("Open the trimmed copy", "yes"), ("Not now", "cancel"))
 """What answers the question of a trim, and the word that says it; the last one is also what no answer means."""
 
-REFUSED = "resume-hooks: only Claude Code itself is answered here. Type /resume-hooks:{0} or >{0} there."
+REFUSED = "resume-hooks: only Claude Code itself is answered here."
 
 
 def main() -> int:
@@ -47,9 +48,11 @@ def main() -> int:
     event = reply.read_stdin()
     if event is None:
         return 1
-    verb = reply.field(event, "command")
+    name = reply.field(event, "command")
+    verb = ALIASES.get(name, name)
     if verb not in VERBS or not is_asked_by_client(Where()):
-        sys.stderr.write(REFUSED.format(plain(verb if verb in VERBS else "help")) + "\n")
+        instead = f"In a shell: resume-hooks {verb}" if verb in OWN_LANES else f"Type /resume-hooks:{verb} there."
+        sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
         return 1
     reply.write(json.dumps(answered(verb, event)).encode())
     return 0
