@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.harness.client import LAST_NPM, MIDDLE, NEWEST, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, last_user_text
-from tests.e2e.plugin import ENGINE, LINEAGE, children, plugin_at, spoken
+from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken
 from tests.e2e.test_trim_trigger import PARENT, SOURCE, assert_trimmed
 from tests.needs import corpus
 
@@ -38,12 +38,6 @@ CALLED = [
     "$.prompt.read", "$.session.id", "$.session.info", "$.session.surfaces", "$.ui.ask", "$.ui.log",
 ]  # fmt: skip
 """All that the module hears and asks of the client, as the client itself reads it."""
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Path:
-    """The plugin, put together clean."""
-    return plugin_at(tmp_path / "plugin")
 
 
 @pytest.fixture(params=[LAST_NPM, NEWEST])

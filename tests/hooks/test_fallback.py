@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -119,7 +120,7 @@ def test_our_own_model_calls_pass(run_hook: Run, any_python: str, config_home: C
 def test_the_module_is_told_what_is_missing(any_python: str, config_home: ConfigHome, tmp_path: Path) -> None:
     """On a Python without the engine's packages: a text to show, the user's words in it, and nothing is made."""
     event = {"command": "handoff", "args": " fix it ", "screen": True, "session_id": SESSION}
-    bare = [any_python, "-I", "-S", str(REPO / "hooks" / "fallback.py"), "module"]
+    bare = [any_python or sys.executable, "-I", "-S", str(REPO / "hooks" / "fallback.py"), "module"]
     environ = {**config_home.environ, "CLAUDE_PLUGIN_DATA": str(tmp_path)}
     done = subprocess.run(
         bare, input=json.dumps(event).encode(), env=environ, capture_output=True, check=True, timeout=60

@@ -7,6 +7,7 @@ here; hooks/register.mjs asks and applies.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -17,6 +18,7 @@ from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.asking_client import is_asked_by_client
 from resume_hooks.system.clipboard import NOT_COPIED
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import plain
 
 OWN_LANES = {"untrim": "untrim", "sessions": "sessions"}
@@ -51,7 +53,7 @@ def main() -> int:
     name = reply.field(event, "command")
     verb = ALIASES.get(name, name)
     if verb not in VERBS or not is_asked_by_client(Where()):
-        instead = f"In a shell: resume-hooks {verb}" if verb in OWN_LANES else f"Type /resume-hooks:{verb} there."
+        instead = f"In a shell: {typed(verb, os.environ)}" if verb in OWN_LANES else f"Type /resume-hooks:{verb} there."
         sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
         return 1
     reply.write(json.dumps(answered(verb, event)).encode())
@@ -63,7 +65,7 @@ def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
     on_screen = event.get("screen") is True
     trigger = Trigger(verb, reply.field(event, "args").strip(), slash=True, pasted=False, hooked=not on_screen)
     if prompt.is_off(verb):
-        return _text(f"resume-hooks: {verb} is switched off (resume-hooks config triggers_off).")
+        return _text(f"resume-hooks: {verb} is switched off ({typed('config triggers_off', os.environ)}).")
     return prompt.guarded(lambda: _done(verb, trigger, event, on_screen=on_screen), _text, trigger, event)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from resume_hooks.clock import minute
@@ -13,6 +14,7 @@ from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.git_worktrees import project_at
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -24,8 +26,8 @@ def answer(request: Request) -> TriggerAnswer:
     if request.text not in {"", EVERYWHERE}:
         raise UsageError(f"'{one_line(request.text, ROW)}' is no option", f"{EVERYWHERE} lists those of every project")
     everywhere = request.text == EVERYWHERE
-    with time_limit("resume-hooks sessions"):
-        folder = home_folder(HeadTail(request.path)) if request.path else current_folder()
+    with time_limit(typed("sessions", request.where.environ)):
+        folder = home_folder(HeadTail(request.path), request.where) if request.path else current_folder()
         project = None if everywhere else project_at(folder, request.where)
         found = listing.page(SessionLister(folder, request.where), project, limit=ROWS)
     return show(sessions_card(found, request.session_id, everywhere=everywhere))
@@ -38,7 +40,7 @@ def sessions_card(found: ListingPage, here: str, *, everywhere: bool) -> str:
     for row in found.rows:
         lines += ["", f"  {one_line(plain_line(row.title), ROW)}", f"  {' · '.join(_facts(row, here))}"]
         lines += [f"  /resume {row.session_id}"]
-    more = f"  more, in a shell: resume-hooks sessions{f' {EVERYWHERE}' if everywhere else ''}"
+    more = f"  more, in a shell: {typed(f'sessions {EVERYWHERE}' if everywhere else 'sessions', os.environ)}"
     return "\n".join([*lines, *(["", more] if found.more else []), "", "/resume <id> opens one of them."])
 
 
