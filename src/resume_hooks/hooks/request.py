@@ -89,12 +89,14 @@ OPENS = "/resume "
 class TriggerAnswer(NamedTuple):
     """What goes to the clipboard (``""`` for nothing), and the card once that was tried.
 
-    ``question`` are a few words that ask the same as the card, where it waits for a yes.
+    ``question`` are a few words that ask the same as the card, where it waits for a yes; ``remark`` is what has to be
+    known of it where nobody sees the card.
     """
 
     to_copy: str
     card: Callable[[Copied], str]
     question: str = ""
+    remark: str = ""
 
     @property
     def opens(self) -> str:

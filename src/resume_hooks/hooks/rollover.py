@@ -1,13 +1,15 @@
 """``>rollover``: the child with the digest at once, then a model's summary in it, or plain words on why there is none.
 
-Invariant: one rollover is paid for once. What is typed again, with nobody asking anything since, shows the same child.
+Invariant: one rollover is paid for once. What is typed again, with nobody asking anything since, shows the same child;
+where that has no summary, and nobody is writing one, it is tried anew.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from resume_hooks import settings
 from resume_hooks.derive.child.existing import existing_child
@@ -19,6 +21,7 @@ from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.processes import started
 from resume_hooks.system.text import one_line, plain_line
 
 WHOLE = 145.0
@@ -35,7 +38,7 @@ WIDEST = 300
 
 _PREFIX = "rollover-"
 BY_CLEAR = "or type /clear: the new session also starts with this (cut if long)"
-UNFINISHED = "The summary is not in it: it is still being written, or was interrupted."
+UNFINISHED = "The summary is not in it yet: it is still being written."
 
 
 def answer(request: Request) -> TriggerAnswer:
@@ -48,28 +51,28 @@ def answer(request: Request) -> TriggerAnswer:
             return standing
         begun = add_summary.plan(parent, where, wish=request.text)
     written = add_summary.write(begun, where)
-    _keep(request, written, [UNFINISHED, _again(request)])
+    _keep(request, written, [UNFINISHED], writing=True)
     if request.trigger.hooked:
         offer_clear(written)  # Esc ends us without a word: then /clear still leads on
     model = ClaudeHeadless(where, str(settings.load()["summary_model"].value))
     limit = min(settings.number("summary_timeout"), deadline - REPLACING - time.monotonic())
     outcome = add_summary.add_summary(begun, written, model, where, limit=limit, progress=lambda _number, _count: None)
     facts = _facts(outcome, request)
+    if outcome.failure:
+        hook_state.take(_name(request))
+        answered = _answer_of("rolled over without a summary", outcome.receipt, facts, request)
+        return answered._replace(remark=f"resume-hooks: {' '.join(facts)}")
     _keep(request, outcome.receipt, facts)
-    done = "rolled over without a summary" if outcome.failure else "rolled over"
-    return _answer_of(done, outcome.receipt, facts, request)
+    return _answer_of("rolled over", outcome.receipt, facts, request)
 
 
 def _facts(outcome: add_summary.SummaryOutcome, request: Request) -> list[str]:
     """What the child holds, what that took, and the way to what it lacks."""
     spent = [f"it took {outcome.spent.words}"] if outcome.spent.words else []
     if outcome.failure:
-        return [add_summary.failure_text(outcome.failure), *spent, _again(request)]
+        again = f"to try again: the same here once more, or in a shell: {request.command}"
+        return [add_summary.failure_text(outcome.failure), *spent, again]
     return [f"a summary by {outcome.spent.model} and a digest are in it", *spent]
-
-
-def _again(request: Request) -> str:
-    return f"to try again, in a shell: {request.command}"
 
 
 def _answer_of(done: str, receipt: Receipt, facts: Sequence[str], request: Request) -> TriggerAnswer:
@@ -80,18 +83,30 @@ def _answer_of(done: str, receipt: Receipt, facts: Sequence[str], request: Reque
     )
 
 
-def _keep(request: Request, child: Receipt, facts: Sequence[str]) -> None:
+def _keep(request: Request, child: Receipt, facts: Sequence[str], *, writing: bool = False) -> None:
     """Note what was made of what was asked for; without the note the same is made, and paid for, anew."""
-    asked = request.text[: add_summary.MAX_WISH]
+    note: dict[str, object] = {
+        "child": child.session_id,
+        "asked": request.text[: add_summary.MAX_WISH],
+        "facts": list(facts),
+    }
+    if writing:
+        note |= {"writer": os.getpid(), "since": started(os.getpid())}
     with contextlib.suppress(OSError):
         hook_state.sweep(_PREFIX)
-        hook_state.keep(_name(request), {"child": child.session_id, "asked": asked, "facts": list(facts)})
+        hook_state.keep(_name(request), note)
+
+
+def _is_interrupted(note: Mapping[str, object]) -> bool:
+    """Whether who was writing the summary ended before it was there."""
+    writer = note.get("writer")
+    return isinstance(writer, int) and started(writer) != note.get("since")
 
 
 def _standing(parent: SessionFile, request: Request) -> TriggerAnswer | None:
     """The child that the same words made, where nobody went on in it or asked anything here since."""
     note = hook_state.find(_name(request))
-    if note.get("asked") != request.text:
+    if note.get("asked") != request.text or _is_interrupted(note):
         return None
     receipt = existing_child(parent, "rollover", request.where)
     if receipt is None or receipt.session_id != note.get("child"):
