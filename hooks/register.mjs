@@ -4,23 +4,30 @@
 // The client reads this file before it runs it: event names stand as literals, and `$` goes only to functions at the top.
 
 const READING = { immediate: true }
-const COMMANDS = [
-  ['handoff', 'Go on in a fresh session that knows this one and its ancestors', '[next step]'],
-  ['trim', 'Go on in a copy without old tool output; asks first', '[options]'],
-  ['untrim', 'Go on in a copy in which what was trimmed is back', ''],
-  ['search', 'Find what was said in this project; --all: in every project', '[--all] words', READING],
-  ['find', 'Find what was said in this project; --all: in every project', '[--all] words', READING],
-  ['lineage', "Show this session's ancestors, oldest first", '', READING],
-  ['sessions', 'List the newest sessions of this project; --all: of every project', '[--all]', READING],
+const COMMANDS = [ // what is typed, the engine's verb for it, and what the client's menu says
+  ['handoff', 'handoff', 'Go on in a fresh session that knows this one and its ancestors', '[next step]'],
+  ['rollover', 'rollover', "Go on in a fresh session with a model's summary; costs tokens, up to two minutes", '[focus]'],
+  ['trim', 'trim', 'Go on in a copy without old tool output; asks first', '[options]'],
+  ['untrim', 'untrim', 'Go on in a copy in which what was trimmed is back', ''],
+  ['mark', 'checkpoint', 'Mark this place before you try something', '[goal]'],
+  ['rewind-to-mark', 'rewind', 'Go back to the mark in a new session; of what came after, only your report stays', 'report'],
+  ['search', 'search', 'Find what was said in this project; --all: in every project', '[--all] words', READING],
+  ['find', 'search', 'Find what was said in this project; --all: in every project', '[--all] words', READING],
+  ['recall', 'recover-context', 'Show what was done here, to paste if the model has lost it', '', READING],
+  ['lineage', 'lineage', "Show this session's ancestors, oldest first", '', READING],
+  ['sessions', 'sessions', 'List the newest sessions of this project; --all: of every project', '[--all]', READING],
 ]
-const LIMIT = 15000 // the engine ends by itself within five seconds
+const PREFIXED = ['checkpoint', 'handoff', 'help', 'lineage', 'resume', 'rewind', 'rollover', 'search', 'session', 'trim']
+const LIMIT = 15000 // the engine ends by itself within five seconds,
+const WAITING = 170000 // or, where it says that there is something to wait for, within 150
 
-const ask = async ($, command, args, screen) => {
+const ask = async ($, asked, timeoutMs = LIMIT) => {
   const event = {
-    command, args, screen, session_id: await $.session.id(), transcript_path: (await $.session.info()).transcriptPath,
+    ...asked, session_id: await $.session.id(), transcript_path: (await $.session.info()).transcriptPath,
+    screen: (await $.session.surfaces()).includes('terminal'),
   }
   const run = await $.process.run(['sh', `${$.plugin.root}/hooks/engine`, '--module'], {
-    env: await $.process.hookEnv(), stdin: JSON.stringify(event), timeoutMs: LIMIT,
+    env: await $.process.hookEnv(), stdin: JSON.stringify(event), timeoutMs,
   })
   if (run.exitCode !== 0) throw new Error(run.stderr.trim() || `${run.exitCode}`)
   return JSON.parse(run.stdout)
@@ -30,36 +37,37 @@ const open = async ($, reply) => {
   const before = await $.prompt.read()
   try { await $.command.run({ command: 'resume', args: reply.open }) } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
   if (await $.session.id() !== reply.open) return $.ui.log(reply.by_hand)
+  if (reply.remark) $.ui.log(reply.remark)
   const since = await $.prompt.read()
   const text = [reply.fill, before.text + since.text].filter(Boolean).join('\n')
   if (text) await $.prompt.fill({ text })
 }
 
 const answer = async ($, command, args) => {
-  const screen = (await $.session.surfaces()).includes('terminal')
-  let reply = await ask($, command, args, screen)
+  let reply = await ask($, { command, args })
   while (reply.ask) {
     const choices = reply.choices
     let chosen
     try { chosen = await $.ui.ask(reply.ask, choices.map(([label]) => label)) } catch { chosen = choices.at(-1)[0] }
     const [, word] = choices.find(([label]) => label === chosen) ?? [chosen, chosen]
-    reply = await ask($, command, word, screen)
+    reply = await ask($, { command, args: word })
+  }
+  if (reply.wait) {
+    $.ui.status(reply.wait)
+    try { reply = await ask($, { command, args, waiting: true }, WAITING) } finally { $.ui.status(undefined) }
   }
   if (!reply.open) return { text: reply.text, isTextDisplayOnly: true }
   $.clock.after(0, () => open($, reply)) // not from inside: the switch would wait for this very command
   return {}
 }
 
-const ours = new Set() // a name that the person's own command or another plugin has is theirs
-const bare = ($, e, next) => ours.has(e.command) ? answer($, e.command, e.args) : next(e)
 const tell = ($, e, next) => ({ text: next.error.message, isTextDisplayOnly: true })
-
-const prefixed = ($, e) => answer($, e.command.split(':')[1], e.args)
 const leave = ($, e, next) => next(e) // to the classic hook, which has its own answer
 
 export function register(on) {
+  const ours = new Set() // a name that the person's own command or another plugin has is theirs
   on('session.start', async ($, e, next) => {
-    for (const [name, description, argumentHint, more] of COMMANDS) {
+    for (const [name, , description, argumentHint, more] of COMMANDS) {
       try {
         await $.command.register({ name, description, argumentHint, ...more })
         ours.add(name)
@@ -67,15 +75,10 @@ export function register(on) {
     }
     return next(e)
   })
-  on('command.run', { command: 'handoff' }, bare).catch(tell)
-  on('command.run', { command: 'trim' }, bare).catch(tell)
-  on('command.run', { command: 'untrim' }, bare).catch(tell)
-  on('command.run', { command: 'search' }, bare).catch(tell)
-  on('command.run', { command: 'find' }, bare).catch(tell)
-  on('command.run', { command: 'lineage' }, bare).catch(tell)
-  on('command.run', { command: 'sessions' }, bare).catch(tell)
-  on('command.run', { command: 'resume-hooks:handoff' }, prefixed).catch(leave)
-  on('command.run', { command: 'resume-hooks:trim' }, prefixed).catch(leave)
-  on('command.run', { command: 'resume-hooks:search' }, prefixed).catch(leave)
-  on('command.run', { command: 'resume-hooks:lineage' }, prefixed).catch(leave)
+  for (const [name, verb] of COMMANDS)
+    on('command.run', { command: name }, ($, e, next) => ours.has(name) ? answer($, verb, e.args) : next(e)).catch(tell)
+  for (const verb of PREFIXED)
+    on('command.run', { command: `resume-hooks:${verb}` }, ($, e) => answer($, verb, e.args)).catch(leave)
+  on('command.run', { command: 'resume-hooks:recover-context' }, ($, e, next) => // with words it is the skill so called
+    e.args?.trim() ? next(e) : answer($, 'recover-context', '')).catch(leave)
 }

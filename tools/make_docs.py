@@ -57,7 +57,7 @@ def with_table(page: str, name: str, table: str) -> str:
 
 def commands_table() -> str:
     """Every command that the module inside the client offers."""
-    rows = [[f"`/{name}{argument and f' {argument}'}`", about] for name, (argument, about) in COMMANDS.items()]
+    rows = [[f"`/{name}{each.argument and f' {each.argument}'}`", each.about] for name, each in COMMANDS.items()]
     return _table(["type", "what it does"], rows)
 
 

@@ -141,7 +141,7 @@ def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
     tui.key("C-c")
     tui.wait_idle()
     tui.submit(f"/resume-hooks:rewind {REPORT}")
-    tui.wait_for("rewound · ")
+    tui.wait_for("Rewound to the checkpoint")
     (child,) = children(tui.home, parent)
     assert "EXPLORED" not in child.read_text()
     assert "remember ALPHA" in child.read_text()

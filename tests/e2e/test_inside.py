@@ -6,14 +6,17 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.harness.client import LAST_NPM, MIDDLE, NEWEST, ClientHome, ClientVersion, Tui, find_client, run_print
-from tests.e2e.harness.mock_api import MockApi, last_user_text
+from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
+from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken
+from tests.e2e.test_context_rollover import is_headless, on_path, summarising
 from tests.e2e.test_trim_trigger import PARENT, SOURCE, assert_trimmed
 from tests.needs import corpus
 
@@ -24,18 +27,12 @@ BY_HAND = "typed by hand ZULU"
 ASK_FIRST = ("--permission-mode", "default")
 
 HEARD = [
-    "session.start",
-    *(
-        f"command.run{{command={name}}}"
-        for name in (
-            "handoff", "trim", "untrim", "search", "find", "lineage", "sessions",
-            "resume-hooks:handoff", "resume-hooks:trim", "resume-hooks:search", "resume-hooks:lineage",
-        )
-    ),
+    "session.start", "command.run{command=?}", "command.run{command=?}",
+    "command.run{command=resume-hooks:recover-context}",
 ]  # fmt: skip
 CALLED = [
     "$.clock.after", "$.command.register", "$.command.run", "$.process.hookEnv", "$.process.run", "$.prompt.fill",
-    "$.prompt.read", "$.session.id", "$.session.info", "$.session.surfaces", "$.ui.ask", "$.ui.log",
+    "$.prompt.read", "$.session.id", "$.session.info", "$.session.surfaces", "$.ui.ask", "$.ui.log", "$.ui.status",
 ]  # fmt: skip
 """All that the module hears and asks of the client, as the client itself reads it."""
 
@@ -51,6 +48,12 @@ def modern(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> It
 def parent(home: ClientHome) -> Path:
     """A real session, laid into the project as its own."""
     return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
+
+
+def slowly(request: Request) -> Reply | None:
+    """The summary, two seconds later."""
+    time.sleep(2)
+    return summarising(request)
 
 
 def begin(tui: Tui, plugin: Path, env: dict[str, str] | None = None) -> None:
@@ -156,6 +159,80 @@ def test_both_answers_to_a_trim(modern: Tui, plugin: Path, parent: Path) -> None
     assert "now go on BETA" in said
     assert "preview discarded" not in said
     assert_trimmed(said, parent, child)
+
+
+def test_a_rollover_waits_for_its_summary(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
+    """A line says what is waited for; then the child is there with the summary, asked for once."""
+    begin(tui, plugin, on_path(tui.version, tmp_path / "bin"))
+    tui.api.script = slowly
+    tui.submit("/rollover focus on BETA")
+    tui.wait_for("asking a model for the summary")
+    tui.wait_for("Rolled over from", timeout=60)
+    tui.wait_gone("asking a model for the summary")
+    (child,) = children(tui.home, parent)
+    assert all(is_headless(request) for request in tui.api.main_requests())
+    tui.api.script = ()
+    tui.submit("now go on GAMMA")
+    tui.wait_for("Mock reply [0-9]")
+    said = spoken(tui.api.main_requests()[-1])
+    for part in (LINEAGE, "goal: Teach the parser BETA.", "digest of", "now go on GAMMA"):
+        assert part in said
+    assert "now go on GAMMA" in child.read_text()
+
+
+def test_esc_ends_a_rollover_which_can_be_asked_for_again(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
+    """Nothing is opened, nobody goes on asking; the same command again asks anew."""
+    begin(tui, plugin, on_path(tui.version, tmp_path / "bin"))
+    tui.api.script = [(120.0, "Too late.")]
+    tui.submit("/rollover")
+    tui.wait_for("asking a model for the summary")
+    while not tui.api.requests:
+        time.sleep(0.05)
+    tui.key("Escape")
+    tui.wait_gone("asking a model for the summary")
+    tui.wait_idle()
+    (first,) = children(tui.home, parent)
+    tui.key("C-c")
+    tui.wait_idle()
+    tui.api.script = summarising
+    tui.submit("/rollover")
+    tui.wait_for("Rolled over from", timeout=60)
+    (child,) = (path for path in children(tui.home, parent) if path != first)
+    assert b"summary by" in child.read_bytes()
+
+
+def test_a_rollover_whose_summary_fails_says_so(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
+    """The child with the digest is opened all the same, and the session that it came from can be tried again."""
+    begin(tui, plugin, on_path(tui.version, tmp_path / "bin") | {"RESUME_HOOKS_SUMMARY_TIMEOUT": "1"})
+    tui.api.script = [(120.0, "Too late.")]
+    tui.submit("/rollover")
+    tui.wait_for("No summary: ", timeout=60)
+    tui.wait_for("Rolled over from")
+    assert len(children(tui.home, parent)) == 1
+
+
+def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
+    """Of what came after the mark only the report is in the child, which is there at once."""
+    begin(tui, plugin)
+    tui.submit("/mark try it")
+    tui.wait_for("goal: try it")
+    tui.submit("explore DELTA")
+    tui.wait_for("Mock reply 1")
+    tui.wait_idle()
+    tui.submit("/rewind-to-mark it is slower")
+    tui.wait_for("Rewound to the checkpoint")
+    tui.wait_idle()
+    (child,) = children(tui.home, parent)
+    tui.submit("/recall")
+    tui.wait_for("what was done here")
+    tui.wait_idle()
+    tui.submit("now go on BETA")
+    tui.wait_for("Mock reply 2")
+    said = spoken(tui.api.main_requests()[-1])
+    assert "it is slower" in said
+    assert "explore DELTA" not in said
+    assert "what was done here" not in said
+    assert "now go on BETA" in child.read_text()
 
 
 def test_an_untrim_and_the_reading_ones(tui: Tui, plugin: Path, parent: Path) -> None:

@@ -18,37 +18,42 @@ from tests.needs import REPO
 
 SOURCE = (REPO / "hooks" / "register.mjs").read_text(encoding="utf-8")
 CODE = re.sub(r"(^|\s)//.*", "", SOURCE)
-TABLE = re.compile(r"^  \['(\w+)', (?:'([^']*)'|\"([^\"]*)\"), '([^']*)'(, READING)?\],$", re.MULTILINE)
+TABLE = re.compile(
+    r"^  \['([a-z-]+)', '([a-z-]+)', (?:'([^']*)'|\"([^\"]*)\"), '([^']*)'(, READING)?\],$", re.MULTILINE
+)
+PREFIXED = re.search(r"^const PREFIXED = \[(.*)\]$", SOURCE, re.MULTILINE)
 MOST_LINES = 150
-AT_ONCE = {"search", "find", "lineage", "sessions"}
+AT_ONCE = {"search", "find", "recall", "lineage", "sessions"}
 """What only reads, and so may be typed while the model works."""
 
 
 def test_the_menu_says_what_the_engine_says() -> None:
     """The client wants names before a process could be asked, so they stand here too; a test keeps them one."""
-    rows = {row[1]: (row[4], row[2] or row[3]) for row in TABLE.finditer(SOURCE)}
+    rows = {row[1]: (row[2], row[5], row[3] or row[4]) for row in TABLE.finditer(SOURCE)}
     assert rows == COMMANDS
     assert list(rows) == list(COMMANDS)
-    assert {row[1] for row in TABLE.finditer(SOURCE) if row[5]} == AT_ONCE
+    assert {row[1] for row in TABLE.finditer(SOURCE) if row[6]} == AT_ONCE
 
 
 def test_there_is_no_other_word_for_people() -> None:
     """Beyond that table each literal is a name of the client's, of ours or of the answer; all words are Python's."""
     assert len(SOURCE.splitlines()) <= MOST_LINES
     code = TABLE.sub("", CODE)
-    literals = [found[1] or found[2] or found[3] for found in re.finditer(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`", code)]
+    literals = [found[0][1:-1] for found in re.finditer(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`", code)]
     assert [each for each in literals if " " in each] == []
 
 
 def test_no_prompt_waits_for_it() -> None:
     """It hears its own commands and the client's start, nothing of a turn."""
-    heard = re.findall(r"\bon\('([a-z.]+)'(?:, \{ command: '([a-z:-]+)' \})?", CODE)
-    assert {event for event, _ in heard} == {"session.start", "command.run"}
-    assert all(command for event, command in heard if event == "command.run"), "none for every command"
-    bare = {command for _, command in heard if command and ":" not in command}
-    prefixed = {command.partition(":")[2] for _, command in heard if ":" in command}
-    assert bare == set(COMMANDS)
-    assert prefixed == {path.stem for path in (REPO / "commands").glob("*.md")} & bare
+    heard = re.findall(r"\bon\('([a-z.]+)'(?:, \{ command: (\S+) \})?", CODE)
+    assert heard == [
+        ("session.start", ""),
+        ("command.run", "name"),
+        ("command.run", "`resume-hooks:${verb}`"),
+        ("command.run", "'resume-hooks:recover-context'"),
+    ]
+    assert PREFIXED is not None
+    assert re.findall(r"'(\w+)'", PREFIXED[1]) == sorted(path.stem for path in (REPO / "commands").glob("*.md"))
 
 
 def test_it_stands_beside_the_classic_hooks() -> None:

@@ -13,7 +13,9 @@ from resume_hooks.hooks.inside import CHOICES, COMMANDS, VERBS, answered
 from resume_hooks.hooks.plain_cards import TRIGGERS
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.hooks.conftest import Run, children
+from tests.hooks.test_rollover import GOOD
 from tests.hooks.test_trim import bulky
+from tests.stand_in import stand_in
 
 EVENT = {"session_id": SESSION, "screen": True}
 
@@ -96,6 +98,40 @@ def test_an_untrim_opens_a_copy_with_everything_back(parent: Path, config_home: 
     assert "suppressed" not in child.read_text()
 
 
+def test_a_rollover_says_what_is_waited_for_then_opens(
+    parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is made before the client shows that; a summary that failed is told of in the child."""
+    assert set(ask("rollover")) == {"wait"}
+    assert children(parent) == []
+    monkeypatch.setenv("PATH", stand_in(config_home.root, "result(is_error=True, result='Not logged in')").path)
+    failed = ask("rollover", waiting=True)
+    assert "No summary: haiku gave no answer: Not logged in" in failed["remark"]
+    stand_in(config_home.root, GOOD)
+    made = ask("rollover", waiting=True)
+    assert made["remark"] == ""
+    assert {failed["open"], made["open"]} == {child.stem for child in children(parent)}
+    assert "text" in ask("rollover", screen=False)
+
+
+def test_a_mark_and_the_way_back(parent: Path) -> None:
+    """The mark is told in a text; the way back opens the child."""
+    assert ask("checkpoint", "try it")["text"].startswith("checkpoint set")
+    assert "Type it after the command" in ask("rewind")["text"]
+    back = ask("rewind", "it does not work")
+    (child,) = children(parent)
+    assert (back["open"], back["fill"]) == (child.stem, "")
+
+
+def test_what_is_to_be_pasted_is_copied(parent: Path) -> None:
+    """As by the classic hooks: the id, the digest's facts, or nothing."""
+    assert SESSION in ask("session")["text"]
+    assert SESSION in ask("resume")["text"]
+    assert ask("help")["text"].startswith("type at the very start")
+    assert "what was done here" in ask("recover-context")["text"]
+    assert children(parent) == []
+
+
 def test_the_reading_ones_answer_with_a_text(parent: Path) -> None:
     """What there is, and what opens it; the client says the plugin's name before each."""
     assert ask("lineage")["text"].startswith("lineage, oldest first (1 session)")
@@ -123,7 +159,7 @@ def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None
     """No session, no id, a verb that is switched off."""
     del config_home
     for event in ({"session_id": "x"}, {"session_id": SESSION, "args": 5}):
-        assert set(answered(verb, {**event, "screen": True})) == {"text"}
+        assert set(answered(verb, {**event, "screen": True, "waiting": True})) == {"text"}
 
 
 def test_a_bug_is_told_and_a_switched_off_verb_says_so(
@@ -155,6 +191,6 @@ def test_nobody_else_is_answered(run_hook: Run, parent: Path) -> None:
 def test_what_is_offered_says_what_the_triggers_say() -> None:
     """One wording for one thing, but for the trim, which asks in another way."""
     about = {row.verb: (row.argument.replace("<", "").replace(">", ""), row.about) for row in TRIGGERS}
-    same = {"handoff", "search", "lineage"}
-    assert {verb: COMMANDS[verb] for verb in same} == {verb: about[verb] for verb in same}
-    assert COMMANDS["find"] == COMMANDS["search"]
+    same = [each for each in COMMANDS.values() if each.verb in about and each.verb != "trim"]
+    assert len(same) == 8
+    assert [(each.argument, each.about) for each in same] == [about[each.verb] for each in same]

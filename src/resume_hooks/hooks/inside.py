@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
-from resume_hooks.hooks import prompt, reply
+from resume_hooks.hooks import prompt, reply, triggers
 from resume_hooks.hooks.prompt import LANES
-from resume_hooks.hooks.request import TriggerAnswer
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.asking_client import is_asked_by_client
@@ -24,20 +23,39 @@ from resume_hooks.system.text import plain
 OWN_LANES = {"untrim": "untrim", "sessions": "sessions"}
 """The modules of verbs that are no triggers."""
 
-_SEARCH = ("[--all] words", "Find what was said in this project; --all: in every project")
+VERBS = triggers.VERBS | OWN_LANES.keys()
+
+
+class Command(NamedTuple):
+    """The verb that a command stands for, what may follow it, and what it does."""
+
+    verb: str
+    argument: str
+    about: str
+
+
+_SEARCH = Command("search", "[--all] words", "Find what was said in this project; --all: in every project")
 COMMANDS = {
-    "handoff": ("[next step]", "Go on in a fresh session that knows this one and its ancestors"),
-    "trim": ("[options]", "Go on in a copy without old tool output; asks first"),
-    "untrim": ("", "Go on in a copy in which what was trimmed is back"),
+    "handoff": Command("handoff", "[next step]", "Go on in a fresh session that knows this one and its ancestors"),
+    "rollover": Command(
+        "rollover", "[focus]", "Go on in a fresh session with a model's summary; costs tokens, up to two minutes"
+    ),
+    "trim": Command("trim", "[options]", "Go on in a copy without old tool output; asks first"),
+    "untrim": Command("untrim", "", "Go on in a copy in which what was trimmed is back"),
+    "mark": Command("checkpoint", "[goal]", "Mark this place before you try something"),
+    "rewind-to-mark": Command(
+        "rewind", "report", "Go back to the mark in a new session; of what came after, only your report stays"
+    ),
     "search": _SEARCH,
     "find": _SEARCH,
-    "lineage": ("", "Show this session's ancestors, oldest first"),
-    "sessions": ("[--all]", "List the newest sessions of this project; --all: of every project"),
+    "recall": Command("recover-context", "", "Show what was done here, to paste if the model has lost it"),
+    "lineage": Command("lineage", "", "Show this session's ancestors, oldest first"),
+    "sessions": Command("sessions", "[--all]", "List the newest sessions of this project; --all: of every project"),
 }
-"""What a person may type after a bare ``/``, what may follow it, and what it does; register.mjs says the same."""
+"""What a person may type after a bare ``/``; register.mjs says the same."""
 
-ALIASES = {"find": "search"}
-VERBS = frozenset(COMMANDS) - ALIASES.keys()
+WAIT = "asking a model for the summary: up to two minutes"
+"""What is to be read while a rollover works."""
 
 CHOICES = (("Open the trimmed copy", "yes"), ("Not now", "cancel"))
 """What answers the question of a trim, and the word that says it; the last one is also what no answer means."""
@@ -50,8 +68,7 @@ def main() -> int:
     event = reply.read_stdin()
     if event is None:
         return 1
-    name = reply.field(event, "command")
-    verb = ALIASES.get(name, name)
+    verb = reply.field(event, "command")
     if verb not in VERBS or not is_asked_by_client(Where()):
         instead = f"In a shell: {typed(verb, os.environ)}" if verb in OWN_LANES else f"Type /resume-hooks:{verb} there."
         sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
@@ -70,19 +87,23 @@ def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
-    lane = LANES.get(verb) or OWN_LANES[verb]
+    lane = OWN_LANES.get(verb) or LANES.get(verb)
+    if lane is None:
+        return _text(prompt.answer(trigger, event))
+    if verb == "rollover" and on_screen and event.get("waiting") is not True:
+        return {"wait": WAIT}
     given = prompt.lane_answer(lane, trigger, reply.field(event, "session_id"), event)
-    return _on_screen(given, trigger) if on_screen else _text(prompt.copied_card(given))
-
-
-def _on_screen(given: TriggerAnswer, trigger: Trigger) -> dict[str, Any]:
-    """An answer where somebody sits at the client, which can ask, and open a session, itself."""
-    if given.question:
+    if on_screen and given.question:
         return {"ask": plain(given.question), "choices": [list(choice) for choice in CHOICES]}
-    shown = plain(given.card(NOT_COPIED))
-    if not given.opens:
-        return _text(shown)
-    return {"open": given.opens, "by_hand": shown, "fill": trigger.text if trigger.verb == "handoff" else ""}
+    if not (on_screen and given.opens):
+        return _text(prompt.copied_card(given))
+    fill = trigger.text if verb == "handoff" else ""
+    return {
+        "open": given.opens,
+        "by_hand": plain(given.card(NOT_COPIED)),
+        "fill": fill,
+        "remark": plain(given.remark),
+    }
 
 
 def _text(text: str) -> dict[str, Any]:
