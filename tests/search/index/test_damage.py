@@ -151,7 +151,7 @@ def test_table_and_words_go_together(config_home: ConfigHome, gone: str) -> None
     assert (holding.words(), len(holding.rows), holding.notes) == ({"alpha"}, 1, [])
 
 
-FLIPS = 60
+FLIPS = 60 if os.environ.get("RUN_ALL") == "1" else 16
 FLIPPED = """
 import random, sys
 from pathlib import Path
@@ -206,7 +206,7 @@ def test_any_byte_of_the_words_may_be_another(config_home: ConfigHome) -> None:
         holding = held(config_home)
         assert holding.notes == []
         assert holding.lines(f"beta{seed}")
-    assert ended < FLIPS / 10
+    assert ended <= FLIPS / 8
 
 
 def a_run(home: ConfigHome, code: str, *words: str) -> subprocess.CompletedProcess[str]:
