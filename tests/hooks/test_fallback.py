@@ -49,12 +49,12 @@ def test_the_id_is_answered_with(ask: Ask, prompt: str) -> None:
 
 def test_text_after_resume_is_kept(ask: Ask) -> None:
     """As the handoff that it may have meant, once the engine is there."""
-    assert ">handoff my words" in ask(">resume my words")
+    assert ">handoff my words" in ask("/resume-hooks:resume my words")
 
 
 @pytest.mark.parametrize(
     "prompt",
-    [">handoff my words", "/resume-hooks:handoff my words", ">lineage", ">trim", ">trim yes", ">trim my words"],
+    [">handoff my words", "/resume-hooks:handoff my words", ">lineage", ">trim", ">trim yes", ">trim --my words"],
 )
 def test_what_needs_the_engine_says_so(ask: Ask, prompt: str) -> None:
     """With the state of the installation, and the user's words where there were some."""

@@ -55,7 +55,7 @@ ANSWERS = {
     ">session-id": SESSION,
     ">resume": "context 1,300 tokens, 1 % of 200,000",
     ">continue": "Fix the parser",
-    ">resume fix the tests": ">handoff fix the tests",
+    "/resume-hooks:resume fix the tests": ">handoff fix the tests",
     ">lineage": "lineage, oldest first (1 session)",
     ">help": "/resume-hooks:handoff",
     ">handoff fix the tests": "Fix the parser · handoff 1",
@@ -155,7 +155,9 @@ IDS = [
 ]
 
 
-@pytest.mark.parametrize("prompt", [">resume words kept", ">handoff words kept", ">session", ">lineage", ">trim"])
+@pytest.mark.parametrize(
+    "prompt", ["/resume-hooks:resume words kept", ">handoff words kept", ">session", ">lineage", ">trim"]
+)
 @pytest.mark.parametrize("hostile", IDS, ids=range(len(IDS)))
 def test_an_id_that_is_none_reaches_no_file(
     config_home: ConfigHome, run_hook: Run, hostile: object, prompt: str
@@ -197,7 +199,7 @@ def test_the_transcript_path_is_not_believed(config_home: ConfigHome, run_hook: 
 
 
 @pytest.mark.parametrize("how", ["symlink", "fifo", "folder", "empty"])
-@pytest.mark.parametrize("prompt", [">resume kept words", ">handoff kept words", ">lineage", ">trim"])
+@pytest.mark.parametrize("prompt", ["/resume-hooks:resume kept words", ">handoff kept words", ">lineage", ">trim"])
 def test_what_lies_in_the_sessions_place_is_no_session(
     config_home: ConfigHome, run_hook: Run, prompt: str, how: str
 ) -> None:
@@ -215,7 +217,7 @@ def test_what_lies_in_the_sessions_place_is_no_session(
     text = reason(run_hook("prompt", event(prompt)))
     assert files(config_home) == before
     assert ("kept words" in text) is ("kept words" in prompt)
-    assert SESSION in text if prompt.startswith(">resume") else "no transcript yet" in text
+    assert SESSION in text if ":resume" in prompt else "no transcript yet" in text
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS))

@@ -144,7 +144,6 @@ def test_the_last_preview_is_the_question(say: Say, parent: Path) -> None:
 
 NO_ANSWER = [
     ">trim yes please",
-    ">trim please yes",
     ">trim y",
     ">trim Y",
     ">trim no thanks",

@@ -26,6 +26,7 @@ _RETYPED = re.compile(rf"{_SIGN}(trim|checkpoint|rewind)(?=[\s>/]|\Z)", re.IGNOR
 _EMPTY_REWINDS = re.compile(rf"(?:{_SIGN}rewind)+(?={_SIGN}rewind(?:\s|\Z))", re.IGNORECASE)
 _NAMES = "|".join(sorted({*VERBS, *ALIASES}, key=len, reverse=True))
 _STACKED = re.compile(rf"(?:{_SIGN}(?:{_NAMES}))+(?={_SIGN}(?:{_NAMES})(?:\s|\Z))", re.IGNORECASE)
+_WORDS = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
 _YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
 
 
@@ -58,9 +59,17 @@ def recognise(prompt: str) -> Optional[Trigger]:
         return None
     verb = _canonical(found.group(1))
     text = (found.group(2) or "").strip()
-    if verb not in VERBS or (text and verb in _ALONE):
+    if verb not in VERBS or (text and verb in _ALONE) or (text and not slash and _is_prose(verb, text, prompt)):
         return None
     return Trigger(verb, text, slash, pasted=False)
+
+
+def _is_prose(verb: str, text: str, prompt: str) -> bool:
+    """Whether what begins like a ``>`` trigger is a sentence, ``>resume the work``, or a quote of several lines."""
+    if verb in {"resume", "trim"} and _WORDS.match(text):
+        return True
+    others = [line for line in prompt.split("\n")[1:] if line.strip()]
+    return bool(others) and all(line.startswith(">") for line in others)
 
 
 def _last_typed(prompt: str) -> str:
