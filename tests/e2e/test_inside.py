@@ -161,9 +161,12 @@ def test_both_answers_to_a_trim(modern: Tui, plugin: Path, parent: Path) -> None
     assert_trimmed(said, parent, child)
 
 
-def test_a_rollover_waits_for_its_summary(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
-    """A line says what is waited for; then the child is there with the summary, asked for once."""
-    begin(tui, plugin, on_path(tui.version, tmp_path / "bin"))
+def test_a_rollover_waits_for_its_summary(tui: Tui, plugin: Path, parent: Path) -> None:
+    """A line says what is waited for; then the child is there with the summary, asked for once.
+
+    No client is on PATH: the one that runs us is started.
+    """
+    begin(tui, plugin, {"PATH": "/usr/bin:/bin"})
     tui.api.script = slowly
     tui.submit("/rollover focus on BETA")
     tui.wait_for("asking a model for the summary")
@@ -177,6 +180,7 @@ def test_a_rollover_waits_for_its_summary(tui: Tui, plugin: Path, parent: Path, 
     said = spoken(tui.api.main_requests()[-1])
     for part in (LINEAGE, "goal: Teach the parser BETA.", "digest of", "now go on GAMMA"):
         assert part in said
+    tui.wait_idle()
     assert "now go on GAMMA" in child.read_text()
 
 
@@ -232,6 +236,7 @@ def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
     assert "it is slower" in said
     assert "explore DELTA" not in said
     assert "what was done here" not in said
+    tui.wait_idle()
     assert "now go on BETA" in child.read_text()
 
 

@@ -1,4 +1,4 @@
-"""Whether the client itself asks, and not a shell that it gave to the model.
+"""The client above us: whether it asks itself, and not a shell that it gave to the model, and what started it.
 
 Measured on 2.1.329 and 2.1.330: what a hooks module starts is the client's own child and stays in the client's session
 of the kernel; each shell of the model's leads a session of its own, and nothing in there can come back. So the parent
@@ -9,9 +9,13 @@ is no person's.
 from __future__ import annotations
 
 import os
+import re
 
 from resume_hooks.paths import Where, read_object
 from resume_hooks.system.processes import ancestors, started
+
+_RUNS_SCRIPTS = re.compile(r"/(?:node|bun)[^/]*\Z").search
+"""Of a client that is a script, which npm installs, the executable is another program."""
 
 
 def is_asked_by_client(where: Where) -> bool:
@@ -24,6 +28,20 @@ def is_asked_by_client(where: Where) -> bool:
         return False
     above = [parent, *(process.pid for process in ancestors(parent))]
     return [pid for pid in above if _is_client(pid, where)] == [parent]
+
+
+def command_of_client(where: Where) -> list[str]:
+    """What started the nearest client above this process, so that another can be; empty if unknown."""
+    pid = next((process.pid for process in ancestors() if _is_client(process.pid, where)), 0)
+    try:
+        program = os.readlink(f"/proc/{pid}/exe")
+        with open(f"/proc/{pid}/cmdline", "rb") as stream:
+            words = [os.fsdecode(word) for word in stream.read().split(b"\0")]
+    except OSError:
+        return []
+    script = [word for word in words[1:] if not word.startswith("-")][:1] if _RUNS_SCRIPTS(program) else []
+    command = [program, *script]
+    return command if all(map(os.path.isfile, command)) else []
 
 
 def _is_client(pid: int, where: Where) -> bool:

@@ -21,6 +21,7 @@ from resume_hooks.derive.model.port import Form, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
+from resume_hooks.sessions.asking_client import command_of_client
 from resume_hooks.system import capture, claude_cli
 from resume_hooks.system.capture import Captured
 from resume_hooks.system.text import one_line, plain, plain_line
@@ -79,7 +80,10 @@ MAX_REASON = 200  # characters of the client's reason for a failure
 
 @dataclass(frozen=True, slots=True)
 class ClaudeHeadless:
-    """The client on PATH as a model; ``name`` is what ``--model`` takes, ``where`` the environment it comes from."""
+    """The client on PATH, else the one that runs us, as a model; ``name`` is what ``--model`` takes.
+
+    ``where`` is the environment that it comes from.
+    """
 
     where: Where
     name: str
@@ -89,11 +93,12 @@ class ClaudeHeadless:
         if self.where.environ.get(CHILD):
             raise HeadlessFailed("a headless run asks no other one")
         program = claude_cli.executable(self.where)
-        if program is None:
+        client = [program] if program else command_of_client(self.where)
+        if not client:
             raise HeadlessFailed("claude is not installed, or not on PATH", "Install the client, or set PATH.")
         started = time.monotonic()
         prompt = fenced(instructions, redact(text)[0]).replace(_AT, _INERT).encode("utf-8", "replace")
-        command = [program, *_options(self.name, json.dumps(form.model_json_schema()))]
+        command = [*client, *_options(self.name, json.dumps(form.model_json_schema()))]
         ran = self._run(command, prompt, limit)
         if ran.late:
             raise HeadlessFailed(
