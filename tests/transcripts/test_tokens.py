@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.tokens import ContextUse, characters_per_token, context_of, recent_context, window_for
+from resume_hooks.transcripts.tokens import (
+    ContextUse,
+    characters_per_token,
+    context_of,
+    recent_context,
+    session_context,
+    window_for,
+)
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import (
     SESSION,
@@ -179,6 +186,19 @@ def test_a_set_window_wins(tmp_path: Path) -> None:
     path = write_session(tmp_path, SESSION, conversation(1))
     assert recent_context(path, 400_000) == ContextUse(1_100, 400_000, measured=True)
     assert context_of(scan(path).chain, 400_000).window == 400_000
+
+
+@pytest.mark.parametrize(("original", "window"), [(606_957, 1_000_000), (150_000, 200_000), ("many", 200_000)])
+def test_a_trim_has_the_window_of_its_parent(tmp_path: Path, original: object, window: int) -> None:
+    """Before an answer counts it and after; unless the user set one."""
+    first: Record = {"trim_metadata": {"stats": {"original_tokens": original, "trimmed_tokens": 168_879}}}
+    turns = conversation(2)
+    path = write_session(tmp_path, SESSION, [first, turns[0]])
+    assert recent_context(path) == ContextUse(168_879, window, measured=False)
+    turns[-1]["message"]["usage"] = {"input_tokens": 170_000}
+    path = write_session(tmp_path, SESSION, [first, *turns])
+    assert recent_context(path) == session_context(path, scan(path).chain) == ContextUse(170_000, window, measured=True)
+    assert recent_context(path, 200_000).window == 200_000
 
 
 def test_percent_and_room() -> None:

@@ -163,8 +163,9 @@ class SessionLister:
 
     def _row(self, session: SessionFile, ends: HeadTail) -> ListedSession:
         parent = self._family.parent_of(session.path)
-        context = tokens.end_context(ends.last_records, self._window)
-        stated = tokens.stated_size_in(ends.first_records[0]) if context is None and ends.first_records else None
+        stated = tokens.stated_size_in(ends.first_records[0]) if ends.first_records else None
+        window = self._window or tokens.window_of_parent(stated)
+        context = tokens.end_context(ends.last_records, window)
         count = context.tokens if context else stated.tokens if stated else None
         return ListedSession(
             session_id=session.session_id,
@@ -182,7 +183,7 @@ class SessionLister:
             turns_at_least=ends.prompts,
             tokens=count,
             measured=context is not None,
-            window=self._window or tokens.window_for(count or 0),
+            window=window or tokens.window_for(count or 0),
             kind=parent.kind if parent else ORIGINAL,
             derivation_type=parent.derivation_type if parent else ORIGINAL,
             parent_id=(parent.session_id or None) if parent else None,

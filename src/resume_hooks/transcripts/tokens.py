@@ -99,9 +99,17 @@ def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse
 
     A child that nobody went on in was never counted: what it came to stands in its first line.
     """
+    stated = stated_size(path)
+    window = window or window_of_parent(stated)
     context = context_of(chain, window)
-    size = None if context.measured else stated_size(path)
-    return ContextUse(size.tokens, window or window_for(size.tokens), measured=False) if size else context
+    if context.measured or stated is None:
+        return context
+    return ContextUse(stated.tokens, window or window_for(stated.tokens), measured=False)
+
+
+def window_of_parent(stated: StatedSize | None) -> int:
+    """The window of what a child is a trim of, where that needed a large one; else 0."""
+    return LARGE_WINDOW if stated and window_for(stated.original) == LARGE_WINDOW else 0
 
 
 def recent_context(path: str, window: int = 0) -> ContextUse:
@@ -117,7 +125,7 @@ def recent_context(path: str, window: int = 0) -> ContextUse:
         if chooses_alike(tail):
             chain = certain_chain(tail)
             if is_complete(chain, tail) or (_last_measured(chain) and stays_after_boundary(chain, tail)):
-                return context_of(chain, window)
+                return context_of(chain, window or window_of_parent(stated_size(path)))
     return session_context(path, scan(path).chain, window)
 
 

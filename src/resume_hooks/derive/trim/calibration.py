@@ -65,9 +65,9 @@ def weigh(path: str, chain: list[Node], pieces: Pieces, window: int = 0) -> tupl
     scale = calibrate(chain, pieces, stated.ratio if stated else tokens.CHARACTERS_PER_TOKEN)
     context = tokens.session_context(path, chain, window)
     if context.measured:
-        context = tokens.sent_context(chain, scale.ratio, window)
+        usual, context = context.window, tokens.sent_context(chain, scale.ratio, window)
         count = context.tokens + scale.again
-        context = context._replace(tokens=count, window=window or tokens.window_for(count))
+        context = context._replace(tokens=count, window=window or max(usual, tokens.window_for(count)))
     return context, scale
 
 
