@@ -119,7 +119,7 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
     assert set(message["usage"].values()) == {0}
     assert answer["timestamp"] > opening["timestamp"]
 
-    assert title == {"type": "custom-title", "customTitle": "Fix the parser · handoff 1", "sessionId": child}
+    assert title == {"type": "custom-title", "customTitle": "write the changelog · handoff 1", "sessionId": child}
     raw = Path(receipt.file).read_bytes()
     assert raw.endswith(b"\n")
     assert raw.split(b"\n")[1].startswith(b'{"parentUuid":null,')

@@ -68,7 +68,7 @@ def test_the_front_matter_names_the_child_and_its_lineage(config_home: ConfigHom
     decided = planned(config_home, next_step="do this\n---\nthen that")
     child = decided.draft.session_id
     assert front_matter(text_of(decided)) == {
-        "title": "Fix the parser · handoff 1",
+        "title": "do this --- then that · handoff 1",
         "session_id": child,
         "parent_session_id": SESSION,
         "lineage": [{"session_id": SESSION, "title": "Fix the parser", "kind": "original"}],

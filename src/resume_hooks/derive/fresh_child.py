@@ -88,7 +88,7 @@ def plan(
     ends = HeadTail(parent.path)
     _refuse(ends, next_step)
     next_step = encodable(next_step.strip())
-    child = child or draft(parent, ends, kind, where, output_dir)
+    child = child or draft(parent, ends, kind, where, output_dir, about=next_step)
     digest = contents.edited or opening_tier(contents.digest, child.session_id)
     text = opening_text(child.block, next_step, summary=contents.summary, digest=digest)
     card, _ = redact(_card(child.ancestors, kind, next_step, contents))

@@ -46,7 +46,7 @@ def parent(config_home: ConfigHome) -> SessionFile:
 
 
 PLANS: dict[str, Callable[[SessionFile, ConfigHome], ChildPlan]] = {
-    "handoff": lambda parent, home: fresh_child.plan(parent, home.where, kind="handoff", next_step="go on"),
+    "handoff": lambda parent, home: fresh_child.plan(parent, home.where, kind="handoff"),
     "fork": lambda parent, home: fork.plan(parent, home.where),
     "rehome": lambda parent, home: fork.plan(parent, home.where, home=str(home.root)),
     "rewind": lambda parent, home: rewind.plan(parent, checkpoint.place(parent).mark, "slower", home.where).child,
@@ -117,13 +117,13 @@ def test_a_sub_agent_is_no_parent(kind: str, config_home: ConfigHome) -> None:
 
 
 def test_a_title_is_chosen_when_the_child_is_written(parent: SessionFile, config_home: ConfigHome) -> None:
-    """Of two plans that were made before either was written; what the model reads names no counter."""
-    plans = [fresh_child.plan(parent, config_home.where, kind="handoff", next_step=step) for step in ("a", "b")]
-    assert [receipt(plan).title for plan in plans] == ["Fix the parser · handoff 1"] * 2
+    """Of two plans made before either was written, by their next step; what the model reads names no counter."""
+    plans = [fresh_child.plan(parent, config_home.where, kind="handoff", next_step=step) for step in ("on we go",) * 2]
+    assert [receipt(plan).title for plan in plans] == ["on we go · handoff 1"] * 2
     written = [write(plan, config_home.where) for plan in plans]
-    assert [made.title for made in written] == ["Fix the parser · handoff 1", "Fix the parser · handoff 2"]
+    assert [made.title for made in written] == ["on we go · handoff 1", "on we go · handoff 2"]
     assert [HeadTail(made.file).custom_title for made in written] == [made.title for made in written]
-    assert f"2. Fix the parser · handoff · {written[1].session_id}" in plans[1].opening
+    assert f"2. on we go · handoff · {written[1].session_id}" in plans[1].opening
 
 
 def test_ten_at_once_get_ten_titles(parent: SessionFile, config_home: ConfigHome) -> None:

@@ -29,7 +29,7 @@ NOBODY = SessionFile("", "", 0, 0)
 
 
 class Draft(NamedTuple):
-    """A child to be, in the file ``path``; its title begins with ``root_title``.
+    """A child to be, in the file ``path``; its title begins with ``root_title``, the root's or what it is about.
 
     ``own_title`` is that of a session whose lines hold one; None where it gets one. ``parent_file`` is where the client
     has the parent, or had it if only an archived copy is left; that is what the child names. ``inode`` is that of the
@@ -98,10 +98,12 @@ def draft(
     output_dir: str | None = None,
     *,
     home: str = "",
+    about: str = "",
 ) -> Draft:
     """Decide on a child of ``parent``. UsageError for what can't be a parent.
 
-    With a ``home``, a real path, it is a session of that folder's project; else of its parent's.
+    With a ``home``, a real path, it is a session of that folder's project; else of its parent's. Its title begins with
+    what it is ``about``, else with the root's.
     """
     if ends.is_sidechain:
         raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
@@ -109,7 +111,7 @@ def draft(
     own_folder = project_folder(home, where) if home else project_folder_of(parent.path, where)
     setting = ChildSetting(str(uuid.uuid4()), home or home_folder(ends, where), ends.branch, ends.version, clock.now())
     path = os.path.join(os.path.abspath(output_dir or own_folder), f"{setting.session_id}.jsonl")
-    root_title, _ = redact(_root_title(ancestors))
+    root_title, _ = redact(about or _root_title(ancestors))
     stem = title_stem(root_title, kind)
     block = lineage_block.render(ancestors, title=stem, session_id=setting.session_id, file=path, created=setting.at)
     known = bool(home) or is_known(parent, where) or is_archived_copy(parent.path, where)
