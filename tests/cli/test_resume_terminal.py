@@ -248,13 +248,13 @@ def test_a_part_of_a_title_by_its_form(desk: Desk) -> None:
 
 
 def test_the_question_is_left_too(desk: Desk) -> None:
-    """Ctrl+C and q at the choice of a way."""
-    for answer in ("C-c", "q"):
+    """Ctrl+C, q, and Esc at the choice of a way."""
+    for answer in ("C-c", "q", "Escape"):
         screen = desk.run("resume", session_id(1)[:8])
         screen.wait_for(r"q to leave \[1\]")
         time.sleep(0.3)  # Python's readline misses a Ctrl+C that comes between its prompt and its waiting
         screen.key(answer)
-        if answer == "q":
+        if answer != "C-c":
             screen.key("Enter")
         assert screen.ended() == 130
         assert screen.left_as_it_was()

@@ -17,6 +17,10 @@ LONGEST_WORDS = 60  # characters of a locator that are repeated
 _BEHIND = (":", "/")  # what may follow a session's name in one word: a record, or a sub-agent
 
 
+ESCAPE = "\x1b"
+"""What a terminal types for Esc, which leaves the chooser before."""
+
+
 class Answer(NamedTuple):
     """An answer that can be given: its ``name``, and what is said of it."""
 
@@ -39,7 +43,7 @@ def ask(question: str, answers: Sequence[Answer], usual: int = 0, *, err: bool =
         )
     while True:
         given = str(click.prompt("Number, or q to leave", default=str(usual + 1), err=err)).strip().lower()
-        if given in {"q", "quit"}:
+        if given in {"q", "quit", ESCAPE}:
             raise click.Abort
         if given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= len(answers):
             return int(given[:9]) - 1
