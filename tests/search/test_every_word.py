@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import shutil
@@ -26,6 +27,7 @@ from tests.needs import corpus_sessions
 
 LARGEST = 400_000  # bytes of a session that is taken
 RECORDS = 400  # that words are drawn from
+EXAMPLES = 60 if os.environ.get("RUN_ALL") == "1" else 15
 UNKNOWN = ("xqzvwk", "vvqqjx7", "qjxqjxq")
 """Words that nothing is like."""
 
@@ -68,7 +70,7 @@ def told(words: list[str]) -> list[str]:
     return [word for word in plain if word.casefold() not in COMMON and forms_of(word)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(data=st.data())
 def test_a_word_among_others(said: Said, data: st.DataObject) -> None:
     """Alone, in a sentence, or beside words that are nowhere: there is a hit."""
@@ -88,7 +90,7 @@ def test_words_that_nothing_is_like(said: Said) -> None:
     assert said.asked(*UNKNOWN, also=said.texts[0][:3]).hits
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(text=st.integers(0, RECORDS), word=st.integers(0, 1_000))
 def test_a_phrase_is_strong(said: Said, text: int, word: int) -> None:
     """Some words in a row, quoted, are found, all in one text; the first hit is a strong one."""
