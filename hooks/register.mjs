@@ -43,7 +43,7 @@ const open = async ($, reply) => {
   if (text) await $.prompt.fill({ text })
 }
 
-const answer = async ($, command, args) => {
+const settle = async ($, command, args) => {
   let reply = await ask($, { command, args })
   while (reply.ask) {
     const choices = reply.choices
@@ -52,6 +52,11 @@ const answer = async ($, command, args) => {
     const [, word] = choices.find(([label]) => label === chosen) ?? [chosen, chosen]
     reply = await ask($, { command, args: word })
   }
+  return reply
+}
+
+const answer = async ($, command, args) => {
+  let reply = await settle($, command, args)
   if (reply.wait) {
     $.ui.status(reply.wait)
     try { reply = await ask($, { command, args, waiting: true }, WAITING) } finally { $.ui.status(undefined) }
@@ -59,6 +64,19 @@ const answer = async ($, command, args) => {
   if (!reply.open) return { text: reply.text, isTextDisplayOnly: true }
   $.clock.after(0, () => open($, reply)) // not from inside: the switch would wait for this very command
   return {}
+}
+
+const refused = new Set() // the sessions whose refusal by the API was spoken of: once each
+const offer = async ($, told) => {
+  const id = await $.session.id()
+  if (refused.has(id)) return
+  refused.add(id)
+  try {
+    const reply = await settle($, 'fsck', told)
+    if (reply.open) await open($, reply)
+    else if (reply.text) $.ui.log(reply.text)
+    else refused.delete(id)
+  } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
 }
 
 const tell = ($, e, next) => ({ text: next.error.message, isTextDisplayOnly: true })
@@ -81,4 +99,9 @@ export function register(on) {
     on('command.run', { command: `resume-hooks:${verb}` }, ($, e) => answer($, verb, e.args)).catch(leave)
   on('command.run', { command: 'resume-hooks:recover-context' }, ($, e, next) => // with words it is the skill so called
     e.args?.trim() ? next(e) : answer($, 'recover-context', '')).catch(leave)
+  on('classic.StopFailure', ($, e, next) => {
+    const told = e.last_assistant_message ?? ''
+    if (told.includes('400') && !e.agent_id) $.clock.after(0, () => offer($, told)) // not from inside: the turn would wait
+    return next(e)
+  }).catch(leave)
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness.client import (
+    LAST_NPM,
     NEWEST,
     OLDEST,
     VERSIONS,
@@ -107,6 +108,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[Tui]:
     """The newest client on a pseudo terminal, not started; ended after the test."""
     with Tui(client, home, api) as terminal:
+        yield terminal
+
+
+@pytest.fixture(params=[LAST_NPM, NEWEST])
+def modern(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
+    """The clients that run modules, on a pseudo terminal."""
+    with Tui(find_client(request.param), home, api) as terminal:
         yield terminal
 
 

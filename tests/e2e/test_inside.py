@@ -7,12 +7,11 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.client import LAST_NPM, MIDDLE, NEWEST, ClientHome, ClientVersion, Tui, find_client, run_print
+from tests.e2e.harness.client import MIDDLE, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken
@@ -28,20 +27,13 @@ ASK_FIRST = ("--permission-mode", "default")
 
 HEARD = [
     "session.start", "command.run{command=?}", "command.run{command=?}",
-    "command.run{command=resume-hooks:recover-context}",
+    "command.run{command=resume-hooks:recover-context}", "classic.StopFailure",
 ]  # fmt: skip
 CALLED = [
     "$.clock.after", "$.command.register", "$.command.run", "$.process.hookEnv", "$.process.run", "$.prompt.fill",
     "$.prompt.read", "$.session.id", "$.session.info", "$.session.surfaces", "$.ui.ask", "$.ui.log", "$.ui.status",
 ]  # fmt: skip
 """All that the module hears and asks of the client, as the client itself reads it."""
-
-
-@pytest.fixture(params=[LAST_NPM, NEWEST])
-def modern(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
-    """The clients that run modules, on a pseudo terminal."""
-    with Tui(find_client(request.param), home, api) as terminal:
-        yield terminal
 
 
 @pytest.fixture

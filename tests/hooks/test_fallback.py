@@ -118,7 +118,10 @@ def test_our_own_model_calls_pass(run_hook: Run, any_python: str, config_home: C
 
 
 def test_the_module_is_told_what_is_missing(any_python: str, config_home: ConfigHome, tmp_path: Path) -> None:
-    """On a Python without the engine's packages: a text to show, the user's words in it, and nothing is made."""
+    """On a Python without the engine's packages: a text to show, the user's words in it, and nothing is made.
+
+    What nobody typed is answered with nothing.
+    """
     event = {"command": "handoff", "args": " fix it ", "screen": True, "session_id": SESSION}
     bare = [any_python or sys.executable, "-I", "-S", str(REPO / "hooks" / "fallback.py"), "module"]
     environ = {**config_home.environ, "CLAUDE_PLUGIN_DATA": str(tmp_path)}
@@ -128,4 +131,7 @@ def test_the_module_is_told_what_is_missing(any_python: str, config_home: Config
     text = json.loads(done.stdout)["text"]
     assert text.startswith(">handoff needs the engine.")
     assert "fix it" in text
+    unasked = json.dumps({"command": "fsck", "args": "API Error: 400"}).encode()
+    silent = subprocess.run(bare, input=unasked, env=environ, capture_output=True, check=True, timeout=60)
+    assert silent.stdout == b"{}"
     assert subprocess.run(bare, input=b"no event", env=environ, check=False, timeout=60).returncode == 1

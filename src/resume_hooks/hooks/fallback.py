@@ -17,7 +17,7 @@ from typing import Any, Dict, Optional
 
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, session_card
-from resume_hooks.hooks.triggers import Trigger, recognise
+from resume_hooks.hooks.triggers import UNASKED, Trigger, recognise
 from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.system.clipboard import copy
 from resume_hooks.system.invocation import typed
@@ -43,7 +43,8 @@ def main_of_module() -> int:
         return 1
     trigger = Trigger(reply.field(event, "command"), reply.field(event, "args").strip(), slash=True, pasted=False)
     text = plain(answer(trigger, reply.field(event, "session_id")))
-    reply.write(json.dumps({"text": text.removeprefix("resume-hooks: ")}).encode())
+    told = {} if trigger.verb == UNASKED else {"text": text.removeprefix("resume-hooks: ")}
+    reply.write(json.dumps(told).encode())
     return 0
 
 

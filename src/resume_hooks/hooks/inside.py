@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 from resume_hooks.hooks import prompt, reply, triggers
 from resume_hooks.hooks.prompt import LANES
-from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.hooks.triggers import UNASKED, Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.asking_client import is_asked_by_client
 from resume_hooks.system.clipboard import NOT_COPIED
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import plain
 
-OWN_LANES = {"untrim": "untrim", "sessions": "sessions"}
+OWN_LANES = {"untrim": "untrim", "sessions": "sessions", UNASKED: "fsck"}
 """The modules of verbs that are no triggers."""
 
 VERBS = triggers.VERBS | OWN_LANES.keys()
@@ -57,8 +57,11 @@ COMMANDS = {
 WAIT = "asking a model for the summary: up to two minutes"
 """What is to be read while a rollover works."""
 
-CHOICES = (("Open the trimmed copy", "yes"), ("Not now", "cancel"))
-"""What answers the question of a trim, and the word that says it; the last one is also what no answer means."""
+CHOICES = {
+    "trim": (("Open the trimmed copy", "yes"), ("Not now", "cancel")),
+    UNASKED: (("Open the repaired copy", "yes"), ("Not now", "cancel")),
+}
+"""What answers a verb's question, and the word that says it; the last one is also what no answer means."""
 
 REFUSED = "resume-hooks: only Claude Code itself is answered here."
 
@@ -81,9 +84,10 @@ def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
     """What the module is to do, in its own form."""
     on_screen = event.get("screen") is True
     trigger = Trigger(verb, reply.field(event, "args").strip(), slash=True, pasted=False, hooked=not on_screen)
-    if prompt.is_off(verb):
-        return _text(f"resume-hooks: {verb} is switched off ({typed('config triggers_off', os.environ)}).")
-    return prompt.guarded(lambda: _done(verb, trigger, event, on_screen=on_screen), _text, trigger, event)
+    told = _nothing if verb == UNASKED and trigger.text != "yes" else _text
+    if prompt.is_off(verb) or (verb == UNASKED and not on_screen):
+        return told(f"resume-hooks: {verb} is switched off ({typed('config triggers_off', os.environ)}).")
+    return prompt.guarded(lambda: _done(verb, trigger, event, on_screen=on_screen), told, trigger, event)
 
 
 def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
@@ -94,9 +98,10 @@ def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
         return {"wait": WAIT}
     given = prompt.lane_answer(lane, trigger, reply.field(event, "session_id"), event)
     if on_screen and given.question:
-        return {"ask": plain(given.question), "choices": [list(choice) for choice in CHOICES]}
+        return {"ask": plain(given.question), "choices": [list(choice) for choice in CHOICES[verb]]}
     if not (on_screen and given.opens):
-        return _text(prompt.copied_card(given))
+        shown = prompt.copied_card(given)
+        return _text(shown) if shown else {}
     fill = trigger.text if verb == "handoff" else ""
     return {
         "open": given.opens,
@@ -109,3 +114,8 @@ def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
 def _text(text: str) -> dict[str, Any]:
     """A text to show; the client says in front of it whose it is."""
     return {"text": plain(text).removeprefix("resume-hooks · ").removeprefix("resume-hooks: ")}
+
+
+def _nothing(_: str) -> dict[str, Any]:
+    """What is told where nobody asked."""
+    return {}

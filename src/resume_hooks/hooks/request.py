@@ -33,6 +33,7 @@ WITHOUT_TRANSCRIPT: dict[str, tuple[type[ResumeHooksError], str]] = {
     "checkpoint": (NothingToMark, "There is nothing to mark"),
     "recover-context": (NothingToRecover, "There is nothing to recover"),
     "lineage": (SessionNotFound, "There are no ancestors to show"),
+    "fsck": (SessionNotFound, "There is nothing to repair"),
 }
 """What a trigger says in a session in which nobody sent a prompt."""
 

@@ -13,6 +13,8 @@ PLUGIN = "resume-hooks"
 ALIASES = {"continue": "resume", "session-id": "session"}
 _ALONE = frozenset({"session", "lineage", "help", "recover-context"})
 VERBS = frozenset({"resume", "handoff", "rollover", "trim", "checkpoint", "rewind", "search", *_ALONE})
+UNASKED = "fsck"
+"""What the module inside the client asks by itself, with nobody having typed it; who fails there is silent."""
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER = re.compile(rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
 _TAIL = rf"(?:/resume\s+{_UUID}|claude --resume {_UUID}|/clear)\s*\Z"

@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self, cast
 
 from tests.e2e.harness.asked import Request, conversation, is_main, last_user_text, message_text
-from tests.e2e.harness.replies import Message, Reply, Usage, compose
+from tests.e2e.harness.replies import Message, Refusal, Reply, Usage, compose
 
-__all__ = ["MockApi", "Request", "Usage", "conversation", "is_main", "last_user_text", "message_text"]
+__all__ = ["MockApi", "Refusal", "Request", "Usage", "conversation", "is_main", "last_user_text", "message_text"]
 
 Script = Iterable[Reply] | Callable[[Request], Reply | None]
 
@@ -89,8 +89,8 @@ class MockApi:
         with self._lock:
             self._requests.clear()
 
-    def answer(self, request: Request) -> Message:
-        """Log a request and compose its reply; only main requests use up the script."""
+    def answer(self, request: Request) -> Message | Refusal:
+        """Log a request and compose its reply, or give the scripted refusal; only main requests use up the script."""
         model = str(request.get("model", "mock"))
         with self._lock:
             self._requests.append(request)
@@ -99,6 +99,8 @@ class MockApi:
             self._main_count += 1
             number = self._main_count
             reply = self._next(request)
+        if isinstance(reply, Refusal):
+            return reply
         return compose(reply, number=number, model=model, usage=self.usage)
 
     def __enter__(self) -> Self:
@@ -165,6 +167,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, request: Request) -> None:
         api = cast("_Server", self.server).api
         message = api.answer(request)
+        if isinstance(message, Refusal):
+            self._send(message.status, message.as_json(), "application/json")
+            return
         if message.delay and api.closing.wait(message.delay):
             self.close_connection = True
             return

@@ -8,7 +8,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Part = str | float | Mapping[str, Any]
-Reply = Part | Sequence[Part]
+Spoken = Part | Sequence[Part]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error of the API in place of a message."""
+
+    status: int
+    message: str
+    kind: str = "invalid_request_error"
+
+    def as_json(self) -> bytes:
+        """The answer, streamed or not."""
+        error = {"type": self.kind, "message": self.message}
+        return json.dumps({"type": "error", "error": error, "request_id": "req_mock"}).encode()
+
+
+Reply = Spoken | Refusal
 
 
 @dataclass(frozen=True)
@@ -69,7 +86,7 @@ class Message:
         return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
 
 
-def compose(reply: Reply | None, *, number: int, model: str, usage: Usage) -> Message:
+def compose(reply: Spoken | None, *, number: int, model: str, usage: Usage) -> Message:
     """Turn a scripted reply into the `number`th message.
 
     A string is a text block, a mapping {"name", "input"} a tool call, a number the seconds to wait; a

@@ -1,0 +1,81 @@
+"""A request that the API refused: what is broken in the session, and a repaired copy of it, where that mends it.
+
+Invariant: an error that is none of the conversation's form is answered with nothing, before any file is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from resume_hooks.derive.child.write import receipt, write
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.hooks.child_cards import child_card
+from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
+from resume_hooks.maintenance.fsck import repair
+from resume_hooks.maintenance.fsck.findings import Defect
+from resume_hooks.maintenance.fsck.refusals import kinds_of, reasons
+from resume_hooks.maintenance.fsck.repair import RepairPlan
+from resume_hooks.system.text import one_line
+
+LIMIT = 5.0
+"""Seconds that reading may take: nobody's prompt waits, but the module for 15, and writing takes as long again."""
+
+STATUS = "400"
+"""What every error has that the module asks about; all else is what a label stands for, or what was typed instead."""
+
+FRESH = "/handoff opens a fresh session, which holds nothing of what is refused."
+ROW = 100
+"""Characters of what is said of one finding."""
+
+
+def answer(request: Request) -> TriggerAnswer:
+    """Ask about a refused request, or act on the word that was given. Raises ResumeHooksError once that was yes."""
+    if request.text == "yes":
+        return _made(request)
+    if STATUS not in request.text:
+        return show(f"This session stays as it is. Later: /handoff, or in a shell: {request.command} --repair")
+    kinds = kinds_of(request.text)
+    if not kinds:
+        return show("")
+    try:
+        decided = _decide(request)
+    except ResumeHooksError as error:
+        return show(f"The API refuses this session. It could not be looked at: {error.message}. {FRESH}")
+    found = reasons(decided.report, kinds)
+    if not found:
+        return show(f"The API refuses this session, and in its file is nothing that a repair would mend. {FRESH}")
+    return TriggerAnswer("", lambda _: "", _question(decided, found))
+
+
+def _decide(request: Request) -> RepairPlan:
+    with time_limit(f"{request.command} --repair", LIMIT):
+        return repair.plan(request.session, request.where)
+
+
+def _question(decided: RepairPlan, found: list[Defect]) -> str:
+    """What is wrong, and what the copy would have: three lines at most."""
+    first = found[0]
+    wrong = f"{first.message[:1].lower()}{first.message[1:]} (record {first.record})"
+    lost = f"Not kept: {_shown([*decided.lost])}" if decided.lost else "Everything else is kept"
+    return "\n".join(
+        [
+            f"The API refuses this session: {_shown([wrong, *found[1:]])}.",
+            f"A repaired copy: {receipt(decided).sizes}.",
+            f"{lost}.",
+        ]
+    )
+
+
+def _shown(rows: Sequence[object]) -> str:
+    """The first of several rows, and how many more there are."""
+    more = f", and {len(rows) - 1:,} more" if rows[1:] else ""
+    return f"{one_line(str(rows[0]), ROW)}{more}"
+
+
+def _made(request: Request) -> TriggerAnswer:
+    decided = _decide(request)
+    made = write(decided, request.where)
+    facts = [f"not kept: {one_line(each, ROW)}" for each in decided.lost] or ["everything was kept"]
+    return TriggerAnswer(
+        made.in_client, lambda copied: child_card("repaired", made, copied, facts, slash=request.slash)
+    )

@@ -1,0 +1,57 @@
+"""What the API says of a conversation that it refuses, and the defects of a file that each such sentence is about."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from resume_hooks.maintenance.fsck import damaged_bytes, messages, order
+from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind
+
+
+class Refusal(NamedTuple):
+    """Phrases of one kind of refusal, in small letters and without backticks, and the defects that lead to it."""
+
+    phrases: tuple[str, ...]
+    kinds: frozenset[Kind]
+
+
+_THINKING = frozenset({messages.UNSIGNED, messages.TEXTLESS, messages.REDACTED, messages.ALTERED})
+_PAIRS = frozenset({order.REPEATED_CALL, order.REPEATED_RESULT, order.LATE, order.UNANSWERED, order.ORPHAN})
+_BLANK = frozenset({messages.BLANK_PROMPT, messages.BLANK_BLOCK, messages.EMPTY_MESSAGE})
+
+REFUSALS = (
+    Refusal(("thinking block", "redacted_thinking", "thinking.signature", "thinking.thinking"), _THINKING),
+    Refusal(
+        (
+            "tool_use ids were found without tool_result",
+            "unexpected tool_use_id",
+            "tool_use ids must be unique",
+            "tool_use must have a single result",
+            # what clients since 2.1.112 say in place of the four
+            "tool use concurrency issues",
+            "orphaned tool_result",
+            "duplicate tool_use id",
+        ),
+        _PAIRS | {order.RESULT_FIRST},
+    ),
+    Refusal(("text content blocks must", "must have non-empty content"), _BLANK),
+    Refusal(("surrogate", "not valid json"), frozenset({damaged_bytes.SURROGATE})),
+    Refusal(("first message must use the user role",), frozenset({order.NO_PROMPT_FIRST, order.RESULT_FIRST})),
+)
+
+_STATUS = re.compile(r"\b400\b")
+
+
+def kinds_of(message: str) -> frozenset[Kind]:
+    """The defects that an API error may come from; none for an error that no conversation's form is the reason of."""
+    said = message.lower().replace("`", "")
+    if not _STATUS.search(said):
+        return frozenset()
+    found = (refusal.kinds for refusal in REFUSALS if any(phrase in said for phrase in refusal.phrases))
+    return frozenset[Kind]().union(*found)
+
+
+def reasons(report: DefectReport, kinds: frozenset[Kind]) -> list[Defect]:
+    """The findings of these kinds."""
+    return [finding for group in report.groups if group.kind in kinds for finding in group.findings]

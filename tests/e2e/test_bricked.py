@@ -1,0 +1,152 @@
+"""A session that the API refuses: one key opens a repaired copy, and the next prompt is answered."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.mock_api import MockApi, Refusal, Request
+from tests.e2e.plugin import children, spoken
+from tests.e2e.test_inside import ASK_FIRST, QUIET, engine
+from tests.e2e.test_trim_trigger import PARENT
+from tests.maintenance.fsck.cases import BYTES, CASES
+from tests.maintenance.fsck.test_in_client import told
+
+SIGNED = "messages.{}.content.{}: Invalid `signature` in `thinking` block"
+BLANK = "messages.{}: text content blocks must be non-empty"
+UNPAIRED = (
+    "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` block "
+    "must have a corresponding `tool_result` block in the next message."
+)
+UNCHANGED = (
+    "messages.3.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "
+    "modified. These blocks must remain as they were in the original response."
+)
+REFUSED = {"thinking-unsigned": UNCHANGED, "tool-call-unanswered": UNPAIRED.format(1, "toolu_1")}
+CASE = {case.code: case for case in CASES}
+OVERLOADED = "Overloaded"
+QUESTION = "1. Open the repaired copy"
+HELP = r"/handoff\s+opens a fresh session"
+ONCE = QUIET | {"RESUME_HOOKS_VAULT": "off", "CLAUDE_CODE_MAX_RETRIES": "0"}
+"""No word of ours but the one that is tested, and no wait of the client's for an API that is overloaded."""
+
+
+def broken_rule(request: Request) -> str:
+    """What the API would say of a request's messages, ``""`` where they keep its rules."""
+    waiting: list[str] = []
+    for at, message in enumerate(each for each in request["messages"] if each["role"] != "system"):
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for place, block in enumerate(blocks):
+            if block["type"] == "thinking" and not block.get("signature"):
+                return SIGNED.format(at, place)
+            if block["type"] == "text" and not block["text"].strip():
+                return BLANK.format(at)
+        if sorted(waiting) != sorted(block["tool_use_id"] for block in blocks if block["type"] == "tool_result"):
+            return UNPAIRED.format(at - 1, ", ".join(waiting))
+        waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    return ""
+
+
+def refuse(tui: Tui, plugin: Path, code: str, message: str, env: dict[str, str] | None = None) -> Path:
+    """Open a damaged session, whatever of which the API answers with this error, and ask."""
+    parent = tui.home.install_session(CASE[code].content if code else BYTES, PARENT, set_cwd=True)
+    status = 529 if message == OVERLOADED else 400
+    tui.api.script = lambda _: Refusal(status, message)
+    tui.start(ASK_FIRST, resume=PARENT, plugin_dir=plugin, extra_env=ONCE | (env or {}))
+    tui.submit("hello ALPHA")
+    tui.wait_for("API Error")
+    return parent
+
+
+def assert_nothing_asked(tui: Tui) -> None:
+    """No question, no copy, and the next prompt is answered."""
+    tui.wait_idle(2)
+    assert QUESTION not in tui.text()
+    assert "The API refuses this session" not in tui.text()
+    assert len(tui.home.sessions()) == 1
+    tui.api.script = ()
+    tui.submit("still here GAMMA")
+    tui.wait_for("Mock reply")
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> None:
+    """The copy is there without a request; what it sends next keeps the API's rules and holds all that was said."""
+    parent = refuse(modern, plugin, code, REFUSED[code])
+    modern.wait_for(QUESTION)
+    modern.wait_idle()
+    before, asked = parent.read_bytes(), len(modern.api.requests)
+    assert children(modern.home, parent) == []
+    modern.key("1")
+    modern.wait_gone(QUESTION)
+    modern.wait_idle()
+    (child,) = children(modern.home, parent)
+    assert len(modern.api.requests) == asked
+    assert parent.read_bytes().startswith(before)
+    modern.api.script = lambda request: Refusal(400, broken_rule(request)) if broken_rule(request) else None
+    modern.submit("now go on BETA")
+    modern.wait_for("Mock reply")
+    (request,) = modern.api.main_requests()[asked:]
+    assert broken_rule(request) == ""
+    said = [message for message in request["messages"] if message["role"] != "system"]
+    assert " ".join(filter(None, told(said))).startswith(CASE[code].kept)
+    assert "hello ALPHA" in spoken(request)
+    modern.wait_idle()
+    assert "now go on BETA" in child.read_text()
+
+
+def test_not_now_leaves_all_and_is_the_last_word(tui: Tui, plugin: Path) -> None:
+    """A line says what helps later, and never reaches the model; the same error again asks nothing."""
+    parent = refuse(tui, plugin, "thinking-unsigned", UNCHANGED)
+    tui.wait_for(QUESTION)
+    tui.wait_idle()
+    tui.key("2")
+    tui.wait_for("This session stays as it is")
+    tui.submit("hello again DELTA")
+    tui.wait_for("DELTA[^─]*API Error")
+    tui.wait_idle(2)
+    assert QUESTION not in tui.text()
+    assert children(tui.home, parent) == []
+    tui.api.script = ()
+    tui.submit("still here GAMMA")
+    tui.wait_for("Mock reply")
+    assert "stays as it is" not in spoken(tui.api.main_requests()[-1])
+
+
+def test_where_no_repair_helps_a_handoff_is_named_once(tui: Tui, plugin: Path) -> None:
+    """The file is sound, so what is refused is in the client's memory alone."""
+    refuse(tui, plugin, "", UNCHANGED)
+    tui.wait_for(HELP)
+    tui.submit("hello again DELTA")
+    tui.wait_for("DELTA[^─]*API Error")
+    tui.wait_idle(2)
+    assert len(re.findall(HELP, tui.text())) == 1
+    assert len(tui.home.sessions()) == 1
+
+
+@pytest.mark.parametrize("message", [OVERLOADED, "max_tokens: 99999 > 64000"])
+def test_other_errors_ask_nothing(tui: Tui, plugin: Path, message: str) -> None:
+    """Though the session is damaged: the error is not about that."""
+    refuse(tui, plugin, "thinking-unsigned", message)
+    assert_nothing_asked(tui)
+
+
+def test_an_engine_that_fails_leaves_the_session(tui: Tui, plugin: Path, tmp_path: Path) -> None:
+    """Nobody asked it for anything, so nothing is said."""
+    refuse(tui, plugin, "thinking-unsigned", UNCHANGED, engine(tmp_path, "sys.exit('the engine is ill')"))
+    assert_nothing_asked(tui)
+    assert "the engine is ill" not in tui.text()
+
+
+def test_print_mode_is_left_alone(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
+    """Nobody is there to answer."""
+    parent = home.install_session(CASE["thinking-unsigned"].content, PARENT, set_cwd=True)
+    api.script = lambda _: Refusal(400, UNCHANGED)
+    done = run_print(client, home, api, "hello", resume=PARENT, plugin_dir=plugin, extra_env=ONCE)
+    assert "cannot be modified" in done.text
+    assert "The API refuses this session" not in done.text
+    assert children(home, parent) == []

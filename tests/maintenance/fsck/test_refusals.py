@@ -1,0 +1,62 @@
+"""Which of the API's errors come from the form of a conversation, in its own words and in the client's."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.maintenance.fsck.refusals import kinds_of
+from tests.maintenance.fsck.cases import CASES
+
+CODES = {
+    "messages.1.content.0: Invalid `signature` in `thinking` block": "thinking-unsigned",
+    "messages.1.content.0.thinking.signature: Field required": "thinking-unsigned",
+    "messages.7.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified."
+    " These blocks must remain as they were in the original response.": "thinking-altered",
+    "messages.3.content.0.type: Expected `thinking` or `redacted_thinking`, but found `text`.": "thinking-altered",
+    "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1. Each `tool_use` "
+    "block must have a corresponding `tool_result` block in the next message.": "tool-call-unanswered",
+    "messages.2.content.0: unexpected `tool_use_id` found in `tool_result` blocks: toolu_1.": "tool-result-orphan",
+    "messages.5.content.1: `tool_use` ids must be unique": "tool-call-repeated",
+    "messages.4.content.1: each tool_use must have a single result. Found multiple": "tool-result-repeated",
+    "due to tool use concurrency issues. Run /rewind to recover the conversation.": "tool-call-unanswered",
+    "orphaned tool_result in conversation history.": "tool-result-orphan",
+    "duplicate tool_use ID in conversation history.": "tool-call-repeated",
+    "messages: text content blocks must be non-empty": "text-blank",
+    "messages.2: user messages must have non-empty content": "prompt-blank",
+    "The request body is not valid JSON: no low surrogate in string: line 1 column 7": "surrogate-lone",
+    "messages: first message must use the `user` role": "starts-without-prompt",
+}
+
+OTHERS = (
+    "API Error: 529 Overloaded",
+    "API Error: 429 This request would exceed your account's rate limit",
+    "API Error: Connection error.",
+    "API Error: 500 Internal server error while reading thinking blocks",
+    "API Error: 400 max_tokens: 99999 > 64000, which is the maximum allowed number of output tokens",
+    "API Error: 400 `max_tokens` must be greater than `thinking.budget_tokens`.",
+    "API Error: 400 thinking.type: adaptive thinking is not supported on this model",
+    "prompt is too long: 215040 tokens > 200000 maximum",
+    "Credit balance is too low",
+    "",
+)
+
+
+@pytest.mark.parametrize(("message", "code"), CODES.items(), ids=list(CODES.values()))
+def test_a_refusal_names_its_defects(message: str, code: str) -> None:
+    """As the client tells it, and as the API's own document has it."""
+    assert code in {kind.code for kind in kinds_of(f"API Error: 400 {message}")}
+    document = f'API Error: 400 {{"type":"error","error":{{"type":"invalid_request_error","message":"{message}"}}}}'
+    assert kinds_of(document) == kinds_of(f"API Error: 400 {message}")
+    assert all(kind.repairable for kind in kinds_of(document))
+
+
+@pytest.mark.parametrize("message", OTHERS)
+def test_other_errors_name_none(message: str) -> None:
+    """Limits, the network, and requests that are wrong for another reason."""
+    assert kinds_of(message) == frozenset()
+
+
+def test_every_kind_has_a_case() -> None:
+    """What is offered is a defect that a repair is tested with."""
+    named = {kind.code for message in CODES for kind in kinds_of(f"400 {message}")}
+    assert named <= {case.code for case in CASES if case.kept}
