@@ -11,9 +11,11 @@ from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Refusal, Request
 from tests.e2e.plugin import children, spoken
 from tests.e2e.test_inside import ASK_FIRST, QUIET, engine
-from tests.e2e.test_trim_trigger import PARENT
+from tests.e2e.test_trim_corpus import blocks
+from tests.e2e.test_trim_trigger import PARENT, SOURCE
 from tests.maintenance.fsck.cases import BYTES, CASES
 from tests.maintenance.fsck.test_in_client import told
+from tests.needs import corpus
 
 SIGNED = "messages.{}.content.{}: Invalid `signature` in `thinking` block"
 BLANK = "messages.{}: text content blocks must be non-empty"
@@ -27,6 +29,7 @@ UNCHANGED = (
 )
 REFUSED = {"thinking-unsigned": UNCHANGED, "tool-call-unanswered": UNPAIRED.format(1, "toolu_1")}
 CASE = {case.code: case for case in CASES}
+UNSIGNED = CASE["thinking-unsigned"].content
 OVERLOADED = "Overloaded"
 QUESTION = "1. Open the repaired copy"
 HELP = r"/handoff\s+opens a fresh session"
@@ -51,9 +54,9 @@ def broken_rule(request: Request) -> str:
     return ""
 
 
-def refuse(tui: Tui, plugin: Path, code: str, message: str, env: dict[str, str] | None = None) -> Path:
+def refuse(tui: Tui, plugin: Path, content: bytes, message: str, env: dict[str, str] | None = None) -> Path:
     """Open a damaged session, whatever of which the API answers with this error, and ask."""
-    parent = tui.home.install_session(CASE[code].content if code else BYTES, PARENT, set_cwd=True)
+    parent = tui.home.install_session(content, PARENT, set_cwd=True)
     status = 529 if message == OVERLOADED else 400
     tui.api.script = lambda _: Refusal(status, message)
     tui.start(ASK_FIRST, resume=PARENT, plugin_dir=plugin, extra_env=ONCE | (env or {}))
@@ -76,7 +79,7 @@ def assert_nothing_asked(tui: Tui) -> None:
 @pytest.mark.parametrize("code", REFUSED)
 def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> None:
     """The copy is there without a request; what it sends next keeps the API's rules and holds all that was said."""
-    parent = refuse(modern, plugin, code, REFUSED[code])
+    parent = refuse(modern, plugin, CASE[code].content, REFUSED[code])
     modern.wait_for(QUESTION)
     modern.wait_idle()
     before, asked = parent.read_bytes(), len(modern.api.requests)
@@ -99,9 +102,31 @@ def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> 
     assert "now go on BETA" in child.read_text()
 
 
+def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
+    """One whose thinking lost its signatures: what the copy sends keeps every call and the API's rules."""
+    source = re.sub(rb'"signature":"[^"]+"', b'"signature":""', (corpus() / SOURCE).read_bytes())
+    parent = refuse(tui, plugin, source, UNCHANGED)
+    tui.wait_for(QUESTION)
+    tui.wait_idle()
+    first, asked = tui.api.main_requests()[0], len(tui.api.requests)
+    assert "signature" in broken_rule(first)
+    tui.key("1")
+    tui.wait_gone(QUESTION)
+    tui.wait_idle()
+    assert len(children(tui.home, parent)) == 1
+    assert len(tui.api.requests) == asked
+    tui.api.script = ()
+    tui.submit("now go on BETA")
+    tui.wait_for("Mock reply")
+    (request,) = tui.api.main_requests()[asked:]
+    assert broken_rule(request) == ""
+    assert blocks(request, "tool_use", "id") == blocks(first, "tool_use", "id")
+    assert blocks(request, "tool_result", "tool_use_id") == blocks(first, "tool_result", "tool_use_id")
+
+
 def test_not_now_leaves_all_and_is_the_last_word(tui: Tui, plugin: Path) -> None:
     """A line says what helps later, and never reaches the model; the same error again asks nothing."""
-    parent = refuse(tui, plugin, "thinking-unsigned", UNCHANGED)
+    parent = refuse(tui, plugin, UNSIGNED, UNCHANGED)
     tui.wait_for(QUESTION)
     tui.wait_idle()
     tui.key("2")
@@ -119,7 +144,7 @@ def test_not_now_leaves_all_and_is_the_last_word(tui: Tui, plugin: Path) -> None
 
 def test_where_no_repair_helps_a_handoff_is_named_once(tui: Tui, plugin: Path) -> None:
     """The file is sound, so what is refused is in the client's memory alone."""
-    refuse(tui, plugin, "", UNCHANGED)
+    refuse(tui, plugin, BYTES, UNCHANGED)
     tui.wait_for(HELP)
     tui.submit("hello again DELTA")
     tui.wait_for("DELTA[^─]*API Error")
@@ -131,20 +156,20 @@ def test_where_no_repair_helps_a_handoff_is_named_once(tui: Tui, plugin: Path) -
 @pytest.mark.parametrize("message", [OVERLOADED, "max_tokens: 99999 > 64000"])
 def test_other_errors_ask_nothing(tui: Tui, plugin: Path, message: str) -> None:
     """Though the session is damaged: the error is not about that."""
-    refuse(tui, plugin, "thinking-unsigned", message)
+    refuse(tui, plugin, UNSIGNED, message)
     assert_nothing_asked(tui)
 
 
 def test_an_engine_that_fails_leaves_the_session(tui: Tui, plugin: Path, tmp_path: Path) -> None:
     """Nobody asked it for anything, so nothing is said."""
-    refuse(tui, plugin, "thinking-unsigned", UNCHANGED, engine(tmp_path, "sys.exit('the engine is ill')"))
+    refuse(tui, plugin, UNSIGNED, UNCHANGED, engine(tmp_path, "sys.exit('the engine is ill')"))
     assert_nothing_asked(tui)
     assert "the engine is ill" not in tui.text()
 
 
 def test_print_mode_is_left_alone(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
     """Nobody is there to answer."""
-    parent = home.install_session(CASE["thinking-unsigned"].content, PARENT, set_cwd=True)
+    parent = home.install_session(UNSIGNED, PARENT, set_cwd=True)
     api.script = lambda _: Refusal(400, UNCHANGED)
     done = run_print(client, home, api, "hello", resume=PARENT, plugin_dir=plugin, extra_env=ONCE)
     assert "cannot be modified" in done.text
