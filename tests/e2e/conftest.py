@@ -111,7 +111,7 @@ def tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[Tui]:
         yield terminal
 
 
-@pytest.fixture(params=[LAST_NPM, NEWEST])
+@pytest.fixture(params=[pytest.param(LAST_NPM, marks=pytest.mark.wide), NEWEST])
 def modern(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
     """The clients that run modules, on a pseudo terminal."""
     with Tui(find_client(request.param), home, api) as terminal:

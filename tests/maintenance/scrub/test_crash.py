@@ -6,7 +6,7 @@ import os
 
 from tests.crashes import crashed
 
-SAMPLE = 41
+SAMPLE = 83
 """Every so-manieth step is tried; all of them with RUN_ALL=1."""
 
 
