@@ -15,10 +15,10 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.archive.trash import contents, restore
 from resume_hooks.archive.trash.contents import StrayFolder
-from resume_hooks.archive.trash.manifest import TrashEntry, TrashPart, write_manifest
+from resume_hooks.archive.trash.manifest import BY_ID, TrashEntry, TrashPart, write_manifest
 from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, all_folders, is_session_file
-from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS
+from resume_hooks.sessions.archived.layout import PROJECTS
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.lineage import Descendant, Family
 from resume_hooks.sessions.liveness import why_live
@@ -183,10 +183,11 @@ def _parts(session: SessionFile, where: Where) -> Iterable[TrashPart]:
                 yield _part(f"{key}/{subagent.name}.meta.json", where)
     if _is_folder(os.path.join(folder, session.session_id)):
         yield _part(f"{key}/{session.session_id}", where)
-    backups = f"{HISTORY}/{session.session_id}"
     copies = (os.path.join(other, f"{session.session_id}.jsonl") for other in all_folders(where) if other != folder)
-    if _is_folder(os.path.join(where.config, backups)) and not any(map(is_session_file, copies)):
-        yield _part(backups, where)  # a copy in another project would miss them
+    if not any(map(is_session_file, copies)):  # a copy in another project would miss them
+        for home in sorted(BY_ID):
+            if _is_folder(os.path.join(where.config, home, session.session_id)):
+                yield _part(f"{home}/{session.session_id}", where)
 
 
 def _part(place: str, where: Where) -> TrashPart:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.paths import Where, read_object
-from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS
+from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS, TASKS
 from resume_hooks.sessions.transcript_files import PREFIX
 from resume_hooks.storage import project_files, state_file
 from resume_hooks.storage.move import is_stub, weigh
@@ -22,6 +22,9 @@ MANIFEST = "manifest.json"
 
 GONE = ".gone"
 """What the name of a folder ends with that is being removed for good."""
+
+BY_ID = frozenset({HISTORY, TASKS})
+"""Folders of the config home that have a folder a session, so that all sessions of that id share it."""
 
 VERSION = 1
 """Of the manifests; one of another is left alone."""
@@ -38,7 +41,8 @@ class TrashPart(NamedTuple):
     @property
     def name(self) -> str:
         """What it is called in the trash."""
-        return HISTORY if self.place.startswith(f"{HISTORY}/") else self.place.rpartition("/")[2]
+        first, _, rest = self.place.partition("/")
+        return first if first in BY_ID else rest.rpartition("/")[2]
 
     def path(self, where: Where) -> str:
         """Where it belongs."""
@@ -145,7 +149,7 @@ def _part(row: object, session_id: str) -> TrashPart | None:
 def _is_place(steps: list[str], session_id: str) -> bool:
     if {"", ".", ".."} & set(steps) or any("\0" in step or os.sep in step for step in steps):
         return False
-    if steps[0] == HISTORY:
+    if steps[0] in BY_ID:
         return steps[1:] == [session_id]
     own = steps[-1] in {session_id, f"{session_id}.jsonl"} or steps[-1].startswith(PREFIX)
     return steps[0] == PROJECTS and len(steps) == 3 and own

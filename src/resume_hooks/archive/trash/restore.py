@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.archive.trash import contents
-from resume_hooks.archive.trash.manifest import TrashEntry, TrashPart
+from resume_hooks.archive.trash.manifest import BY_ID, TrashEntry, TrashPart
 from resume_hooks.clock import DAY
 from resume_hooks.errors import PlaceTaken, SessionNotFound, WriteFailed
 from resume_hooks.paths import ENDING, Where, find_session, private_folder
-from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS
+from resume_hooks.sessions.archived.layout import PROJECTS
 from resume_hooks.storage.move import inside, is_same, is_stub, move, remove, weigh
 from resume_hooks.system.claude_settings import kept_days
 
@@ -77,8 +77,8 @@ def plan(entry: TrashEntry, where: Where) -> TrashRestoration:
                 steps += lent
                 warnings += [] if lent else [LOST.format(place=place)]
         aged = floor(entry.cwd, where) > _written(entry.lies(transcript, where), path)
-        history = f"{HISTORY}/{entry.session_id}"
-        shared = [] if any(part.place == history for part in entry.parts) else _lent(entry, history, where)
+        by_id = {f"{home}/{entry.session_id}" for home in BY_ID} - {part.place for part in entry.parts}
+        shared = [step for place in sorted(by_id) for step in _lent(entry, place, where)]
     except OSError as error:
         raise WriteFailed(f"{error.filename} can't be read: {error.strerror}", "Check its permissions.") from error
     days = kept_days(entry.cwd, where)
@@ -114,7 +114,7 @@ def leave_companions(entry: TrashEntry, where: Where) -> None:
     """
     if find_session(entry.session_id, where) is not None:
         for part in entry.parts:
-            for step in _free(entry, part, where) if part.place.startswith(f"{HISTORY}/") else ():
+            for step in _free(entry, part, where) if part.name in BY_ID else ():
                 private_folder(os.path.dirname(step.path), where)
                 move(step.kept, step.path)
 
