@@ -151,6 +151,11 @@ class HeadTail:
         return self._last_field("gitBranch")
 
     @property
+    def slug(self) -> str:
+        """What the client calls the session's plan file, ``""`` where it has none."""
+        return self._last_field("slug")
+
+    @property
     def version(self) -> str:
         """The version of the client that wrote last."""
         return self._last_field("version") or self._first_field("version")

@@ -1,0 +1,34 @@
+"""The plan file of a session's plan mode, and what a fresh child is told of it."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from resume_hooks.paths import Where, open_regular
+from resume_hooks.redaction.texts import redact
+from resume_hooks.sessions.lineage_block import unmarked
+from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
+
+PLANS = "plans"
+"""In the config home: a Markdown file a plan, which a session's records name by their slug."""
+
+_SLUG = re.compile(r"[a-z0-9-]{1,200}")
+_REACH = 4096
+"""Bytes of a plan in which its first line is looked for."""
+
+
+def plan_note(ends: HeadTail, where: Where) -> str:
+    """One line that names the plan of a session by its file and its title; ``""`` where it has none."""
+    if not _SLUG.fullmatch(ends.slug):
+        return ""
+    path = os.path.join(where.config, PLANS, f"{ends.slug}.md")
+    try:
+        with open_regular(path, follow=False) as stream:
+            head = stream.read(_REACH).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    title = next((line for row in head.split("\n") if (line := plain_line(row).lstrip("# "))), "")
+    named = f" ({redact(unmarked(one_line(title, TITLE_LENGTH)))[0]})" if title else ""
+    return f"The plan of this work{named} is the file {unmarked(plain_line(path))}: read it before you go on."
