@@ -72,8 +72,18 @@ def sweep(folder: str) -> None:
         if name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX):
             process = name[len(_TEMP_PREFIX) :].split("-")[0]
             if process.isdecimal() and not process_runs(int(process)):
-                with contextlib.suppress(OSError):  # another sweep was faster
-                    os.unlink(os.path.join(folder, name))
+                discard(os.path.join(folder, name))
+
+
+def discard(path: str) -> None:
+    """Remove a temporary file, or a folder of such; what can't be removed, or is gone, does no harm."""
+    with contextlib.suppress(OSError):  # another sweep was faster
+        if os.path.isdir(path) and not os.path.islink(path):
+            for name in os.listdir(path):
+                os.unlink(os.path.join(path, name))
+            os.rmdir(path)
+        else:
+            os.unlink(path)
 
 
 def process_runs(process: int) -> bool:

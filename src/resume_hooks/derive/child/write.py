@@ -13,6 +13,7 @@ from itertools import chain
 from typing import NamedTuple, Protocol
 
 from resume_hooks.archive.retention.ancestors import archive_ancestors
+from resume_hooks.derive.child.copy_tasks import copy_tasks
 from resume_hooks.derive.child.draft import NOBODY, Draft, inode_of
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import WriteFailed
@@ -87,8 +88,8 @@ class Written(NamedTuple):
 def write(plan: ChildPlan, where: Where) -> Receipt:
     """Write a child, check it as read back, link it to its parent.
 
-    WriteFailed or CheckFailed leave nothing behind; a link that can't be kept is a warning, and so is an ancestor that
-    the vault can't take.
+    WriteFailed or CheckFailed leave nothing behind; a link that can't be kept is a warning, and so is a task list that
+    can't be copied, or an ancestor that the vault can't take.
     """
     draft, passed = plan.draft, list[Check]()
     with contextlib.ExitStack() as stack:
@@ -102,7 +103,7 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
 
         create_session(draft.path, chain(plan.body.lines(), title.lines()), check)
         _require_same_parent(draft, where)
-    warnings = [*missed, *(_link(draft, where) if draft.parent is not NOBODY else [])]
+    warnings = [*missed, *(_belongings(draft, where) if draft.parent is not NOBODY else [])]
     return receipt(plan, Written(title.text, tuple(passed), tuple(warnings)))
 
 
@@ -162,6 +163,12 @@ class _Title:
             self._stack.enter_context(titles_locked(self._draft.folder))
             self.text = self._draft.free_title()
             yield title_line(self._draft.session_id, self.text) + b"\n"
+
+
+def _belongings(draft: Draft, where: Where) -> list[str]:
+    """Give a child that stands what goes with it: its parent's task list, unless it forgets, and its link."""
+    tasks = [] if draft.kind == FORGETTING else copy_tasks(draft, where)
+    return [*tasks, *_link(draft, where)]
 
 
 def _link(draft: Draft, where: Where) -> list[str]:

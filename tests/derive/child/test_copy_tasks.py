@@ -1,0 +1,150 @@
+"""The task list goes with a child: whole or not at all, private, and never through a link."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from resume_hooks.derive import fork, fresh_child
+from resume_hooks.derive.child import copy_tasks
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
+from resume_hooks.sessions import locate
+from tests.builders import SESSION, ConfigHome, conversation, write_session
+from tests.crashes import killed_at
+
+STEPS = ("mkdir", "open", "fsync", "rename", "listdir")
+
+
+class Place:
+    """A session with two tasks, of which one is done, and what comes of a child."""
+
+    def __init__(self, home: ConfigHome) -> None:
+        self.home = home
+        self.parent = locate.session_file(write_session(home.project(), SESSION, conversation(2)))
+        self.lists = home.config / "tasks"
+        self.own = self.lists / SESSION
+        self.own.mkdir(parents=True)
+        for number, status in ((1, "completed"), (3, "pending")):
+            task = {"id": str(number), "subject": f"Task {number}", "status": status, "blocks": [], "blockedBy": []}
+            (self.own / f"{number}.json").write_bytes(orjson.dumps(task, option=orjson.OPT_INDENT_2))
+        (self.own / ".highwatermark").write_bytes(b"2")
+        (self.own / ".lock").write_bytes(b"")
+
+    def child(self, kind: str = "handoff") -> Receipt:
+        """Write one."""
+        if kind == "fork":
+            return write(fork.plan(self.parent, self.home.where), self.home.where)
+        return write(fresh_child.plan(self.parent, self.home.where, kind=kind), self.home.where)
+
+    def files(self, session_id: str = SESSION) -> dict[str, bytes]:
+        """What the list of a session holds, without the client's lock."""
+        folder = self.lists / session_id
+        return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
+
+
+@pytest.fixture
+def place(config_home: ConfigHome) -> Place:
+    """A session with tasks in a home of the test's own."""
+    return Place(config_home)
+
+
+@pytest.mark.parametrize("kind", ["handoff", "rollover", "fork"])
+def test_the_list_goes_with_every_child(place: Place, kind: str) -> None:
+    """The same bytes in private files of its own, the highest number that was given with them."""
+    before = place.files()
+    receipt = place.child(kind)
+    own = place.lists / receipt.session_id
+    assert place.files(receipt.session_id) == before == place.files()
+    assert not [warning for warning in receipt.warnings if "task" in warning]
+    assert stat.S_IMODE(own.stat().st_mode) == 0o700
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in own.iterdir())
+    assert not any((own / name).samefile(place.own / name) for name in before)
+
+
+def test_no_list_makes_no_folder(place: Place) -> None:
+    """A session without tasks, or with deleted ones alone, leaves the client's folder as it is."""
+    for name in ("1.json", "3.json"):
+        (place.own / name).unlink()
+    place.child()
+    assert os.listdir(place.lists) == [SESSION]
+
+
+def _too_large(place: Place) -> None:
+    (place.own / "4.json").write_bytes(b'"' + b"x" * copy_tasks.MAX_TASK + b'"')
+
+
+def _too_many(place: Place) -> None:
+    for number in range(copy_tasks.MAX_TASKS):
+        (place.own / f"{number + 10}.json").write_bytes(b"{}")
+
+
+def _damaged(place: Place) -> None:
+    (place.own / "4.json").write_bytes(b'{"id": "4", "subj')
+
+
+def _a_link(place: Place) -> None:
+    (place.home.root / "secret").write_bytes(b"{}")
+    (place.own / "4.json").symlink_to(place.home.root / "secret")
+
+
+def _a_pipe(place: Place) -> None:
+    os.mkfifo(place.own / "4.json")
+
+
+def _a_linked_folder(place: Place) -> None:
+    place.own.rename(place.home.root / "elsewhere")
+    place.own.symlink_to(place.home.root / "elsewhere")
+
+
+def _all_linked(place: Place) -> None:
+    place.lists.rename(place.home.root / "elsewhere")
+    place.lists.symlink_to(place.home.root / "elsewhere")
+
+
+@pytest.mark.parametrize("spoil", [_too_large, _too_many, _damaged, _a_link, _a_pipe, _a_linked_folder, _all_linked])
+def test_a_list_that_is_none_stays_behind(place: Place, spoil: Callable[[Place], None]) -> None:
+    """The child stands without a list, and its receipt says so; nothing half is left."""
+    spoil(place)
+    receipt = place.child()
+    assert [warning for warning in receipt.warnings if warning.startswith("The task list could not be copied (")]
+    assert Path(receipt.file).is_file()
+    assert os.listdir(place.lists) == [SESSION]
+
+
+def test_a_full_disk(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written of a list that does not fit goes again."""
+
+    def full(*_: object) -> int:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr("resume_hooks.derive.child.copy_tasks.state_file.create", full)
+    assert any("No space left" in warning for warning in place.child().warnings)
+    assert os.listdir(place.lists) == [SESSION]
+
+
+def test_a_crash_leaves_the_whole_list_or_none(place: Place) -> None:
+    """Killed at any step, the child has all tasks or none; what is left beside goes with the next child."""
+    before, ended = place.files(), False
+    for count in range(1, 50):
+        draft = fresh_child.plan(place.parent, place.home.where).draft
+        if not (process := os.fork()):
+            killed_at(count, STEPS)
+            copy_tasks.copy_tasks(draft, place.home.where)
+            os._exit(0)
+        ended = os.waitpid(process, 0)[1] != signal.SIGKILL
+        made = [name for name in os.listdir(place.lists) if not name.startswith(".")]
+        assert all(place.files(name) == before for name in made)
+        if ended:
+            break
+    assert ended
+    assert draft.session_id in made
+    place.child()
+    assert not [name for name in os.listdir(place.lists) if name.startswith(".")]
+    assert place.files() == before

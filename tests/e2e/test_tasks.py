@@ -1,0 +1,94 @@
+"""The task list and the plan of a session, as the real client keeps them, in the sessions that go on with its work."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
+from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
+from tests.e2e.harness.replies import Reply
+from tests.e2e.plugin import children, spoken
+
+PARENT = "77777777-aaaa-4bbb-8ccc-000000000001"
+OFFERED = {"CLAUDE_CODE_ENABLE_TODO_TOOLS": "1"}
+"""2.1.330 gives its newest models the tools of the list only with this."""
+
+LIST: Reply = {"name": "TaskList", "input": {}}
+FILE = re.compile(r'/[^" ]*?/plans/[a-z0-9-]+\.md')
+
+
+def created(subject: str) -> Reply:
+    """A call that adds a task."""
+    return {"name": "TaskCreate", "input": {"subject": subject, "description": subject}}
+
+
+def updated(number: str, status: str) -> Reply:
+    """A call that changes one."""
+    return {"name": "TaskUpdate", "input": {"taskId": number, "status": status}}
+
+
+def derive(home: ClientHome, verb: str) -> Path:
+    """The child that a verb of ours makes of the parent."""
+    command = [sys.executable, "-m", "resume_hooks", verb, PARENT]
+    done = subprocess.run(
+        command, env=home.env(), cwd=home.cwd, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (child,) = children(home, home.project_folder / f"{PARENT}.jsonl")
+    return child
+
+
+@pytest.mark.parametrize("verb", ["handoff", "fork"])
+def test_a_child_goes_on_with_the_list(client: ClientVersion, home: ClientHome, api: MockApi, verb: str) -> None:
+    """Its client lists the same tasks, counts on from their numbers, and leaves the parent's as they were."""
+    api.script = [created("parse it"), created("test it"), created("drop it"), updated("1", "completed"),
+                  updated("3", "deleted"), "begun"]  # fmt: skip
+    done = run_print(client, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=OFFERED)
+    assert done.returncode == 0, done.stderr
+    own = home.config / "tasks" / PARENT
+    before = {path.name: path.read_bytes() for path in own.iterdir()}
+    assert {"1.json", "2.json", ".highwatermark"} <= before.keys()
+    child = derive(home, verb)
+    api.clear()
+    api.script = [LIST, updated("2", "completed"), created("ship it"), LIST, "done"]
+    done = run_print(client, home, api, "go on", resume=child.stem, extra_env=OFFERED)
+    assert done.returncode == 0, done.stderr
+    answers = [last_user_text(request) for request in api.main_requests()]
+    assert "#1 [completed] parse it\n#2 [pending] test it" in answers[1]
+    assert "#2 [completed] test it\n#4 [pending] ship it" in answers[4]
+    assert {path.name: path.read_bytes() for path in own.iterdir()} == before
+
+
+def planning(request: Request) -> Reply | None:
+    """Write the plan into the file that the client names."""
+    named = FILE.search(json.dumps(request))
+    answered = any(message["role"] == "assistant" for message in request["messages"])
+    if answered or named is None:
+        return "planned"
+    return {"name": "Write", "input": {"file_path": named[0], "content": "# Parse dates\n\nTests first.\n"}}
+
+
+def test_the_plan_is_named(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """A handoff's opening names the parent's plan; a fork's client keeps to the same file by itself."""
+    api.script = planning
+    plan_mode = ["--permission-mode", "plan"]
+    done = run_print(client, home, api, "plan it", extra_args=["--session-id", PARENT, *plan_mode])
+    assert done.returncode == 0, done.stderr
+    (plan,) = (home.config / "plans").iterdir()
+    child = derive(home, "handoff")
+    api.clear()
+    api.script = ()
+    run_print(client, home, api, "go on", resume=child.stem)
+    said = spoken(api.main_requests()[-1])
+    assert said.count(f"The plan of this work (Parse dates) is the file {plan}") == 1
+    child.unlink()
+    child = derive(home, "fork")
+    run_print(client, home, api, "go on", resume=child.stem, extra_args=plan_mode)
+    assert str(plan) in json.dumps(api.main_requests()[-1])
+    assert list((home.config / "plans").iterdir()) == [plan]
