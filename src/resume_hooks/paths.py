@@ -19,6 +19,7 @@ MAX_OBJECT = 1024 * 1024  # bytes of a small JSON file; a larger one is somethin
 ENDING = ".jsonl"  # what the name of every transcript ends with
 TOOL_RESULTS = "tool-results"  # beside a session: the folder of outputs too long for its transcript
 FILE_HISTORY = "file-history"  # in the config folder: a folder a session, of earlier states of the user's files
+TASKS = "tasks"  # there, too: a folder a session, with the client's task list, a JSON file a task
 DIR_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"  # the variable that names the project folder of every working directory
 
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import children, spoken
+from tests.e2e.plugin import children, spoken, without_module
+from tests.e2e.test_session_start import QUIET, clear, hand_off
 
 PARENT = "77777777-aaaa-4bbb-8ccc-000000000001"
 OFFERED = {"CLAUDE_CODE_ENABLE_TODO_TOOLS": "1"}
@@ -92,3 +93,21 @@ def test_the_plan_is_named(client: ClientVersion, home: ClientHome, api: MockApi
     run_print(client, home, api, "go on", resume=child.stem, extra_args=plan_mode)
     assert str(plan) in json.dumps(api.main_requests()[-1])
     assert list((home.config / "plans").iterdir()) == [plan]
+
+
+def test_the_list_goes_into_the_session_after_clear(tui: Tui, plugin: Path) -> None:
+    """What ``/clear`` starts in a handoff's place has the list, too; the parent keeps its own."""
+    home, api = tui.home, tui.api
+    api.script = [created("parse it"), "begun"]
+    done = run_print(tui.version, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=OFFERED)
+    assert done.returncode == 0, done.stderr
+    tui.start(resume=PARENT, plugin_dir=without_module(plugin), extra_env=QUIET | OFFERED)
+    child = hand_off(tui, home.project_folder / f"{PARENT}.jsonl")
+    clear(tui)
+    api.script = [LIST, "done"]
+    tui.submit("go on")
+    tui.wait_for("done")
+    assert "#1 [pending] parse it" in last_user_text(api.main_requests()[-1])
+    lists = {path.name: (path / "1.json").read_bytes() for path in (home.config / "tasks").iterdir()}
+    assert len(lists) == 3
+    assert lists[PARENT] == lists[child.stem]

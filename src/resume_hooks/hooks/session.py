@@ -16,7 +16,7 @@ from typing import Any, Dict, Optional
 from resume_hooks.archive.retention import pending
 from resume_hooks.hooks import hook_state, pending_handoff, reply
 from resume_hooks.hooks.pending_handoff import PendingHandoff
-from resume_hooks.paths import Where, is_session_id
+from resume_hooks.paths import TASKS, Where, is_session_id
 from resume_hooks.sessions.link_log import AFTER_CLEAR, Link, record_link, record_superseded
 from resume_hooks.system.processes import client_pid
 
@@ -78,10 +78,21 @@ def _cleared(session_id: str, path: str) -> bytes:
     with contextlib.suppress(OSError):  # the opening names the parent, too
         record_link(Link(session_id, handoff.parent_id, "handoff", _now(), pid), Where())
         record_superseded(handoff.child_id, session_id, _now(), Where())
+    _carry_tasks(handoff.child_id, session_id)
     late = pending_handoff.is_outdated(handoff)
     missing = "; what you did after it is not in it" if late else ""
     said = f"resume-hooks: the handoff of {handoff.parent_id[:8]} is loaded{missing}; /clear again starts without it"
     return reply.start(_opening(handoff, session_id, path, late=late), said)
+
+
+def _carry_tasks(child_id: str, session_id: str) -> None:
+    """Give a session the task list of the child whose place it takes, where there is one, and the engine."""
+    if sys.version_info < ENGINE_SINCE or not os.path.isdir(os.path.join(Where().config, TASKS, child_id)):
+        return
+    with contextlib.suppress(ImportError):  # not installed yet: the child still has it
+        from resume_hooks.derive.child.copy_tasks import copy_tasks  # most sessions have no tasks
+
+        copy_tasks(child_id, session_id, Where())
 
 
 def _opening(handoff: PendingHandoff, session_id: str, path: str, *, late: bool) -> str:

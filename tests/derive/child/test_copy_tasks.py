@@ -16,7 +16,7 @@ from resume_hooks.derive.child import copy_tasks
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.sessions import locate
-from tests.builders import SESSION, ConfigHome, conversation, write_session
+from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.crashes import killed_at
 
 STEPS = ("mkdir", "open", "fsync", "rename", "listdir")
@@ -133,10 +133,9 @@ def test_a_crash_leaves_the_whole_list_or_none(place: Place) -> None:
     """Killed at any step, the child has all tasks or none; what is left beside goes with the next child."""
     before, ended = place.files(), False
     for count in range(1, 50):
-        draft = fresh_child.plan(place.parent, place.home.where).draft
         if not (process := os.fork()):
             killed_at(count, STEPS)
-            copy_tasks.copy_tasks(draft, place.home.where)
+            copy_tasks.copy_tasks(SESSION, session_id(count), place.home.where)
             os._exit(0)
         ended = os.waitpid(process, 0)[1] != signal.SIGKILL
         made = [name for name in os.listdir(place.lists) if not name.startswith(".")]
@@ -144,7 +143,7 @@ def test_a_crash_leaves_the_whole_list_or_none(place: Place) -> None:
         if ended:
             break
     assert ended
-    assert draft.session_id in made
+    assert session_id(count) in made
     place.child()
     assert not [name for name in os.listdir(place.lists) if name.startswith(".")]
     assert place.files() == before

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks.paths import Where, read_object
-from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS, TASKS
+from resume_hooks.paths import TASKS, Where, read_object
+from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS
 from resume_hooks.sessions.transcript_files import PREFIX
 from resume_hooks.storage import project_files, state_file
 from resume_hooks.storage.move import is_stub, weigh

@@ -11,9 +11,7 @@ import re
 
 import orjson
 
-from resume_hooks.derive.child.draft import Draft
-from resume_hooks.paths import Where, is_session_id, open_regular
-from resume_hooks.sessions.archived.layout import TASKS
+from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
 from resume_hooks.storage import state_file
 
 MAX_TASKS = 1_000
@@ -27,15 +25,15 @@ _HIGH_WATER = ".highwatermark"
 """The highest number that a deleted task had, so that none is given twice."""
 
 
-def copy_tasks(draft: Draft, where: Where) -> list[str]:
-    """Give a child that was written its parent's task list; a sentence on what could not be, none where all is well."""
-    home, parent = os.path.join(where.config, TASKS), draft.parent.session_id
+def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
+    """Give a session that is there the task list of another, by their ids; a sentence on what could not be, or none."""
+    home = os.path.join(where.config, TASKS)
     source = os.path.join(home, parent)
     if not is_session_id(parent) or not os.path.lexists(source):
         return []
     try:
         if found := _read(source):
-            _write(found, home, draft.session_id)
+            _write(found, home, child)
     except OSError as error:
         why = f"{error.filename or source}: {error.strerror}"
         return [f"The task list could not be copied ({why}); the parent's is as it was."]

@@ -167,7 +167,7 @@ class _Title:
 
 def _belongings(draft: Draft, where: Where) -> list[str]:
     """Give a child that stands what goes with it: its parent's task list, unless it forgets, and its link."""
-    tasks = [] if draft.kind == FORGETTING else copy_tasks(draft, where)
+    tasks = [] if draft.kind == FORGETTING else copy_tasks(draft.parent.session_id, draft.session_id, where)
     return [*tasks, *_link(draft, where)]
 
 

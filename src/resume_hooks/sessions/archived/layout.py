@@ -15,9 +15,6 @@ UNPACKED = "unpacked"
 MANIFEST = "manifest.json"
 """In each session's folder, beside the lock and the pack."""
 
-TASKS = "tasks"
-"""In the config home, too: a folder a session, with the client's task list, a JSON file a task."""
-
 PROJECTS, HISTORY = "projects", FILE_HISTORY
 """The folders of the config home that parts come from; backups of files are archived under the second name, too."""
 
