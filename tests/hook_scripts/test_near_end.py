@@ -135,6 +135,7 @@ def test_what_is_no_project_folder_is_never_looked_at(plugin: PluginCopy, projec
 def test_what_nobody_was_told_of_yet(plugin: PluginCopy) -> None:
     """Sessions are kept: the next start that somebody sees reaches the engine, which says so once."""
     stamp(plugin, f"due-{PROJECT}.json")
+    stamp(plugin, f"later-{PROJECT}.json")  # nothing is left for a process that would reach the engine a moment later
     state = pending(plugin).parent
     (state / "vault").mkdir()
     assert not looks(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
