@@ -65,6 +65,17 @@ def test_the_card_compares_the_ways_on(tui: Tui, plugin: Path) -> None:
     assert not tui.api.main_requests()
 
 
+def test_a_resume_says_what_a_cold_cache_costs(tui: Tui, plugin: Path) -> None:
+    """As the client itself counts it, of a large session that it has not touched for long; no model reads it."""
+    records = conversation(1, session_id=SESSION)
+    records[-1]["message"]["usage"] = BELOW.as_dict()
+    tui.home.install_session(session_bytes(records), SESSION, set_cwd=True)
+    tui.start(plugin_dir=plugin, extra_env=ENGINE, resume=SESSION)
+    tui.wait_for(r"no cache holds this session any\s+more: the next prompt sends all 150,0\d\d\s+tokens anew")
+    turns(tui, 1)
+    assert "no cache holds" not in json.dumps(tui.api.requests)
+
+
 def test_print_mode_is_not_told(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
     """Nobody is there to go on elsewhere; the line is kept for whoever resumes the session."""
     api.usage = ABOVE

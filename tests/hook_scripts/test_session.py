@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def wait_for(file: Path, seconds: float = 20) -> bool:
 CHILD = "5e12a303-0000-4000-8000-000000000001"
 
 
-def reaches(plugin: PluginCopy, event: str, fields: dict[str, str]) -> bool:
+def reaches(plugin: PluginCopy, event: str, fields: Mapping[str, object]) -> bool:
     """Whether an event reaches the engine, whole, however its JSON is spaced; the hook itself never complains."""
     reached = set()
     for body in (json.dumps(fields).encode(), json.dumps(fields, separators=(",", ":")).encode()):
@@ -69,6 +70,25 @@ def reaches(plugin: PluginCopy, event: str, fields: dict[str, str]) -> bool:
         reached.add(bool(plugin.reached))
     assert len(reached) == 1
     return reached.pop()
+
+
+COLD = {"source": "resume", "prompt_cache_likely_expired": True, "context_tokens": 163_400}
+
+
+@pytest.mark.parametrize(
+    ("other", "due"),
+    [
+        ({}, True),
+        ({"context_tokens": 99_999}, False),
+        ({"context_tokens": None}, False),
+        ({"prompt_cache_likely_expired": False}, False),
+        ({"source": "startup"}, False),
+        ({"source": "fork"}, False),
+    ],
+)
+def test_only_a_large_session_that_no_cache_holds(plugin: PluginCopy, other: dict[str, object], due: bool) -> None:
+    """Costs a resume a Python: going on in it costs, too."""
+    assert reaches(plugin, "SessionStart", {**COLD, **other}) is due
 
 
 def let_wait(plugin: PluginCopy, name: str) -> None:

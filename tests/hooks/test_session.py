@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from resume_hooks import clock
 from resume_hooks.hooks.pending_handoff import PendingHandoff, leave
 from resume_hooks.sessions.link_log import Link, links_file, read_links, read_superseded
 from tests.builders import ConfigHome, conversation, session_id, write_session
@@ -339,6 +340,36 @@ def test_who_starts_next_hears_of_it_once(child: Path, say: Say) -> None:
     told = say(beside(child, session_id(6), "startup"), 5, CLAUDE_CODE_ENTRYPOINT="cli")
     assert told == {"systemMessage": f"resume-hooks: a handoff waits here: /resume {CHILD}"}
     assert say(beside(child, session_id(7), "startup"), 6) == {}
+
+
+COLD = {"context_tokens": 163_400, "prompt_cache_likely_expired": True, "estimated_cache_write_usd": 0.6128}
+SAID = (
+    "resume-hooks: no cache holds this session any more: the next prompt sends all 163,400 tokens anew{cost}; "
+    "/resume-hooks:trim or /resume-hooks:handoff first sends less"
+)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({}, SAID.format(cost=" (about $0.61)")),
+        ({"estimated_cache_write_usd": None}, SAID.format(cost="")),
+        ({"estimated_cache_write_usd": 0.001}, SAID.format(cost="")),
+        ({"context_tokens": 99_999}, ""),
+        ({"context_tokens": "163400"}, ""),
+        ({"prompt_cache_likely_expired": "yes"}, ""),
+        ({"source": "startup"}, ""),
+    ],
+)
+def test_a_resume_says_what_a_cold_cache_costs(
+    config_home: ConfigHome, say: Say, other: dict[str, Any], said: str
+) -> None:
+    """As the client tells it; nothing of a child that was made a moment ago, nor in a headless run."""
+    for made, due in ((clock.now(), ""), ("2026-01-31T09:30:00.000Z", said)):
+        path = Path(write_session(config_home.project(), OLD, [{"continue_metadata": {"continued_at": made}}]))
+        event = {**beside(path, OLD, "resume"), **COLD, **other}
+        assert say(event, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
+        assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == ({"systemMessage": due} if due else {})
 
 
 @pytest.mark.parametrize("source", ["fork", "compact", "elsewhere", ""])

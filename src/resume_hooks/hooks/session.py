@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import time
 from datetime import datetime, timezone
@@ -16,13 +17,20 @@ from typing import Any, Dict, Optional
 from resume_hooks.archive.retention import pending
 from resume_hooks.hooks import hook_state, pending_handoff, reply
 from resume_hooks.hooks.pending_handoff import PendingHandoff
-from resume_hooks.paths import TASKS, Where, is_session_id
+from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
 from resume_hooks.sessions.link_log import AFTER_CLEAR, Link, record_link, record_superseded
 from resume_hooks.system.processes import client_pid
 
 MAX_INPUT = 1024 * 1024
 PAIR_SECONDS = 60
 """How long after the end of a session its successor may start; older marks are of a client that died."""
+
+LARGE = 100_000
+"""Tokens from which on it is said what going on in a session costs that no cache holds; the shell looks at digits."""
+
+CENT = 0.01
+
+_MADE = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 
 NEAR_END = "near-end"
 """The argument that says that it is time to keep what the client is about to delete."""
@@ -59,6 +67,7 @@ def handle(event: Dict[str, Any], *, near_end: bool = False) -> bytes:
     said = _told(os.path.dirname(path)) if source == "startup" and path else ""
     if source == "resume":
         pending_handoff.drop(session_id)
+        said = _cold(event, path)
     kept = _kept(event) if source and near_end else ""
     line = " · ".join(filter(None, (said, kept)))
     return reply.start("", f"resume-hooks: {line}" if line else "")
@@ -122,6 +131,28 @@ def _told(folder: str) -> str:
     return f"a handoff waits here: /resume {handoff.child_id}" if handoff else ""
 
 
+def _cold(event: Dict[str, Any], path: str) -> str:
+    """What going on costs where the cache has lost a large session, as the client says; nothing of a new child."""
+    tokens, dollars = event.get("context_tokens"), event.get("estimated_cache_write_usd")
+    if event.get("prompt_cache_likely_expired") is not True or not isinstance(tokens, int) or tokens < LARGE:
+        return ""
+    if reply.is_headless() or _is_new_child(path):
+        return ""
+    cost = f" (about ${dollars:.2f})" if isinstance(dollars, (int, float)) and dollars >= CENT else ""
+    sent = f"no cache holds this session any more: the next prompt sends all {tokens:,} tokens anew{cost}"
+    return f"{sent}; /resume-hooks:trim or /resume-hooks:handoff first sends less"
+
+
+def _is_new_child(path: str) -> bool:
+    """Whether a session was made of another one a moment ago, as its first line says; the client writes the others'."""
+    try:
+        with open_regular(path) as stream:
+            made = _MADE.search(stream.readline(MAX_INPUT))
+    except OSError:
+        return False
+    return made is not None and made[1].decode() > _instant(time.time() - PAIR_SECONDS)
+
+
 def _kept(event: Dict[str, Any]) -> str:
     """Keep what the client is about to delete; the line to say of it, where the engine is there to do so."""
     if sys.version_info < ENGINE_SINCE:
@@ -165,4 +196,8 @@ def _mark_of(pid: int) -> str:
 
 
 def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return _instant(time.time())
+
+
+def _instant(at: float) -> str:
+    return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
