@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,15 @@ def children(home: ClientHome, parent: Path) -> list[Path]:
     """The sessions of the project that name ``parent`` in their first line."""
     marker = f'"parent_session_id":"{parent.stem}"'.encode()
     return [path for path in home.sessions() if path != parent and marker in path.read_bytes().split(b"\n", 1)[0]]
+
+
+def child_of(home: ClientHome, parent: Path) -> Path:
+    """The one child of a session; it is waited for, as a client does what the module told it in its own time."""
+    deadline = time.monotonic() + 20
+    while not (found := children(home, parent)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    (child,) = found
+    return child
 
 
 def without_module(plugin: Path) -> Path:

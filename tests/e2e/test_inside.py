@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.harness.client import MIDDLE, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken
+from tests.e2e.plugin import ENGINE, LINEAGE, child_of, children, spoken
 from tests.e2e.test_context_rollover import is_headless, on_path, summarising
 from tests.e2e.test_trim_trigger import PARENT, SOURCE, assert_trimmed
 from tests.needs import corpus
@@ -72,7 +72,7 @@ def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
     modern.submit("/handoff fix the flaky test")
     modern.wait_for("Handed off from")
     modern.wait_idle()
-    (child,) = children(modern.home, parent)
+    child = child_of(modern.home, parent)
     assert modern.input_text() == "fix the flaky test"
     assert not modern.api.requests
     assert parent.read_bytes().startswith(before)
@@ -119,7 +119,7 @@ def test_a_handoff_waits_for_the_answer(tui: Tui, plugin: Path, parent: Path) ->
     tui.submit("/handoff go on")
     tui.wait_for("Handed off from", timeout=30)
     tui.wait_idle()
-    (child,) = children(tui.home, parent)
+    child = child_of(tui.home, parent)
     assert "Slow reply done." in parent.read_text()
     assert "Slow reply done." in child.read_text()
     assert len(tui.api.main_requests()) == 1
@@ -143,7 +143,8 @@ def test_both_answers_to_a_trim(modern: Tui, plugin: Path, parent: Path) -> None
     modern.key("1")
     modern.wait_gone("1. Open the trimmed copy")
     modern.wait_idle()
-    (child,) = children(modern.home, parent)
+    child = child_of(modern.home, parent)
+    modern.wait_idle(1)
     assert not modern.api.requests
     modern.submit("now go on BETA")
     modern.wait_for("Mock reply 1")
@@ -164,7 +165,7 @@ def test_a_rollover_waits_for_its_summary(tui: Tui, plugin: Path, parent: Path) 
     tui.wait_for("asking a model for the summary")
     tui.wait_for("Rolled over from", timeout=60)
     tui.wait_gone("asking a model for the summary")
-    (child,) = children(tui.home, parent)
+    child = child_of(tui.home, parent)
     assert all(is_headless(request) for request in tui.api.main_requests())
     tui.api.script = ()
     tui.submit("now go on GAMMA")
@@ -187,7 +188,7 @@ def test_esc_ends_a_rollover_which_can_be_asked_for_again(tui: Tui, plugin: Path
     tui.key("Escape")
     tui.wait_gone("asking a model for the summary")
     tui.wait_idle()
-    (first,) = children(tui.home, parent)
+    first = child_of(tui.home, parent)
     tui.key("C-c")
     tui.wait_idle()
     tui.api.script = summarising
@@ -218,7 +219,7 @@ def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
     tui.submit("/rewind-to-mark it is slower")
     tui.wait_for("Rewound to the checkpoint")
     tui.wait_idle()
-    (child,) = children(tui.home, parent)
+    child = child_of(tui.home, parent)
     tui.submit("/recall")
     tui.wait_for("what was done here")
     tui.wait_idle()
@@ -251,10 +252,11 @@ def test_an_untrim_and_the_reading_ones(tui: Tui, plugin: Path, parent: Path) ->
     tui.key("1")
     tui.wait_gone("1. Open the trimmed copy")
     tui.wait_idle()
-    (trimmed,) = children(tui.home, parent)
+    trimmed = child_of(tui.home, parent)
+    tui.wait_idle(1)
     tui.submit("/untrim")
-    tui.wait_idle(2)
-    (whole,) = children(tui.home, trimmed)
+    whole = child_of(tui.home, trimmed)
+    tui.wait_idle(1)
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 1")
     said = spoken(tui.api.main_requests()[-1])
