@@ -78,6 +78,13 @@ def listing(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
     return found
 
 
+def test_a_step_gives_a_title_that_a_terminal_can_show(config_home: ConfigHome) -> None:
+    """One line without control characters, whatever was pasted as the next step."""
+    receipt, _ = rolled(config_home, a_parent(config_home), next_step="fix \x1b[31mred\x07\nand blue")
+    assert receipt.title.isprintable()
+    assert receipt.title.endswith("and blue · handoff 1")
+
+
 def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
     """Line 1 metadata, a summary record as root, a synthetic answer with a card, a title: field by field."""
     parent = a_parent(config_home)

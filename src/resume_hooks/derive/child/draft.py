@@ -18,6 +18,7 @@ from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.opening_records import ChildSetting
 from resume_hooks.sessions.project_folder import home_folder, project_folder
 from resume_hooks.sessions.session_files import SessionFile, is_known
+from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize, RewindTimes, Trim, continue_line
 
@@ -111,7 +112,7 @@ def draft(
     own_folder = project_folder(home, where) if home else project_folder_of(parent.path, where)
     setting = ChildSetting(str(uuid.uuid4()), home or home_folder(ends, where), ends.branch, ends.version, clock.now())
     path = os.path.join(os.path.abspath(output_dir or own_folder), f"{setting.session_id}.jsonl")
-    root_title, _ = redact(about or _root_title(ancestors))
+    root_title, _ = redact(plain_line(about) or _root_title(ancestors))
     stem = title_stem(root_title, kind)
     block = lineage_block.render(ancestors, title=stem, session_id=setting.session_id, file=path, created=setting.at)
     known = bool(home) or is_known(parent, where) or is_archived_copy(parent.path, where)
