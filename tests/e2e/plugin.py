@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from resume_hooks.system.plugin_files import assemble
 from tests.e2e.harness.asked import Request
 from tests.e2e.harness.client import ClientHome
+from tests.e2e.harness.processes import wait_until
 
 ENGINE = {"RESUME_HOOKS_PYTHON": sys.executable}
 LINEAGE = "[SESSION LINEAGE]"
@@ -43,10 +43,8 @@ def children(home: ClientHome, parent: Path) -> list[Path]:
 
 def child_of(home: ClientHome, parent: Path) -> Path:
     """The one child of a session; it is waited for, as a client does what the module told it in its own time."""
-    deadline = time.monotonic() + 20
-    while not (found := children(home, parent)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    (child,) = found
+    wait_until(lambda: bool(children(home, parent)), 20)
+    (child,) = children(home, parent)
     return child
 
 

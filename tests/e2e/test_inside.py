@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.harness.client import MIDDLE, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
+from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import ENGINE, LINEAGE, child_of, children, spoken
 from tests.e2e.test_context_rollover import is_headless, on_path, summarising
@@ -183,8 +184,7 @@ def test_esc_ends_a_rollover_which_can_be_asked_for_again(tui: Tui, plugin: Path
     tui.api.script = [(120.0, "Too late.")]
     tui.submit("/rollover")
     tui.wait_for("asking a model for the summary")
-    while not tui.api.requests:
-        time.sleep(0.05)
+    assert wait_until(lambda: bool(tui.api.requests), 30)
     tui.key("Escape")
     tui.wait_gone("asking a model for the summary")
     tui.wait_idle()
