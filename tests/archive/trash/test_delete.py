@@ -129,9 +129,8 @@ def test_killed_anywhere_nothing_is_lost(config_home: ConfigHome, file_systems: 
             delete(session, config_home)
             ended = crash_at(line, MODULES, lambda: restore(config_home))
         transcript = everything(config_home).get(session.path)
-        reserved = (
-            transcript is not None and not transcript[0]
-        )  # where there are no links, a moment before it has its name
+        # Where there are no links, a moment before it has its name.
+        reserved = transcript is not None and not transcript[0]
         assert reserved or transcript in (None, before[session.path]), line
         while contents.holds(SESSION, config_home.where):
             restore(config_home)
