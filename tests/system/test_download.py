@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from resume_hooks.errors import ImportFailed
-from resume_hooks.system.download import MAX_REDIRECTS, FetchPolicy, Limits, fetched
+from resume_hooks.system.download import MAX_REDIRECTS, FetchLimits, FetchPolicy, fetched
 from resume_hooks.system.urls import parsed
 from tests.web import Answer, Web, body, certificate, dripping, raw, status
 
 BODY = b'{"type":"user"}\n' * 20_000
 MOST = 1024 * 1024
-QUICK = Limits(connect=1, idle=0.3, total=1)
-LOCAL = FetchPolicy(allow_private=True, limits=Limits(connect=5, idle=5, total=20))
+QUICK = FetchLimits(connect=1, idle=0.3, total=1)
+LOCAL = FetchPolicy(allow_private=True, limits=FetchLimits(connect=5, idle=5, total=20))
 
 
 def leading_to(*ips: str) -> Callable[..., list[tuple[Any, ...]]]:
@@ -315,7 +315,7 @@ def test_a_handshake_that_drips() -> None:
     """The deadline holds there, too."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        limits = Limits(connect=1, idle=5, total=0.3)
+        limits = FetchLimits(connect=1, idle=5, total=0.3)
         fails(f"https://127.0.0.1:{port}/x", r"took longer than 0\.3 seconds", LOCAL._replace(limits=limits))
 
 

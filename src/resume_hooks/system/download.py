@@ -43,7 +43,7 @@ _HEADERS = {
 }
 
 
-class Limits(NamedTuple):
+class FetchLimits(NamedTuple):
     """Seconds that are waited: for a connection, for the next byte, for everything."""
 
     connect: float = 10
@@ -66,7 +66,7 @@ class FetchPolicy(NamedTuple):
     """How an address is gone to: whether its host may be a private one, how long, and who looks names up."""
 
     allow_private: bool = False
-    limits: Limits = Limits()
+    limits: FetchLimits = FetchLimits()
     resolve: Resolve = socket.getaddrinfo
 
 
@@ -93,7 +93,7 @@ def fetched(
 class _Deadline:
     """When everything has to be over."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: FetchLimits) -> None:
         self.limits = limits
         self._end = time.monotonic() + limits.total
 

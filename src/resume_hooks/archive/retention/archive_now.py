@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from resume_hooks.archive.vault import policy
 from resume_hooks.archive.vault.archive_session import archive_session, is_current
+from resume_hooks.archive.vault.client_files import ClientFiles
 from resume_hooks.archive.vault.policy import Dropped
-from resume_hooks.archive.vault.sources import Sources
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
@@ -43,10 +43,10 @@ def archive_sessions(
     where nothing may be archived.
     """
     policy.require_allowed(where)
-    finder, outcomes, done = Sources(where), [], 0
+    client_files, outcomes, done = ClientFiles(where), [], 0
     total = sum(session.size for session in sessions)
     for session in sessions:
-        outcomes.append(_kept(session, where, finder))
+        outcomes.append(_kept(session, where, client_files))
         done += session.size
         advance(done, total)
     wanted = {session.session_id for session in sessions}
@@ -60,23 +60,23 @@ def archive_sessions(
 def preview(sessions: Iterable[SessionFile], where: Where) -> list[ArchiveOutcome]:
     """What an archive would find of each session: archived already, or not. Nothing is written."""
     policy.require_allowed(where)
-    finder, outcomes = Sources(where), []
+    client_files, outcomes = ClientFiles(where), []
     for session in sessions:
         archived = find(session.session_id, where)
         current = archived is not None and (
-            is_archived_copy(session.path, where) or is_current(archived, session, finder)
+            is_archived_copy(session.path, where) or is_current(archived, session, client_files)
         )
         result = "kept" if archived is None else "unchanged" if current else "renewed"
         outcomes.append(ArchiveOutcome(session, archived, result))
     return outcomes
 
 
-def _kept(session: SessionFile, where: Where, finder: Sources) -> ArchiveOutcome:
+def _kept(session: SessionFile, where: Where, client_files: ClientFiles) -> ArchiveOutcome:
     before = find(session.session_id, where)
     if before and is_archived_copy(session.path, where):  # the client has it no more
         return ArchiveOutcome(session, before, "unchanged")
     try:
-        archived = archive_session(session, where, sources=finder)
+        archived = archive_session(session, where, client_files=client_files)
     except ResumeHooksError as error:
         return ArchiveOutcome(session, before, "failed", str(error))
     result = "kept" if before is None else "unchanged" if archived == before else "renewed"

@@ -11,8 +11,8 @@ import os
 from collections.abc import Iterator
 
 from resume_hooks.archive.vault.archive_session import archive_session
+from resume_hooks.archive.vault.client_files import ClientFiles
 from resume_hooks.archive.vault.policy import allowed
-from resume_hooks.archive.vault.sources import Sources
 from resume_hooks.errors import SessionLive, SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import HISTORY
@@ -36,12 +36,12 @@ class BackgroundArchiver:
     def __init__(self, where: Where) -> None:
         self.may = allowed(where)[0]
         self._where = where
-        self._finder = Sources(where)
+        self._client_files = ClientFiles(where)
 
     def archive(self, path: str) -> bool:
         """Archive the session at a path; whether it is now. ResumeHooksError where it can't be."""
         try:
-            archive_session(session_file(path), self._where, sources=self._finder, patience=PATIENCE)
+            archive_session(session_file(path), self._where, client_files=self._client_files, patience=PATIENCE)
         except (SessionLive, SessionNotFound):
             return False
         return True

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit
+from resume_hooks.archive.vault.client_files import ClientFile, ClientFiles, about_of
 from resume_hooks.archive.vault.pack_writer import PackWriter
 from resume_hooks.archive.vault.policy import require_allowed
-from resume_hooks.archive.vault.sources import ClientFile, Sources, about_of
 from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.sessions.archived.layout import PROJECTS, beside, folder_of, own_home
@@ -45,7 +45,7 @@ def archive_session(
     session: SessionFile,
     where: Where,
     *,
-    sources: Sources | None = None,
+    client_files: ClientFiles | None = None,
     patience: float = commit.PATIENCE,
 ) -> ArchivedSession:
     """Archive a session and all that belongs to it. Costs a look at each file where nothing changed.
@@ -59,16 +59,16 @@ def archive_session(
         raise _gone(session.path)
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         raise UsageError(f"{session.path} is no session in a project folder", "Only those are kept.")
-    finder = sources or Sources(where)
+    client_files = client_files or ClientFiles(where)
     try:
         archived = find(session.session_id, where)
-        if archived and is_current(archived, session, finder):
+        if archived and is_current(archived, session, client_files):
             commit.stamp(archived)
             return archived
         with commit.only_one(session.session_id, where, patience):
             commit.sweep(session.session_id, where)
             try:
-                return _write(find(session.session_id, where), session, *finder.of(session), where)
+                return _write(find(session.session_id, where), session, *client_files.of(session), where)
             finally:
                 commit.sweep(session.session_id, where)
     except FileNotFoundError as error:
@@ -80,10 +80,10 @@ def archive_session(
         ) from error
 
 
-def is_current(archived: ArchivedSession, session: SessionFile, finder: Sources) -> bool:
+def is_current(archived: ArchivedSession, session: SessionFile, client_files: ClientFiles) -> bool:
     """Whether what is archived of a session needs no renewing; False where that can't be told."""
     try:
-        sources, missed = finder.of(session)
+        sources, missed = client_files.of(session)
     except OSError:
         return False
     first = sources[0]

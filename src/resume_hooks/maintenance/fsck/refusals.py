@@ -9,7 +9,7 @@ from resume_hooks.maintenance.fsck import damaged_bytes, messages, order
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind
 
 
-class Refusal(NamedTuple):
+class KnownRefusal(NamedTuple):
     """Phrases of one kind of refusal, in small letters and without backticks, and the defects that lead to it."""
 
     phrases: tuple[str, ...]
@@ -21,8 +21,8 @@ _PAIRS = frozenset({order.REPEATED_CALL, order.REPEATED_RESULT, order.LATE, orde
 _BLANK = frozenset({messages.BLANK_PROMPT, messages.BLANK_BLOCK, messages.EMPTY_MESSAGE})
 
 REFUSALS = (
-    Refusal(("thinking block", "redacted_thinking", "thinking.signature", "thinking.thinking"), _THINKING),
-    Refusal(
+    KnownRefusal(("thinking block", "redacted_thinking", "thinking.signature", "thinking.thinking"), _THINKING),
+    KnownRefusal(
         (
             "tool_use ids were found without tool_result",
             "unexpected tool_use_id",
@@ -35,9 +35,9 @@ REFUSALS = (
         ),
         _PAIRS | {order.RESULT_FIRST},
     ),
-    Refusal(("text content blocks must", "must have non-empty content"), _BLANK),
-    Refusal(("surrogate", "not valid json"), frozenset({damaged_bytes.SURROGATE})),
-    Refusal(("first message must use the user role",), frozenset({order.NO_PROMPT_FIRST, order.RESULT_FIRST})),
+    KnownRefusal(("text content blocks must", "must have non-empty content"), _BLANK),
+    KnownRefusal(("surrogate", "not valid json"), frozenset({damaged_bytes.SURROGATE})),
+    KnownRefusal(("first message must use the user role",), frozenset({order.NO_PROMPT_FIRST, order.RESULT_FIRST})),
 )
 
 _STATUS = re.compile(r"\b400\b")

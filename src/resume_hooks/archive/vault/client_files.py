@@ -31,7 +31,7 @@ class ClientFile(NamedTuple):
     status: os.stat_result
 
 
-class Sources:
+class ClientFiles:
     """Finds what belongs to sessions; the sub-agents beside transcripts are looked up once a project folder."""
 
     def __init__(self, where: Where) -> None:
