@@ -212,6 +212,14 @@ def open_regular(path: str, *, follow: bool = True, within: Optional[int] = None
     return os.fdopen(descriptor, "rb")
 
 
+def read_at(descriptor: int, length: int, offset: int) -> bytes:
+    """Up to ``length`` bytes of an open file from ``offset`` on. Its position stays, except on Windows."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, length, offset)
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.read(descriptor, length)
+
+
 def read_regular(path: str, limit: int) -> bytes:
     """The bytes of a regular file. OSError if it is missing, anything else, or larger than ``limit`` bytes."""
     with open_regular(path) as stream:

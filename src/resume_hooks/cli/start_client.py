@@ -76,7 +76,8 @@ def start(begun: Start) -> NoReturn:
     sys.stdout.flush()
     try:
         os.chdir(begun.folder)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, which whatever is executed would inherit
+        if hasattr(signal, "SIGPIPE"):
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, which whatever is executed would inherit
         os.execve(program, [program, "--resume", begun.session_id], environment(begun, Where()))
     except OSError as error:
         raise ResumeHooksError(

@@ -45,7 +45,7 @@ def main() -> None:
     event = reply.read_stdin(MAX_INPUT)
     if event is None or not is_session_id(reply.field(event, "session_id")):
         return
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, AttributeError):  # Windows has no such call
         os.nice(NICE)
     with contextlib.suppress(OSError, ResumeHooksError):
         catch_up(event)

@@ -112,18 +112,19 @@ def show(text: str) -> TriggerAnswer:
 
 @contextlib.contextmanager
 def time_limit(command: str = "resume-hooks --help", seconds: float | None = None) -> Iterator[None]:
-    """Raise TimeLimit in the block once it takes too long, where the platform can; ``command`` is its way out.
+    """Raise TimeLimit in the block once it takes too long; ``command`` is its way out.
 
     ``seconds`` are ``LIMIT`` unless given.
     """
     most = LIMIT if seconds is None else seconds
-    if not hasattr(signal, "setitimer"):
-        yield
-        return
 
     def stop(*_: object) -> None:
         raise TimeLimit(f"It took longer than {most:g} s, so nothing was made", command)
 
+    if not hasattr(signal, "setitimer"):
+        with _timer(most, stop):
+            yield
+        return
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, most)
     try:
@@ -131,3 +132,30 @@ def time_limit(command: str = "resume-hooks --help", seconds: float | None = Non
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def _timer(seconds: float, stop: Callable[[], None]) -> Iterator[None]:
+    """Windows has no alarm: a thread interrupts the block as Ctrl+C would, and ``stop`` is called."""
+    import _thread  # nobody else pays for these
+    import threading
+
+    late = threading.Event()
+
+    def ring() -> None:
+        late.set()
+        _thread.interrupt_main()
+
+    timer = threading.Timer(seconds, ring)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+        timer.cancel()
+        timer.join()  # what it interrupts must be this block
+    except KeyboardInterrupt:
+        if not late.is_set():
+            raise
+        stop()
+    finally:
+        timer.cancel()

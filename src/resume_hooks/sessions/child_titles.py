@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 
+from resume_hooks.paths import read_at
 from resume_hooks.sessions.locate import SessionFile, sessions_in
 from resume_hooks.storage.locks import lock
 from resume_hooks.system.text import one_line
@@ -80,6 +81,6 @@ def _tail(session: SessionFile) -> bytes:
     except OSError:
         return b""  # gone since the folder was listed: its name is free
     try:
-        return os.pread(descriptor, REACH, max(0, session.size - REACH))
+        return read_at(descriptor, REACH, max(0, session.size - REACH))
     finally:
         os.close(descriptor)

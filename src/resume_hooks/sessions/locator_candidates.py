@@ -15,7 +15,7 @@ import orjson
 
 from resume_hooks import clock, paths
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import Where, project_names
+from resume_hooks.paths import Where, project_names, read_at
 from resume_hooks.sessions import session_files
 from resume_hooks.sessions.session_files import SessionFile, belongs, newest_first, where_hidden
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
@@ -224,11 +224,11 @@ def _naming_lines(session: SessionFile) -> bytes:
     except OSError:
         return b""  # gone since it was listed
     try:
-        tail = os.pread(descriptor, REACH, max(0, session.size - REACH))
+        tail = read_at(descriptor, REACH, max(0, session.size - REACH))
         lines = _lines_with(_KINDS, tail)
         cleared = _CLEARED.search(lines)
         if cleared or not _CUSTOM.search(lines):
-            head = os.pread(descriptor, REACH, 0) if session.size > REACH else tail
+            head = read_at(descriptor, REACH, 0) if session.size > REACH else tail
             lines += _lines_with(_KINDS[:1], head)
             if cleared or not _TITLE.search(lines):  # then a summary or a prompt stands for one
                 lines += orjson.dumps(HeadTail(session.path).title)

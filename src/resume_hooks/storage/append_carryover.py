@@ -12,6 +12,8 @@ import os
 import signal
 import time
 
+from resume_hooks.paths import read_at
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -81,7 +83,7 @@ class Splice:
                 time.sleep(PAUSE)
         finally:
             self._carry_between_lines(target)
-            while rest := os.pread(self._source, CHUNK, self.position):
+            while rest := read_at(self._source, CHUNK, self.position):
                 ending = b"" if len(rest) == CHUNK else b"\n"  # or the next record would become a part of it
                 self._append(target, rest, ending)
         return held is True
@@ -100,12 +102,12 @@ class Splice:
 
     def _splits_a_line(self) -> bool:
         """Whether what was carried so far ends within a line, as the copy of a file does that was being written."""
-        return self.position > 0 and os.pread(self._source, 1, self.position - 1) != b"\n"
+        return self.position > 0 and read_at(self._source, 1, self.position - 1) != b"\n"
 
     def _lines(self) -> bytes:
         """Whole lines from the position on, one however long it is."""
         length = CHUNK
-        while piece := os.pread(self._source, length, self.position):
+        while piece := read_at(self._source, length, self.position):
             whole = piece[: piece.rfind(b"\n") + 1]
             if whole or len(piece) < length:
                 return whole
@@ -128,7 +130,7 @@ def await_line_end(descriptor: int) -> None:
 
 def _is_torn(descriptor: int) -> bool:
     size = os.fstat(descriptor).st_size
-    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    return size > 0 and read_at(descriptor, 1, size - 1) != b"\n"
 
 
 def held_for_writing(descriptor: int) -> bool | None:
@@ -155,7 +157,7 @@ def begins_with(descriptor: int, copy: str) -> bool:
     offset = 0
     with open(copy, "rb", buffering=0) as stream:
         while piece := stream.read(CHUNK):
-            if os.pread(descriptor, len(piece), offset) != piece:
+            if read_at(descriptor, len(piece), offset) != piece:
                 return False
             offset += len(piece)
     return True

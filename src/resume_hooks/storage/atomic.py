@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from resume_hooks.errors import WriteFailed
+from resume_hooks.paths import read_at
 from resume_hooks.storage.append_carryover import Splice, await_line_end, begins_with
 from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import MODE, create, read_open, sweep, sync_folder, temporary_in
@@ -143,7 +144,7 @@ def _append(descriptor: int, lines: bytes) -> int:
     """
     lock(descriptor, None)
     size = os.fstat(descriptor).st_size
-    torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    torn = size > 0 and read_at(descriptor, 1, size - 1) != b"\n"
     whole = (b"\n" if torn else b"") + lines
     written = os.write(descriptor, whole)
     if written < len(whole):

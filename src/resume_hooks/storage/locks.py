@@ -19,6 +19,9 @@ except ImportError:  # Windows
 NAME = "lock"
 """The lock file in a folder that one process at a time may change."""
 
+_BEYOND = 1 << 40
+"""The byte that is locked on Windows: nobody else can read or write it meanwhile, so it lies behind any end."""
+
 _PAUSE = 0.005
 _TRIES = 20
 """How often a lock file is opened anew that its holder removed just then."""
@@ -29,20 +32,32 @@ def lock(descriptor: int, patience: float | None = 0.0) -> bool | None:
 
     False if another process holds the lock, None where the volume or the system knows no locks.
     """
-    if not hasattr(fcntl, "flock"):
-        return None
     deadline = None if patience is None else time.monotonic() + patience
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if deadline is None else fcntl.LOCK_NB))
-        except BlockingIOError:
-            if deadline is None or time.monotonic() >= deadline:
+            _try(descriptor, wait=deadline is None)
+        except (BlockingIOError, PermissionError):
+            if deadline is not None and time.monotonic() >= deadline:
                 return False
             time.sleep(_PAUSE)
         except OSError:
             return None
         else:
             return True
+
+
+def _try(descriptor: int, *, wait: bool) -> None:
+    if hasattr(fcntl, "flock"):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        return
+    import msvcrt  # exists on Windows alone
+
+    was = os.lseek(descriptor, 0, os.SEEK_CUR)
+    os.lseek(descriptor, _BEYOND, os.SEEK_SET)
+    try:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    finally:
+        os.lseek(descriptor, was, os.SEEK_SET)
 
 
 @contextlib.contextmanager

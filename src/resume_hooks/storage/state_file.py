@@ -9,7 +9,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator
 
-from resume_hooks.paths import Where, private_folder
+from resume_hooks.paths import Where, private_folder, read_at
 
 MODE = 0o600
 
@@ -18,6 +18,9 @@ PIECE = 1024 * 1024
 
 _TEMP_PREFIX = ".resume-hooks-"
 _TEMP_SUFFIX = ".tmp"
+
+_SYNCHRONIZE, _ACCESS_DENIED, _WAIT_TIMEOUT = 0x00100000, 5, 0x102
+"""Of Windows: the right to wait for a process, what is said of one that isn't ours, and of one that has not ended."""
 
 
 def replace(path: str, content: bytes, where: Where) -> None:
@@ -52,7 +55,7 @@ def create(path: str, pieces: Iterable[bytes]) -> int:
 def read_open(descriptor: int, size: int) -> Iterator[bytes]:
     """The first ``size`` bytes of an open file, a piece at a time, as far as it has them; its position stays."""
     offset = 0
-    while offset < size and (piece := os.pread(descriptor, min(PIECE, size - offset), offset)):
+    while offset < size and (piece := read_at(descriptor, min(PIECE, size - offset), offset)):
         offset += len(piece)
         yield piece
 
@@ -88,6 +91,8 @@ def discard(path: str) -> None:
 
 def process_runs(process: int) -> bool:
     """Whether a process id is in use; one that belongs to somebody else counts."""
+    if os.name == "nt":
+        return _runs_on_windows(process)
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -95,6 +100,20 @@ def process_runs(process: int) -> bool:
     except (OSError, OverflowError):
         return True
     return True
+
+
+def _runs_on_windows(process: int) -> bool:
+    """There ``os.kill`` would send it Ctrl+C. A handle without rights to anything but waiting harms nobody."""
+    import ctypes  # nobody else pays for it
+
+    kernel = ctypes.windll.kernel32  # type: ignore[attr-defined]
+    handle = kernel.OpenProcess(_SYNCHRONIZE, 0, process)
+    if not handle:
+        return bool(kernel.GetLastError() == _ACCESS_DENIED)
+    try:
+        return bool(kernel.WaitForSingleObject(handle, 0) == _WAIT_TIMEOUT)
+    finally:
+        kernel.CloseHandle(handle)
 
 
 def sync_folder(folder: str) -> None:

@@ -6,6 +6,7 @@ Invariant: when ``run`` returns or raises, nothing that it started in its proces
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import selectors
 import signal
@@ -37,8 +38,10 @@ class Captured(NamedTuple):
 def run(command: Sequence[str], text: bytes, *, environ: Mapping[str, str], folder: str, limit: float) -> Captured:
     """Run ``command`` in ``folder`` on ``text`` for at most ``limit`` seconds. OSError if it can't be started.
 
-    Ctrl+C, SIGTERM and SIGHUP end it first, and then raise KeyboardInterrupt.
+    Ctrl+C, SIGTERM and SIGHUP end it first, and then raise KeyboardInterrupt. OSError on Windows.
     """
+    if not hasattr(os, "killpg"):
+        raise OSError(errno.ENOSYS, "this system can't end whatever a program started")
     pipe = subprocess.PIPE
     # An exception out of a handler could come between a program's start and whoever has to end it.
     with signals.noted() as interrupted:

@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
 @contextlib.contextmanager

@@ -55,7 +55,7 @@ def output(command: Sequence[str], env: Mapping[str, str], deadline: float, data
             try:
                 out, _ = process.communicate(data, timeout=left)
             except subprocess.TimeoutExpired:
-                _kill_group(process.pid)
+                kill_group(process.pid)
                 return None
     except OSError:
         return None
@@ -117,12 +117,17 @@ def _awaited(pid: int, ended: int, deadline: float) -> bool | None:
     finally:
         os.close(ended)
         if not ready:
-            _kill_group(pid)
+            kill_group(pid)
         status = _reaped(pid)
     return status == 0 if ready else None
 
 
-def _kill_group(pid: int) -> None:
+def kill_group(pid: int) -> None:
+    """Kill a process that leads a group, and the group; on Windows, which knows no groups, the process alone."""
+    if not hasattr(os, "killpg"):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGTERM)
+        return
     for kill in (os.killpg, os.kill):  # the group is there only once the process has made it
         with contextlib.suppress(OSError):
             kill(pid, signal.SIGKILL)

@@ -12,7 +12,6 @@ import errno
 import os
 import signal
 import sys
-import termios
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +35,8 @@ from resume_hooks.system.text import counted
 
 ESCAPE = 0.1  # seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line
 EVERY = 0.05  # seconds between two pieces of a listing
-ENDINGS = (signal.SIGTERM, signal.SIGHUP)  # signals that end us, after the screen was given back
+ENDINGS = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
+"""Signals that end us, after the screen was given back."""
 
 PAGE = 10  # lines that a page key moves by
 FAR = 10**9
@@ -132,7 +132,7 @@ class Chooser:
                 if isinstance(error, OSError):
                     raise
                 return None
-            chosen, self._ending = None, self._ending or signal.SIGHUP
+            chosen, self._ending = None, self._ending or ENDINGS[-1]
         finally:
             threading.excepthook = before
             if self._loading is not None:
@@ -297,6 +297,10 @@ def _is_there() -> bool:
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):
+        return True
+    try:
+        import termios
+    except ImportError:  # Windows
         return True
     try:
         termios.tcgetattr(descriptor)

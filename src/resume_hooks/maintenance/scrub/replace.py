@@ -15,7 +15,7 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
 from resume_hooks.maintenance.scrub.locations import RECORDS, Location
 from resume_hooks.maintenance.scrub.scan_place import cleaned_of, is_lines
-from resume_hooks.paths import Where, open_regular, private_folder
+from resume_hooks.paths import Where, open_regular, private_folder, read_at
 from resume_hooks.storage.append_carryover import CHUNK, begins_with
 from resume_hooks.storage.atomic import replace_session
 from resume_hooks.storage.state_file import MODE, sweep, temporary_in
@@ -80,7 +80,7 @@ def _copied(path: str, descriptor: int, where: Where) -> Iterator[str]:
         size, offset = os.fstat(descriptor).st_size, 0
         target = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
         with os.fdopen(target, "wb", buffering=0) as stream:
-            while offset < size and (piece := os.pread(descriptor, min(CHUNK, size - offset), offset)):
+            while offset < size and (piece := read_at(descriptor, min(CHUNK, size - offset), offset)):
                 offset += stream.write(piece)
         if not begins_with(descriptor, copy):
             raise WriteFailed(f"{path} changed while it was copied", f"Nothing was changed. {AGAIN}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
 import subprocess
 import time
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from resume_hooks.paths import Where
+from resume_hooks.system.subprocesses import kill_group
 from resume_hooks.system.text import plain_line
 
 PATIENCE = 0.1  # seconds that git has, from when it was asked
@@ -121,8 +121,7 @@ def _started(folder: str, words: list[str], env: Mapping[str, str]) -> subproces
 def _end(run: subprocess.Popen[bytes]) -> None:
     """End a run with whatever it started. Its pipe is not read to the end: a grandchild may hold that open."""
     if run.poll() is None:
-        with contextlib.suppress(OSError):
-            os.killpg(run.pid, signal.SIGKILL)
+        kill_group(run.pid)
         with contextlib.suppress(subprocess.TimeoutExpired):
             run.wait(timeout=PATIENCE)
     if run.stdout is not None:

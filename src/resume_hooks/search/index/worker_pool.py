@@ -38,7 +38,7 @@ def readings(jobs: Sequence[Sized]) -> Generator[Result]:
     shares = _shares(jobs, processes)
     workers: list[_Worker] = []
     try:
-        with _undisturbed():
+        with _undisturbed() if processes else contextlib.nullcontext():
             for number in range(processes):
                 own = [job for (job, _), share in zip(jobs, shares, strict=True) if share == number]
                 workers.append(_Worker(own, workers))

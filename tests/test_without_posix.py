@@ -1,0 +1,136 @@
+"""What the engine does where POSIX isn't: every verb that writes, and what stands in for locks, alarms and signals."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from resume_hooks.hooks.request import TimeLimit, time_limit
+from resume_hooks.storage import state_file
+from resume_hooks.system import capture, subprocesses
+from tests.builders import SESSION, ConfigHome, conversation, tool_result, tool_use, write_session
+from tests.needs import REPO
+
+PROGRAM = "tests.without_posix"
+
+
+@pytest.fixture
+def session(config_home: ConfigHome) -> Path:
+    """A session with something to trim."""
+    rows = conversation(3)
+    parent = rows[-1]["uuid"]
+    long = "a line of output that nobody needs any more\n" * 2000
+    rows += [
+        tool_use("c1", uuid="call", parent=parent, ts=900),
+        tool_result("c1", long, uuid="answer", parent="call", ts=901),
+        *({**row, "parentUuid": row["parentUuid"] or "answer"} for row in conversation(9, prefix="s", start=1000)),
+    ]
+    return Path(write_session(config_home.project(), SESSION, rows))
+
+
+def run(home: ConfigHome, *words: str, text: str = "") -> str:
+    """The stdout of a program without POSIX, ended well."""
+    environ = {**home.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}", "PATH": os.defpath}
+    command = [sys.executable, "-m", PROGRAM, *words]
+    done = subprocess.run(
+        command, env=environ, cwd=home.root, input=text, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, (words, done.stdout, done.stderr)
+    return done.stdout
+
+
+def spin() -> None:
+    """Work for a minute, as far as one can be stopped in Python."""
+    for _ in range(6_000):
+        time.sleep(0.01)
+
+
+def test_what_writes_a_session_does(config_home: ConfigHome, session: Path) -> None:
+    """Children are made and checked, the parent stays; what is deleted or archived comes back; search finds."""
+    before = session.read_bytes()
+    ways = ["handoff", "-n", "go on"], ["fork"], ["trim"], ["rollover", "--quick"]
+    made = [json.loads(run(config_home, *words, SESSION, "--json"))["data"] for words in ways]
+    for child in made:
+        assert (session.parent / f"{child['session_id']}.jsonl").is_file()
+    run(config_home, "untrim", made[2]["session_id"], "--all")
+    run(config_home, "checkpoint", SESSION)
+    run(config_home, "rewind", SESSION, "--report", "nothing was there")
+    run(config_home, "archive", SESSION)
+    assert session.read_bytes() == before
+    run(config_home, "delete", made[1]["session_id"], "--yes")
+    run(config_home, "restore", made[1]["session_id"])
+    assert (session.parent / f"{made[1]['session_id']}.jsonl").is_file()
+    assert made[0]["session_id"] in run(config_home, "lineage", made[0]["session_id"])
+    assert SESSION[:8] in run(config_home, "search", "--all", "output", "nobody", "needs")
+
+
+def test_a_trigger_is_answered(config_home: ConfigHome, session: Path) -> None:
+    """A handoff is made within a prompt, although no alarm can be set."""
+    event = {"session_id": SESSION, "transcript_path": str(session), "prompt": ">handoff go on"}
+    answer = json.loads(run(config_home, "prompt", text=json.dumps({"hook_event_name": "UserPromptSubmit", **event})))
+    assert answer["decision"] == "block"
+    assert len(list(session.parent.glob("*.jsonl"))) == 2
+
+
+def test_no_two_write_at_once(config_home: ConfigHome, session: Path) -> None:
+    """Forks made at once have names of their own: the lock of Windows' kind holds."""
+    environ = {**config_home.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}", "PATH": os.defpath}
+    command = [sys.executable, "-m", PROGRAM, "fork", SESSION, "--json"]
+    runs = [subprocess.Popen(command, env=environ, stdout=subprocess.PIPE) for _ in range(4)]
+    titles = [json.loads(process.communicate(timeout=120)[0])["data"]["title"] for process in runs]
+    assert len(set(titles)) == len(runs)
+    assert session.is_file()
+
+
+def test_an_alarm_that_another_thread_rings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes too long is stopped, what doesn't is not, and Ctrl+C stays Ctrl+C."""
+    monkeypatch.delattr(signal, "setitimer")
+    with pytest.raises(TimeLimit, match=r"It took longer than 0\.05 s"), time_limit(seconds=0.05):
+        spin()
+    with time_limit(seconds=60):
+        pass
+    with pytest.raises(KeyboardInterrupt), time_limit(seconds=60):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_no_process_is_left_where_groups_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of ours is ended alone; one that starts others is refused."""
+    monkeypatch.delattr(os, "killpg")
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    subprocesses.kill_group(process.pid)
+    assert process.wait(20) != 0
+    with pytest.raises(OSError, match="can't end whatever a program started"):
+        capture.run([sys.executable], b"", environ={}, folder="/", limit=1)
+
+
+@pytest.mark.parametrize(
+    ("handle", "error", "waited", "runs"),
+    [(7, 0, 0x102, True), (7, 0, 0, False), (0, 5, 0, True), (0, 87, 0, False)],
+)
+def test_a_process_of_windows(
+    handle: int, error: int, waited: int, runs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked at by a handle, which is closed, and never signalled."""
+    closed: list[Any] = []
+    kernel = SimpleNamespace(
+        OpenProcess=lambda _rights, _inherited, _process: handle,
+        GetLastError=lambda: error,
+        WaitForSingleObject=lambda _handle, _milliseconds: waited,
+        CloseHandle=closed.append,
+    )
+    monkeypatch.setattr(ctypes, "windll", SimpleNamespace(kernel32=kernel), raising=False)
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("it was signalled"))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "name", "nt")
+        found = state_file.process_runs(1234)
+    assert (found, closed) == (runs, [handle] if handle else [])

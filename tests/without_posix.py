@@ -1,0 +1,88 @@
+"""Run our command line as if without POSIX: ``python -m tests.without_posix ARGUMENTS`` hides what Windows lacks.
+
+What only Windows itself shows (open files that can't be replaced, its paths, its consoles) stays unproved.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess  # noqa: F401 - like the next one it looks for what is hidden when it is imported
+import sys
+import tempfile  # noqa: F401
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+MODULES = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
+CALLS = (
+    "chown", "copy_file_range", "fchdir", "fchmod", "fchown", "fork", "forkpty", "getegid", "geteuid", "getgid",
+    "getgroups", "getpgid", "getpgrp", "getsid", "getuid", "killpg", "lchown", "mkfifo", "mknod", "nice",
+    "posix_fadvise", "pread", "preadv", "pwrite", "register_at_fork", "sched_getaffinity", "sendfile", "setpgid",
+    "setsid", "statvfs", "sync", "tcgetpgrp", "ttyname", "wait3", "wait4",
+    "O_CLOEXEC", "O_DIRECTORY", "O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK", "O_SYNC", "WNOHANG",
+)  # fmt: skip
+SIGNALS = (
+    "SIGALRM", "SIGCHLD", "SIGCONT", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGQUIT", "SIGTSTP", "SIGURG", "SIGUSR1",
+    "SIGUSR2", "SIGWINCH", "ITIMER_REAL", "alarm", "pthread_kill", "pthread_sigmask", "setitimer", "sigwait",
+)  # fmt: skip
+RELATIVE = (
+    "access", "chmod", "link", "lstat", "mkdir", "open", "readlink", "rename", "replace", "rmdir", "stat", "symlink",
+    "unlink", "utime",
+)  # fmt: skip
+ONE_BYTE = (2, 1)
+"""How a lock is tried for on Windows: LK_NBLCK, and for how many bytes."""
+
+
+def hide() -> None:
+    """Take away what Windows lacks, from this process on; what was imported before keeps what it has."""
+    windows: Any = _msvcrt()
+    sys.modules["msvcrt"] = windows
+    for name in MODULES:
+        sys.modules[name] = None  # type: ignore[assignment]
+    for owner, names in ((os, CALLS), (signal, SIGNALS)):
+        for name in names:
+            if hasattr(owner, name):
+                delattr(owner, name)
+    for name in RELATIVE:
+        setattr(os, name, _from_here(getattr(os, name)))
+    for kind in ("supports_dir_fd", "supports_fd", "supports_effective_ids"):
+        setattr(os, kind, set())
+    shutil._use_fd_functions = False  # type: ignore[attr-defined] # what it found when it was imported
+
+
+def _msvcrt() -> SimpleNamespace:
+    """Windows' own locks, made of those that are here: of one byte behind the end, and refused as there."""
+    import fcntl
+
+    def locking(descriptor: int, mode: int, length: int) -> None:
+        if (mode, length) != ONE_BYTE or os.lseek(descriptor, 0, os.SEEK_CUR) < os.fstat(descriptor).st_size:
+            raise ValueError("not how ours are locked")
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise PermissionError(errno.EACCES, "Permission denied") from error
+
+    return SimpleNamespace(LK_NBLCK=ONE_BYTE[0], locking=locking)
+
+
+def _from_here(call: Callable[..., Any]) -> Callable[..., Any]:
+    def absolute(*words: Any, **named: Any) -> Any:
+        if any(named.pop(key, None) is not None for key in ("dir_fd", "src_dir_fd", "dst_dir_fd")):
+            raise NotImplementedError("dir_fd unavailable on this platform")
+        return call(*words, **named)
+
+    return absolute
+
+
+if __name__ == "__main__":
+    hide()
+    if sys.argv[1:] == ["prompt"]:
+        from resume_hooks.hooks.prompt import main
+
+        sys.exit(main())  # type: ignore[func-returns-value]
+    from resume_hooks.__main__ import start
+
+    start()
