@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, Cut, Truncator, cut, parse
+from resume_hooks.derive.cut_point import (
+    AtMessage,
+    AtRecord,
+    AtTurn,
+    Before,
+    BeforeCompaction,
+    Cut,
+    Truncator,
+    cut,
+    parse,
+)
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.record_references import RecordOffset, Reference
 from resume_hooks.transcripts.linearize import linearize
@@ -227,11 +237,18 @@ def test_before_a_compaction(tmp_path: Path) -> None:
         (AtTurn(3), "b s r3 p a"),
         (at(2.5), "r0 r1 r2"),
         (at(15), "b s r3"),
+        (BeforeCompaction(), "r0 r1 r2 r3"),
     ):
         assert kept(cut(transcript, truncator)) == expected
     found = cut(transcript, AtRecord("r1"))
     assert found is not None
     assert found.remarks == ("The cut lies before a compaction: the conversation is kept as it was then.",)
+
+
+def test_no_compaction_to_undo(tmp_path: Path) -> None:
+    """What was never compacted is not cut anywhere."""
+    with pytest.raises(UsageError, match="was never compacted"):
+        cut(scanned(tmp_path, talk()), BeforeCompaction())
 
 
 def test_only_the_end_was_read(tmp_path: Path) -> None:

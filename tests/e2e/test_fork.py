@@ -21,7 +21,7 @@ import pytest
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.cut_point import AtRecord, Truncator
+from resume_hooks.derive.cut_point import AtRecord, BeforeCompaction, Truncator
 from resume_hooks.errors import NothingToFork
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
@@ -212,6 +212,20 @@ def test_a_sample(name: str, home: ClientHome, api: MockApi) -> None:
 def test_thirty_sessions_on_every_client(name: str, home: ClientHome, api: MockApi) -> None:
     """Thirty sessions of the corpus and the sample on every client, whole and at two random places each."""
     forks_well(name, VERSIONS, home, api)
+
+
+@pytest.mark.parametrize("name", [SAMPLE[1], "entireio__cli/8ef64fdd-df8c-41f2-ac32-d9471671f062.jsonl"])
+def test_a_compaction_undone(name: str, home: ClientHome, api: MockApi) -> None:
+    """What is sent of the fork is what is sent of the file as it was when it had no line of its last compaction."""
+    parent = installed(home, name)
+    before = parent.read_bytes()
+    lines = before.splitlines(keepends=True)
+    end = max(number for number, line in enumerate(lines) if b'"subtype":"compact_boundary"' in line)
+    earlier = home.install_session(b"".join(lines[:end]), str(uuid.uuid4())).stem
+    newest = find_client(NEWEST)
+    child = forked(home, parent, BeforeCompaction())
+    assert differences(sent(newest, home, api, child.session_id), sent(newest, home, api, earlier)) == []
+    assert parent.read_bytes() == before
 
 
 def branched(name: str) -> bytes:

@@ -11,7 +11,7 @@ from resume_hooks.cli.child import answer, child_options, make, receipt_text, re
 from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, located, locator_argument, time_of
 from resume_hooks.derive import cut_point, fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, Truncator
+from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, BeforeCompaction, Truncator
 from resume_hooks.derive.fork import ForkPlan
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.locate import SessionFile
@@ -24,6 +24,7 @@ from resume_hooks.sessions.record_references import Reference
 @click.option("--at-message", metavar="ID", help="Up to and including this answer: msg_..., or a record's uuid.")
 @click.option("--before", metavar="TIME", help="What was said before: a date, a time (UTC), or 30min, 2h, 3d ago.")
 @click.option("--turn", type=int, metavar="N", help="Up to the end of turn N; -2: of the last but one.")
+@click.option("--before-compaction", is_flag=True, help="As it was before its last compaction.")
 @click.option("--here", is_flag=True, help="Make it a session of the current folder.")
 @click.option("--home", metavar="FOLDER", help="Make it a session of this folder.")
 @child_options
@@ -44,6 +45,7 @@ def command(options: VerbOptions) -> None:
       resume-hooks fork 5e12a303 --turn 4
       resume-hooks fork --at 5e12a303:41 --start
       resume-hooks fork 5e12a303 --before 2026-01-31T09:30 --dry-run
+      resume-hooks fork 5e12a303 --before-compaction --start
       resume-hooks fork 5e12a303 --here
     """
     home = _home(options)
@@ -64,12 +66,14 @@ def _home(options: VerbOptions) -> str | None:
 
 def _cut(options: VerbOptions) -> tuple[SessionFile, Truncator | None]:
     """The session and where to cut it, None for nowhere."""
-    options.refuse_together("at", "at_message", "before", "turn", remedy="A session is cut once.")
+    options.refuse_together("at", "at_message", "before", "turn", "before_compaction", remedy="A session is cut once.")
     if options.at is not None:
         at = cut_point.parse(options.at)
         return (_session_of(at, options), AtRecord(at.record)) if isinstance(at, Reference) else (options.located(), at)
     if options.at_message is not None:
         return options.located(), AtMessage(options.at_message.strip())
+    if options.before_compaction:
+        return options.located(), BeforeCompaction()
     if options.turn is not None:
         return options.located(), AtTurn(options.turn)
     return options.located(), Before(time_of(options.before)) if options.before is not None else None

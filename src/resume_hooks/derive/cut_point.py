@@ -27,12 +27,13 @@ EARLIEST = "A cut keeps at least one prompt: name a later place, or start anew w
 class CutTarget(NamedTuple):
     """The last record that shall stay; ``whole``: with the answers to what it calls, else rather less than that.
 
-    ``remark`` is what a person should hear of how it was found.
+    ``remark`` is what a person should hear of how it was found; ``then``: what a later compaction kept is no matter.
     """
 
     node: Node
     whole: bool = True
     remark: str = ""
+    then: bool = False
 
 
 class Truncator(Protocol):
@@ -177,6 +178,25 @@ class AtTurn(NamedTuple):
         return CutTarget(_usable(own, self.asked))
 
 
+class BeforeCompaction:
+    """The session as it was before its newest compaction."""
+
+    @property
+    def asked(self) -> str:
+        """The compaction."""
+        return "before the last compaction"
+
+    def find(self, transcript: Transcript) -> CutTarget | None:
+        """The last message before the compaction that the live chain begins with."""
+        if not transcript.whole:
+            return None
+        line = next((node.number for node in reversed(transcript.chain) if node.boundary), 0)
+        found = _last(node for node in transcript.nodes if node.number < line)
+        if found is None:
+            raise UsageError(f"{transcript.path} was never compacted", "resume-hooks outline shows what is in it.")
+        return CutTarget(found, then=True)
+
+
 def parse(text: str) -> Truncator | Reference:
     """What ``--at`` names: a record or a message of the session, or a reference, session and all."""
     return parse_reference(text) if ":" in text else parse_record(text)
@@ -196,7 +216,7 @@ def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
     wanted = truncator.find(transcript)
     if wanted is None:
         return None
-    row, way = _row_with(transcript, wanted.node)
+    row, way = _row_with(transcript, wanted)
     if row is None:
         return None
     place = next((place for place, node in enumerate(row.nodes, 1) if node.uuid == wanted.node.uuid), 0)
@@ -225,8 +245,11 @@ def _not_there(transcript: Transcript, what: str) -> CutTarget | None:
     raise UsageError(f"{what} in {transcript.path}", "Was it taken from another session? See outline and read.")
 
 
-def _row_with(transcript: Transcript, node: Node) -> tuple[Linear | None, str]:
+def _row_with(transcript: Transcript, wanted: CutTarget) -> tuple[Linear | None, str]:
     """The conversation that a record is part of, and what to say of it where that is not the live one."""
+    node = wanted.node
+    if wanted.then:
+        return linearize(chain_to(transcript.nodes, node, transcript.size)), ""
     if any(other.uuid == node.uuid for other in transcript.chain):
         return linearize(transcript.chain), ""
     if not transcript.whole:
