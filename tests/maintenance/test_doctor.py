@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.maintenance.doctor import GIANT, Finding, diagnose
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.system import bug_log
-from tests.builders import ConfigHome
+from tests.builders import SESSION, ConfigHome
 
 
 @pytest.fixture
@@ -196,6 +196,19 @@ def test_transcripts_are_counted(cwd: Path, config: Path) -> None:
     (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(b'{"type":"summary","summary":"x"}\n')
     assert found(cwd, "transcripts").detail.startswith("1 session, 0 of this folder")
     assert os.environ["CLAUDE_CONFIG_DIR"] == str(config)
+
+
+def test_a_giant_is_named_with_a_way_out(cwd: Path, config: Path) -> None:
+    """A transcript that a client may hang over, by its size alone: it is not read."""
+    assert found(cwd, "giants").level == "ok"
+    path = config / "projects" / "-p" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    with path.open("wb") as file:
+        file.truncate(3 * GIANT)
+    giant = found(cwd, "giants")
+    assert (giant.level, giant.code) == ("note", "giants-found")
+    assert str(path) in giant.detail
+    assert f"resume-hooks fork {SESSION[:8]}" in giant.remedy
 
 
 def test_the_index(cwd: Path, config: Path) -> None:

@@ -28,6 +28,9 @@ from resume_hooks.system.text import counted
 OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
 """Words in the hooks of other tools that answer to the same triggers."""
 
+GIANT = 100_000_000
+"""Bytes of a transcript from which on clients were reported to hang over it, or to run out of memory."""
+
 
 class Finding(NamedTuple):
     """One answer. ``level`` is ok, note (works, but worth knowing) or problem (something will not work).
@@ -51,6 +54,7 @@ def diagnose(cwd: str) -> list[Finding]:
         "engine": _engine,
         "other tools": _others,
         "transcripts": _transcripts,
+        "giants": _giants,
         "expiry": _expiry,
         "state": _state,
         "settings": _settings,
@@ -158,6 +162,19 @@ def _transcripts(cwd: str) -> Finding:
         return _note(f"none under {Where().projects}", remedy, "none")
     said = f"{counted(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}"
     return _ok(said)
+
+
+def _giants(_: str) -> Finding:
+    giants = sorted(
+        (session for session in locate.all_sessions(Where()) if session.size >= GIANT),
+        key=lambda session: -session.size,
+    )
+    if not giants:
+        return _ok(f"no transcript of {size_text(GIANT)} or more")
+    first = giants[0]
+    more = f", and {len(giants) - 1:,} more such" if len(giants) > 1 else ""
+    remedy = f"Go on in a copy of its live conversation, which is smaller: resume-hooks fork {first.session_id[:8]}"
+    return _note(f"{first.path} has {size_text(first.size)}{more}; the client may hang over it", remedy, "found")
 
 
 def _expiry(cwd: str) -> Finding:
