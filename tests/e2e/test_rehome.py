@@ -5,8 +5,11 @@ Files rewind in a fork, too, with nothing of its parent left.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from resume_hooks.derive import fork
@@ -126,3 +129,21 @@ def test_work_in_a_fork_leaves_the_parents_backups(home: ClientHome, api: MockAp
     done = run_print(oldest, home, api, "go on now", resume=parent.stem)
     assert done.returncode != 0
     assert "No conversation found" in done.stderr + done.text + str(done.events)
+
+
+def test_all_sessions_of_a_moved_folder(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Two at once by ``rehome``, which finds what the folder was called; each goes on in the new one."""
+    edit_twice(client, home, api)
+    ask(client, home, api, "another one", ["done"])
+    move(home)
+    command = [sys.executable, "-m", "resume_hooks", "rehome", "--json"]
+    done = subprocess.run(command, env=environ_of(home), cwd=home.cwd, capture_output=True, check=True)
+    made = json.loads(done.stdout)["data"]["made"]
+    said = []
+    for receipt in made:
+        api.clear()
+        run_print(client, home, api, "go on now", resume=receipt["session_id"])
+        said.append(spoken(api.main_requests()[-1]))
+    assert len(said) == 2
+    assert "edit it" in said[0]
+    assert "another one" in said[1]

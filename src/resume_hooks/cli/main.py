@@ -35,6 +35,7 @@ VERBS = {
     "checkpoint": "Mark a place in a session to come back to.",
     "rewind": "Go back to the checkpoint in a new session, with a report of what came after it.",
     "fork": "Copy a session's live conversation, whole or up to a point, into a new one.",
+    "rehome": "Give every session of a folder that moved a copy in its new place.",
     "rewind-files": "Restore the files as they were at a message of a session.",
     "untrim": "Restore trimmed contents in a new child.",
     "search": "Search everything that was said, asked or run.",

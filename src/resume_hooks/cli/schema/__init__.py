@@ -13,7 +13,7 @@ from pydantic import BaseModel
 MODULES = {
     "resume": ("resume", "continue"),
     "children": (
-        "handoff", "rollover", "trim", "smart-trim", "checkpoint", "rewind", "fork", "untrim", "import",
+        "handoff", "rollover", "trim", "smart-trim", "checkpoint", "rewind", "fork", "rehome", "untrim", "import",
     ),
     "sessions": ("sessions", "lineage", "find-original", "find-derived", "info", "resolve", "rename", "tag"),
     "archives": ("delete", "archive", "restore"),

@@ -1,0 +1,64 @@
+"""``rehome``: every session of a folder that moved becomes, in a copy, a session of the folder as it is called now."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import click
+
+from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, dry_run_option, json_option
+from resume_hooks.cli.output import table
+from resume_hooks.cli.progress import at_work
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.maintenance.rehome import THERE, LeftOut, former_folder, rehome
+from resume_hooks.sessions.locate import sessions_of
+from resume_hooks.sessions.session_files import belongs
+from resume_hooks.system.text import counted
+
+
+@click.command("rehome")
+@click.argument("folder", required=False)
+@click.option("--home", metavar="NEW", help="What it is called now; by default the current folder.")
+@dry_run_option
+@json_option
+@as_one_value
+def command(options: VerbOptions) -> int:
+    """Give every session of FOLDER, which moved, a copy that is at home in NEW.
+
+    Without FOLDER it is the one that NEW was, by the commits and files that sessions name. Each copy holds its
+    session's live conversation, as that of fork --home; the sessions themselves stay as they are. What has a copy
+    there already gets no second one. The exit code is 1 if one could not be copied.
+
+    \b
+    Examples:
+      resume-hooks rehome --dry-run
+      resume-hooks rehome ~/work/old-name --home ~/work/new-name
+    """
+    new = _folder(options.home or "")
+    if not os.path.isdir(new):
+        raise UsageError(f"{new} is no folder", "Name the folder as it is called now.")
+    old = _folder(options.folder) if options.folder else former_folder(new, options.where)
+    if os.path.isdir(old):
+        raise UsageError(f"{old} is still there", "Its sessions go on there; fork --home copies one of them.")
+    sessions = [one for one in sessions_of(old, options.where) if belongs(one.path, old)]
+    if not sessions:
+        raise SessionNotFound(f"No session was started in {old}", "resume-hooks sessions --all shows what there is.")
+    with at_work("Copying", quiet=options.as_json) as advance:
+        made, left = rehome(sessions, new, options.where, advance, dry_run=options.dry_run)
+    warnings = list(dict.fromkeys(warning for receipt in made for warning in receipt.warnings))
+    data = {"was": old, "home": new, "made": [receipt.data() for receipt in made], "left_out": left}
+    verb = "Would copy" if options.dry_run else "Copied"
+    head = f"{verb} {counted(len(made), 'session')} of {old} to {new}; the sessions themselves stay as they are."
+    options.emit(data, lambda: f"{head}\n\n{_rows(made, left)}", warnings)
+    return int(any(one.why != THERE for one in left))
+
+
+def _folder(named: str) -> str:
+    return os.path.abspath(os.path.join(current_folder(), os.path.expanduser(named)))
+
+
+def _rows(made: Sequence[Receipt], left: Sequence[LeftOut]) -> str:
+    rows: list[tuple[str, object]] = [(one.parent_session_id[:8], f"{one.session_id}  {one.title}") for one in made]
+    return table([*rows, *((one.session_id[:8], f"not copied: {one.why}") for one in left)])

@@ -1,0 +1,97 @@
+"""Every session of a folder that moved: which folder that was, and a copy of each where it is now."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from resume_hooks.derive import fork
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import carry_out
+from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
+from resume_hooks.maintenance import find_moved_repo
+from resume_hooks.paths import Where, canonical, find_session
+from resume_hooks.sessions.link_log import read_links
+from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.transcripts.head_tail import HeadTail
+
+THERE = "has a copy there already"
+
+ASKED = 10
+"""Sessions of a folder, the newest, that may tell what became of it."""
+
+
+class LeftOut(NamedTuple):
+    """A session that got no copy, and why."""
+
+    session_id: str
+    why: str
+
+
+def former_folder(new: str, where: Where) -> str:
+    """The folder that ``new`` was before, by what its sessions tell. UsageError where none or several are likely."""
+    found = [old for old in _gone(where) if _became(old, new, where)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError(
+            f"No session of a folder that is gone names a commit or files of {new}", "Name the folder as it was called."
+        )
+    raise UsageError(f"Several folders may have become {new}: {', '.join(found)}", "Name the one that you mean.")
+
+
+def rehome(
+    sessions: Sequence[SessionFile], new: str, where: Where, advance: Callable[[int, int], None], *, dry_run: bool
+) -> tuple[list[Receipt], list[LeftOut]]:
+    """A copy at home in ``new`` of each session that has none there, oldest first: the order by date stays.
+
+    ``advance`` is told the bytes done and the total. A session that can't be copied is left out, with the reason.
+    """
+    made, left, done = list[Receipt](), list[LeftOut](), 0
+    total = sum(session.size for session in sessions)
+    for session in sorted(sessions, key=lambda one: one.mtime):
+        try:
+            if _is_there(session, new, where):
+                left.append(LeftOut(session.session_id, THERE))
+            else:
+                made.append(carry_out(fork.plan(session, where, home=new), where, dry_run=dry_run))
+        except ResumeHooksError as error:
+            left.append(LeftOut(session.session_id, error.message))
+        done += session.size
+        advance(done, total)
+    return made, left
+
+
+def _gone(where: Where) -> Iterator[str]:
+    """The folders that sessions are at home in and that are not there any more."""
+    seen: set[str] = set()
+    for session in all_sessions(where):
+        project = os.path.dirname(session.path)
+        if project not in seen:
+            seen.add(project)
+            with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+                folder = home_folder(HeadTail(session.path), where)
+                if os.path.isabs(folder) and not os.path.isdir(folder):
+                    yield folder
+
+
+def _became(old: str, new: str, where: Where) -> bool:
+    """Whether one of the newest sessions of ``old`` tells of what ``new`` holds."""
+    for session in sessions_of(old, where)[:ASKED]:
+        with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+            found = find_moved_repo.places(find_moved_repo.traces(session.path, old), [new], where)
+            if any(place.folder == canonical(new) for place in found):
+                return True
+    return False
+
+
+def _is_there(session: SessionFile, new: str, where: Where) -> bool:
+    """Whether a copy of the session is at home in the folder."""
+    copies = (
+        row.child_id for row in read_links(where) if (row.parent_id, row.kind) == (session.session_id, fork.REHOMED)
+    )
+    paths = (path for copy in copies if (path := find_session(copy, where)))
+    return any(canonical(HeadTail(path).cwd) == canonical(new) for path in paths)
