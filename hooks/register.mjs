@@ -61,9 +61,47 @@ const answer = async ($, command, args) => {
     $.ui.status(reply.wait)
     try { reply = await ask($, { command, args, waiting: true }, WAITING) } finally { $.ui.status(undefined) }
   }
+  if (reply.compact) {
+    $.clock.after(0, () => trim($, reply))
+    return {}
+  }
   if (!reply.open) return { text: reply.text, isTextDisplayOnly: true }
   $.clock.after(0, () => open($, reply)) // not from inside: the switch would wait for this very command
   return {}
+}
+
+const merged = (rows, plan) => ({ // several messages of the client's as one
+  role: rows[0].role,
+  text: rows.map(row => plan.texts[row.handle] ?? row.text).filter(Boolean).join('\n\n'),
+  toolUses: rows.flatMap(row => row.toolUses ?? []).filter(use => !plan.gone.includes(use.tool_use_id))
+    .map(({ tool_use_id, tool, input }) => ({ tool_use_id, tool, input: plan.inputs[tool_use_id] ?? input })),
+  toolResults: rows.flatMap(row => row.toolResults ?? []).filter(result => !plan.gone.includes(result.tool_use_id))
+    .map(({ tool_use_id, isError, text }) => ({ tool_use_id, isError, text: plan.results[tool_use_id] ?? text })),
+})
+
+let asked // what a person chose, until the client's compaction comes for it
+const compact = async ($, e, next) => {
+  const chosen = asked
+  asked = undefined
+  if (e.agentId !== undefined || e.trigger === 'precompute' || !chosen) return next(e)
+  const messages = e.messages.map(({ handle, role, toolUses, toolResults }) => ({
+    handle, role, calls: (toolUses ?? []).map(use => use.tool_use_id), results: (toolResults ?? []).map(result => result.tool_use_id),
+  }))
+  let plan
+  try {
+    plan = await ask($, { command: 'plan', trigger: e.trigger, options: chosen?.options, messages })
+  } catch (error) { plan = { skip: error.message } }
+  if (plan.skip) return { skip: plan.skip }
+  if (chosen) chosen.remark = plan.remark
+  const rebuilt = plan.messages.map(at => Array.isArray(at) ? merged(at.map(one => e.messages[one]), plan) : e.messages[at])
+  const opening = plan.opening.map(text => ({ role: 'user', text, toolUses: [] }))
+  return { messages: [...opening, ...rebuilt], tokensBefore: plan.before, tokensAfter: plan.after }
+}
+
+const trim = async ($, reply) => {
+  asked = reply
+  try { await $.command.run({ command: 'compact', args: reply.compact }) } finally { asked = undefined }
+  if (reply.remark) $.ui.log(reply.remark)
 }
 
 const refused = new Set() // the sessions whose refusal by the API was spoken of: once each
@@ -99,6 +137,7 @@ export function register(on) {
     on('command.run', { command: `resume-hooks:${verb}` }, ($, e) => answer($, verb, e.args)).catch(leave)
   on('command.run', { command: 'resume-hooks:recover-context' }, ($, e, next) => // with words it is the skill so called
     e.args?.trim() ? next(e) : answer($, 'recover-context', '')).catch(leave)
+  on('session.compact', ($, e, next) => compact($, e, next)).catch(leave)
   on('classic.StopFailure', ($, e, next) => {
     const told = e.last_assistant_message ?? ''
     if (told.includes('400') && !e.agent_id) $.clock.after(0, () => offer($, told)) // not from inside: the turn would wait

@@ -28,7 +28,7 @@ ASK_FIRST = ("--permission-mode", "default")
 
 HEARD = [
     "session.start", "command.run{command=?}", "command.run{command=?}",
-    "command.run{command=resume-hooks:recover-context}", "classic.StopFailure",
+    "command.run{command=resume-hooks:recover-context}", "session.compact", "classic.StopFailure",
 ]  # fmt: skip
 CALLED = [
     "$.clock.after", "$.command.register", "$.command.run", "$.process.hookEnv", "$.process.run", "$.prompt.fill",
@@ -129,7 +129,7 @@ def test_a_handoff_waits_for_the_answer(tui: Tui, plugin: Path, parent: Path) ->
 def test_both_answers_to_a_trim(modern: Tui, plugin: Path, parent: Path) -> None:
     """Not now leaves everything as it is; the first answer makes the copy and opens it."""
     begin(modern, plugin)
-    for key in ("Escape", "2"):
+    for key in ("Escape", "3"):
         modern.submit("/trim")
         modern.wait_for("1. Open the trimmed copy")
         assert re.search(r"tokens now.*\n.*saves about", modern.text())

@@ -44,13 +44,14 @@ def test_there_is_no_other_word_for_people() -> None:
 
 
 def test_no_prompt_waits_for_it() -> None:
-    """It hears its own commands, the client's start, and that a turn failed; nothing else of a turn."""
+    """It hears its own commands, the client's start, a compaction, and that a turn failed; nothing else of a turn."""
     heard = re.findall(r"\bon\('([A-Za-z.]+)'(?:, \{ command: (\S+) \})?", CODE)
     assert heard == [
         ("session.start", ""),
         ("command.run", "name"),
         ("command.run", "`resume-hooks:${verb}`"),
         ("command.run", "'resume-hooks:recover-context'"),
+        ("session.compact", ""),
         ("classic.StopFailure", ""),
     ]
     assert PREFIXED is not None

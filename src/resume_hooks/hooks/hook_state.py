@@ -61,6 +61,17 @@ def take(name: str) -> bool:
     return True
 
 
+def answered(session_id: str) -> str:
+    """The name of the note that a session's compaction was answered by us: nothing was lost then."""
+    return f"compacted-{session_id}.json"
+
+
+def take_fresh(name: str, seconds: float) -> bool:
+    """Use a note up that says ``at`` when it was made; whether that was within the last ``seconds``."""
+    at = find(name).get("at", 0)
+    return take(name) and is_instant(at) and abs(time.time() - at) <= seconds
+
+
 def begin(name: str) -> bool:
     """Claim the work that a note asks for; of several one gets it, and others can tell that until it ends."""
     try:

@@ -12,6 +12,7 @@ import sys
 from typing import Any, NamedTuple
 
 from resume_hooks.hooks import prompt, reply, triggers
+from resume_hooks.hooks.compaction import HERE, begin
 from resume_hooks.hooks.prompt import LANES
 from resume_hooks.hooks.triggers import UNASKED, Trigger
 from resume_hooks.paths import Where
@@ -23,7 +24,10 @@ from resume_hooks.system.text import plain
 OWN_LANES = {"untrim": "untrim", "sessions": "sessions", UNASKED: "fsck"}
 """The modules of verbs that are no triggers."""
 
-VERBS = triggers.VERBS | OWN_LANES.keys()
+PLAN = "plan"
+"""What the module asks when the client compacts; nobody types it."""
+
+VERBS = triggers.VERBS | OWN_LANES.keys() | {PLAN}
 
 
 class Command(NamedTuple):
@@ -58,7 +62,7 @@ WAIT = "asking a model for the summary: up to two minutes"
 """What is to be read while a rollover works."""
 
 CHOICES = {
-    "trim": (("Open the trimmed copy", "yes"), ("Not now", "cancel")),
+    "trim": (("Open the trimmed copy", "yes"), ("Trim here, in place", HERE), ("Not now", "cancel")),
     UNASKED: (("Open the repaired copy", "yes"), ("Not now", "cancel")),
 }
 """What answers a verb's question, and the word that says it; the last one is also what no answer means."""
@@ -82,6 +86,10 @@ def main() -> int:
 
 def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
     """What the module is to do, in its own form."""
+    if verb == PLAN:
+        from resume_hooks.hooks import compaction
+
+        return compaction.answered(event)
     on_screen = event.get("screen") is True
     trigger = Trigger(verb, reply.field(event, "args").strip(), slash=True, pasted=False, hooked=not on_screen)
     told = _nothing if verb == UNASKED and trigger.text != "yes" else _text
@@ -92,13 +100,20 @@ def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
 
 def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
     lane = OWN_LANES.get(verb) or LANES.get(verb)
+    if on_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
+        return begin(trigger.text)
     if lane is None:
         return _text(prompt.answer(trigger, event))
     if verb == "rollover" and on_screen and event.get("waiting") is not True:
         return {"wait": WAIT}
     given = prompt.lane_answer(lane, trigger, reply.field(event, "session_id"), event)
     if on_screen and given.question:
-        return {"ask": plain(given.question), "choices": [list(choice) for choice in CHOICES[verb]]}
+        return {
+            "ask": plain(given.question),
+            "choices": [
+                [label, f"{word} {trigger.text}".strip() if word == HERE else word] for label, word in CHOICES[verb]
+            ],
+        }
     if not (on_screen and given.opens):
         shown = prompt.copied_card(given)
         return _text(shown) if shown else {}

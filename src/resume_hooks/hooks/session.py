@@ -113,8 +113,8 @@ def _opening(handoff: PendingHandoff, session_id: str, path: str, *, late: bool)
 
 
 def _compacted(session_id: str, path: str) -> bytes:
-    """What a compaction took that is worth having back, where the engine is there to tell."""
-    if sys.version_info < ENGINE_SINCE:
+    """What a compaction took that is worth having back, where the engine is there to tell; of one of ours nothing."""
+    if sys.version_info < ENGINE_SINCE or hook_state.take_fresh(hook_state.answered(session_id), PAIR_SECONDS):
         return b""
     try:
         # Nothing of the engine loads for the other events.

@@ -1,0 +1,157 @@
+"""A trim of the conversation that a running client holds: what it is to hold instead, message by message.
+
+The rule is measured: an answer or a tool's result that stays as it stands is right in the next request, but after a
+resume the client reads what it was before as well. So every one of them is built anew, consecutive ones as one, and
+only what a person said stays as it stands. A built message holds texts and calls alone, no thinking and no pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from resume_hooks.derive.child.chain_edits import Edit
+from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.plan import Decision, SessionScan
+from resume_hooks.derive.trim.rules import Pick
+from resume_hooks.derive.trim.selection import choice_of, choose, edits_of
+from resume_hooks.errors import PlanOutdated
+from resume_hooks.paths import Where
+from resume_hooks.transcripts import placeholders, records
+from resume_hooks.transcripts.content import ATTACHMENT, MEDIA, PROMPT, THINKING
+from resume_hooks.transcripts.media_tokens import media_tokens
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.placeholders import OriginalReference
+from resume_hooks.transcripts.records import Record, string
+
+
+class Shown(NamedTuple):
+    """A message as the client shows it: the uuid of its record, and the calls that it makes or answers."""
+
+    handle: str
+    role: str
+    calls: tuple[str, ...]
+    results: tuple[str, ...]
+
+    @property
+    def stays(self) -> bool:
+        """Whether a person said it."""
+        return self.role == records.USER and not self.results
+
+
+class InClient(NamedTuple):
+    """What the client is to hold: ``messages`` are places in what it showed, one that stays or several that become one.
+
+    ``texts`` are what answers say instead, by handle; ``results`` and ``inputs`` by call; ``gone`` are calls without
+    a result, or the other way round.
+    """
+
+    messages: tuple[int | tuple[int, ...], ...]
+    texts: Mapping[str, str]
+    results: Mapping[str, str]
+    inputs: Mapping[str, Any]
+    gone: tuple[str, ...]
+    decision: Decision
+
+
+def plan(scanned: SessionScan, shown: Sequence[Shown], options: Options, where: Where, keep: int = 0) -> InClient:
+    """Decide on what the client is to hold; the last ``keep`` messages stay as they stand.
+
+    PlanOutdated if what the client shows is not what its file holds. UsageError for options that can't be meant.
+    """
+    nodes = {node.uuid: node for node in scanned.transcript.chain}
+    rebuilt = shown[: len(shown) - keep]
+    _require_same(rebuilt, nodes)
+    numbers = {nodes[message.handle].number for message in rebuilt if not message.stays}
+    decision = _decision(scanned, options, where, numbers)
+    edits = edits_of(decision.choices, decision.origins)
+    texts: dict[str, str] = {}
+    results: dict[str, str] = {}
+    inputs: dict[str, Any] = {}
+    silent: set[str] = set()
+    for message in rebuilt:
+        if message.stays:
+            continue
+        node = nodes[message.handle]
+        record = scanned.transcript.read(node)
+        is_edited = node.number in edits
+        edited = _edited(record, edits.get(node.number))
+        if message.role == records.ASSISTANT:
+            text = records.text(edited).strip()
+            if record.get("isApiErrorMessage") is True or not (text or message.calls):
+                silent.add(message.handle)
+            elif is_edited and text:
+                texts[message.handle] = text
+            inputs |= {string(call, "id"): call.get("input") for call in records.calls(edited) if is_edited}
+        else:
+            reference = decision.origins.of(node.number).reference
+            results |= {string(block, "tool_use_id"): _as_text(block, reference) for block in records.results(edited)}
+    return InClient(
+        messages=tuple(_grouped(shown, len(rebuilt), silent)),
+        texts=texts,
+        results=results,
+        inputs=inputs,
+        gone=tuple(_unpaired(shown)),
+        decision=decision,
+    )
+
+
+def _require_same(shown: Sequence[Shown], nodes: Mapping[str, Node]) -> None:
+    """PlanOutdated unless each message is a record of the live chain, with the same calls and results."""
+    for message in shown:
+        node = nodes.get(message.handle)
+        if node is None or (node.kind, node.calls, node.results) != message[1:]:
+            raise PlanOutdated("What Claude Code holds is not what its file holds", "Nothing was changed.")
+
+
+def _decision(scanned: SessionScan, options: Options, where: Where, numbers: set[int]) -> Decision:
+    """What goes: what the rules choose among the records that are built anew, and what none of those can hold."""
+    origins, trimmable = scanned.origins(where), scanned.material(options)
+    chosen = choose(trimmable, options, origins, scanned.scale, scanned.context.tokens)
+    choices = [c for c in chosen if c.piece.number in numbers and c.piece.kind not in {PROMPT, ATTACHMENT}]
+    taken = {(choice.piece.number, choice.piece.address) for choice in choices}
+    for piece in trimmable.pieces:
+        unfit = piece.kind in {THINKING, MEDIA} and piece.number in numbers
+        if unfit and (piece.number, piece.address) not in taken:
+            rule = "thinking" if piece.kind == THINKING else "media"
+            choice = choice_of(trimmable, Pick(piece), rule, origins)
+            choices += [choice] if choice is not None else []
+    return trimming.decision_of(scanned, options, trimmable, choices, origins)
+
+
+def _edited(record: Record, edit: Edit | None) -> Record:
+    return (edit(record) if edit else None) or record
+
+
+def _as_text(block: Record, original: OriginalReference) -> str:
+    """A result as the text that a built message can hold."""
+    parts = []
+    for part in records.result_blocks(block):
+        kind = string(part, "type")
+        if kind == records.TEXT:
+            parts.append(string(part, "text"))
+        elif kind in records.MEDIA:
+            parts.append(placeholders.for_media(media_tokens(part), original))
+        else:
+            parts.append(string(part, "tool_name"))
+    return "\n".join(filter(None, parts)) or "(nothing)"
+
+
+def _grouped(shown: Sequence[Shown], end: int, silent: set[str]) -> Iterator[int | tuple[int, ...]]:
+    """The places of what stays, and of what becomes one message: consecutive answers, consecutive results."""
+    rows = [place for place in range(end) if shown[place].handle not in silent]
+    for (stays, _), places in groupby(rows, key=lambda place: (shown[place].stays, shown[place].role)):
+        if stays:
+            yield from places
+        else:
+            yield tuple(places)
+    yield from range(end, len(shown))
+
+
+def _unpaired(shown: Sequence[Shown]) -> list[str]:
+    """The calls that nobody answered, and the answers that nobody asked for."""
+    called = [call for message in shown for call in message.calls]
+    answered = [call for message in shown for call in message.results]
+    return sorted(set(called) ^ set(answered))

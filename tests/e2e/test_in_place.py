@@ -1,0 +1,118 @@
+"""A trim in place: the running client goes on without the bulk, and every client that resumes the session agrees."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.derive.child.write import write
+from resume_hooks.derive.trim import plan
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.paths import Where
+from resume_hooks.sessions import locate
+from resume_hooks.transcripts.transcript import scan
+from tests.e2e.harness.client import MIDDLE, NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi, Request
+from tests.e2e.test_inside import begin
+from tests.e2e.test_trim_trigger import PARENT, SOURCE, outputs
+from tests.needs import corpus
+
+READERS = (NEWEST, MIDDLE, OLDEST)
+INSERTED = ("<system-reminder>", "No response requested", "Continue from where you left off.")
+"""How texts begin that a client puts in, each its own way."""
+
+
+@pytest.fixture
+def parent(home: ClientHome) -> Path:
+    """A real session, laid into the project as its own."""
+    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
+
+
+def said(request: Request) -> list[tuple[str, str, Any]]:
+    """What a request holds of the conversation, whichever messages it stands in: texts, calls and results."""
+    rows: list[tuple[str, str, Any]] = []
+    for message in request["messages"]:
+        content = message["content"]
+        for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+            if block["type"] == "tool_use":
+                rows.append(("call", block["id"], block["input"]))
+            elif block["type"] == "tool_result":
+                inner = block["content"]
+                text = inner if isinstance(inner, str) else "\n".join(part.get("text", "") for part in inner)
+                rows.append(("result", block["tool_use_id"], text.strip()))
+            elif block["type"] == "text" and message["role"] != "system" and not block["text"].startswith(INSERTED):
+                rows += [(message["role"], "", line.strip()) for line in block["text"].split("\n") if line.strip()]
+    return rows
+
+
+def assert_valid(request: Request) -> None:
+    """The API would take it: a user's message first, no two answers in a row, every call answered right behind it."""
+    messages = [message for message in request["messages"] if message["role"] != "system"]
+    assert messages[0]["role"] == "user"
+    for before, after in zip(messages, [*messages[1:], {"role": "user", "content": []}], strict=True):
+        assert (before["role"], after["role"]) != ("assistant", "assistant")
+        calls, results = ids(before, "tool_use", "id"), ids(after, "tool_result", "tool_use_id")
+        assert calls == results
+        assert len(calls) == len(set(calls))
+
+
+def ids(message: dict[str, Any], kind: str, key: str) -> list[str]:
+    """The ids of a message's calls or results, sorted."""
+    content = message["content"] if isinstance(message["content"], list) else []
+    return sorted(block[key] for block in content if block["type"] == kind)
+
+
+def assert_read_alike(home: ClientHome, api: MockApi, session: Path, live: Request) -> None:
+    """Each client that resumes the session sends what the one in which it was trimmed sends, and no uuid is twice."""
+    raw = session.read_bytes()
+    uuids = Counter(node.uuid for node in scan(str(session)).nodes)
+    assert [uuid for uuid, count in uuids.items() if count > 1] == []
+    expected = [row for row in said(live) if row[2] != "now go on BETA"]
+    for version in READERS:
+        session.write_bytes(raw)
+        api.clear()
+        done = run_print(find_client(version), home, api, "now go on BETA", resume=session.stem)
+        assert done.returncode == 0, done.stderr
+        request = api.main_requests()[-1]
+        assert_valid(request)
+        rows = [
+            row for row in said(request) if row[2] != "now go on BETA" and row != ("assistant", "", "Mock reply 1.")
+        ]
+        assert rows == expected, version
+    session.write_bytes(raw)
+
+
+def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
+    """Chosen in the dialog it is done without a request; the file has what was there before, byte for byte.
+
+    Results are what they are in a trimmed copy, prompts what they were, and every client resumes the same.
+    """
+    before = parent.read_bytes()
+    where = Where(modern.home.env())
+    copy = write(plan.plan(plan.read(locate.session_file(str(parent))), where, Options()), where)
+    expected = outputs(Path(copy.file))
+    Path(copy.file).unlink()
+    begin(modern, plugin)
+    modern.submit("/trim")
+    modern.wait_for("2. Trim here, in place")
+    modern.wait_idle()
+    modern.key("2")
+    modern.wait_for("Compacted")
+    modern.wait_for("tokens before, about")
+    modern.wait_idle()
+    assert not modern.api.requests
+    modern.submit("now go on BETA")
+    modern.wait_for("Mock reply 1")
+    modern.wait_idle(1)
+    (live,) = modern.api.main_requests()
+    assert_valid(live)
+    results = {row[1]: row[2] for row in said(live) if row[0] == "result"}
+    assert {call: results[call] for call in expected} == {call: text.strip() for call, text in expected.items()}
+    assert "Facts about this session" not in json.dumps(live)
+    modern.close()
+    assert parent.read_bytes().startswith(before)
+    assert_read_alike(modern.home, modern.api, parent, live)
