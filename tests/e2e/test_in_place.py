@@ -9,10 +9,17 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.paths import Where
+from resume_hooks.reading.export.select_records import WHOLE, conversation
+from resume_hooks.reading.outline import outline
+from resume_hooks.reading.stats.count import count
+from resume_hooks.search.index.read_transcript import ROLES, ReadJob, read
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import MIDDLE, NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
@@ -94,7 +101,7 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     before = parent.read_bytes()
     where = Where(modern.home.env())
     copy = write(plan.plan(plan.read(locate.session_file(str(parent))), where, Options()), where)
-    expected = outputs(Path(copy.file))
+    expected, original = outputs(Path(copy.file)), outputs(parent)
     Path(copy.file).unlink()
     begin(modern, plugin)
     modern.submit("/trim")
@@ -116,3 +123,35 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     modern.close()
     assert parent.read_bytes().startswith(before)
     assert_read_alike(modern.home, modern.api, parent, live)
+    assert_counted_once(parent, before, where)
+    whole = write(untrim.plan(read_trimmed(locate.session_file(str(parent))), where), where)
+    modern.api.clear()
+    done = run_print(modern.version, modern.home, modern.api, "now go on GAMMA", resume=whole.session_id)
+    assert done.returncode == 0, done.stderr
+    (request,) = modern.api.main_requests()
+    assert_valid(request)
+    back = {row[1]: row[2] for row in said(request) if row[0] == "result"}
+    assert {call: back[call] for call in original} == {call: text.strip() for call, text in original.items()}
+    assert [row for row in said(request) if "now go on" in row[2]] == [
+        ("user", "", "now go on BETA"),
+        ("user", "", "now go on GAMMA"),
+    ]
+
+
+def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
+    """What stands in the file a second time is no turn, no hit and no request of its own."""
+    turns = outline(locate.session_file(str(session))).turns
+    twin = session.with_name(f"{PARENT[:-1]}2.jsonl")
+    twin.write_bytes(before)
+    assert [turn.first_words for turn in turns] == [
+        *(turn.first_words for turn in outline(locate.session_file(str(twin))).turns), "now go on BETA",
+    ]  # fmt: skip
+    counted, plain = count(str(session)).days, count(str(twin)).days
+    assert sum(day.turns for day in counted.values()) == sum(day.turns for day in plain.values()) + 1
+    twin.unlink()
+    found = conversation(locate.session_file(str(session)), WHOLE, set())
+    assert len({call for row in found.rows for call in row.calls}) == sum(len(row.calls) for row in found.rows)
+    rows = [row for part in read(ReadJob(str(session), subagent=False)) if part for row in part.rows]
+    assert max(row.line for row in rows if ROLES[row.role] == "call") < len(before.splitlines())
+    report = examine(locate.session_file(str(session)), where)
+    assert not report.count("error")

@@ -66,10 +66,10 @@ def _data(decided: UntrimPlan) -> dict[str, Any]:
 
 
 def _text(decided: UntrimPlan, made: Receipt) -> str:
-    if not decided.restored:
+    if decided.is_idle:
         return "Nothing in this session is trimmed.\n\nNothing was written."
     facts = [
-        ("restored", f"{len(decided.restored):,} of {decided.trimmed:,} trimmed records"),
+        *(("restored", fact) for fact in decided.facts),
         ("characters", f"{decided.characters:,} more"),
     ]
     if decided.after.compacts_at_once:

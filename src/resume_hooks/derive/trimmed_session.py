@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import dropwhile
 
 from resume_hooks.derive.originals import is_marked, origins_in
 from resume_hooks.derive.trim.calibration import Scale, weigh
 from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.transcripts.chain import chain_to
 from resume_hooks.transcripts.content import Pieces
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.records import ASSISTANT, Record, string
 from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.write_scan import WriteScan
@@ -18,7 +20,11 @@ from resume_hooks.transcripts.write_scan import WriteScan
 
 @dataclass(frozen=True, slots=True)
 class TrimmedSession:
-    """What one scan tells; ``trimmed`` are the records of the live chain that lack contents."""
+    """What one scan tells; ``trimmed`` are the records of the live chain that lack contents.
+
+    Where the running client was trimmed in place the chain is what it would be without that: ``undone`` times, which
+    brings ``back`` so many characters.
+    """
 
     session: SessionFile
     transcript: Transcript
@@ -27,16 +33,38 @@ class TrimmedSession:
     context: ContextUse
     scale: Scale
     trimmed: tuple[Node, ...]
+    undone: int = 0
+    back: int = 0
 
 
 def read_trimmed(session: SessionFile, window: int = 0) -> TrimmedSession:
     """Scan a session for what is trimmed in it."""
     pieces, survey, marked = Pieces(), WriteScan(), _Marked()
     transcript = scan(session.path, observers=(pieces, survey, marked))
-    chain = transcript.chain
-    context, scale = weigh(session.path, chain, pieces, window)
+    live = transcript.chain
+    context, scale = weigh(session.path, live, pieces, window)
+    chain, undone = _untrimmed(transcript)
     trimmed = tuple(node for node in chain if node.number in marked.numbers)
-    return TrimmedSession(session, transcript, pieces, survey, context, scale, trimmed)
+    back = sum(node.characters for node in chain) - sum(node.characters for node in live) if undone else 0
+    whole = transcript.ending(chain) if undone else transcript
+    return TrimmedSession(session, whole, pieces, survey, context, scale, trimmed, undone, back)
+
+
+def _untrimmed(transcript: Transcript) -> tuple[list[Node], int]:
+    """The live chain with what stood before each trim of the running client, in the place of what that left."""
+    chain, undone = transcript.chain, 0
+    by_uuid = {node.uuid: node for node in transcript.nodes}
+    said = [node for node in transcript.nodes if node.spoken and not node.sidechain]
+    while chain and chain[0].boundary and any(node.copied for node in chain):
+        number = chain[0].number
+        named = by_uuid.get(string(transcript.read(chain[0]), "logicalParentUuid"))  # it may never have been written
+        before = named or next((node for node in reversed(said) if node.number < number), None)
+        if before is None or before.number >= number:
+            break
+        since = (node for node in chain[1:] if not node.copied)
+        own = dropwhile(lambda node: not (node.prompt or node.kind == ASSISTANT), since)
+        chain, undone = [*chain_to(transcript.nodes, before), *own], undone + 1
+    return chain, undone
 
 
 class _Marked:

@@ -63,7 +63,8 @@ class Restoration(NamedTuple):
 class UntrimPlan(RewritePlan):
     """An untrim; ``digests`` are of restored contents as the child must hold them, by uuid.
 
-    ``after`` is what the client would send of the child, ``trimmed`` how many records lack contents.
+    ``after`` is what the client would send of the child, ``trimmed`` how many records lack contents. ``undone`` are the
+    trims of the running client that are taken back.
     """
 
     restored: tuple[Restoration, ...]
@@ -71,16 +72,26 @@ class UntrimPlan(RewritePlan):
     trimmed: int
     after: ContextUse
     digests: Mapping[str, bytes]
+    undone: int
+    back: int
 
     @property
     def characters(self) -> int:
         """Characters of what is sent that come back."""
-        return sum(row.characters for row in self.restored)
+        return self.back + sum(row.characters for row in self.restored)
+
+    @property
+    def facts(self) -> list[str]:
+        """What comes back, in words."""
+        return [
+            *(["the conversation is back as it was before it was trimmed in place"] if self.undone else []),
+            *([f"{len(self.restored):,} of {self.trimmed:,} trimmed records are back"] if self.trimmed else []),
+        ]
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is trimmed."""
-        return not self.restored
+        return not (self.restored or self.undone)
 
     def watchers(self) -> Sequence[Watcher]:
         """Whether what was restored is as it was."""
@@ -128,6 +139,8 @@ def plan(
         trimmed=len(reading.trimmed),
         after=after,
         digests=_digests(body, transcript, restored),
+        undone=reading.undone,
+        back=reading.back,
     )
 
 
@@ -226,7 +239,8 @@ def _digest(record: Record) -> bytes:
 
 def _sizes(reading: TrimmedSession, restored: Sequence[Restoration], *, whole: bool) -> tuple[ContextUse, ContextUse]:
     """What the client would send before and after; ``whole``: nothing stays trimmed."""
-    now, back = reading.context, max(0, round(sum(row.tokens for row in restored)))
+    back = max(0, round(sum(row.tokens for row in restored) + reading.back / reading.scale.ratio))
+    now = reading.context
     stated = tokens.stated_size(reading.session.path)
     if stated is not None and whole and not now.measured and stated.original > now.tokens:
         return now, now._replace(tokens=stated.original)

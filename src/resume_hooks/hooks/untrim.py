@@ -20,7 +20,7 @@ def answer(request: Request) -> TriggerAnswer:
     if decided.is_idle:
         raise NothingToTrim("Nothing in this session is trimmed")
     receipt = write(decided, request.where)
-    facts = [f"{len(decided.restored):,} of {decided.trimmed:,} trimmed records are back"]
+    facts = decided.facts
     if decided.after.compacts_at_once:
         facts.append("note: the client would compact it at once")
     return TriggerAnswer(

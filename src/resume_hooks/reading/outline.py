@@ -131,7 +131,7 @@ def _places(observer: OutlineScan, transcript: Transcript) -> list[str]:
             at += 1
         # The summary of a compaction, and what the client notes beside it, stand behind the turn that was compacted.
         own = node.prompt or node.kind == ASSISTANT or node.results or (at == 0 and node.spoken)
-        if not own or found[at] == LIVE:
+        if not own or node.copied or found[at] == LIVE:
             continue
         if node.number in live:
             found[at] = LIVE

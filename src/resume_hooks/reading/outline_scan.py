@@ -63,6 +63,8 @@ class OutlineScan:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""
+        if node is not None and node.copied:
+            return
         if opens_turn(record, subagent=self.subagent):
             turn = TurnScan(len(self.turns), line.number, self.turns[-1].tokens)
             turn.first_words, turn.time = first_words(record), string(record, "timestamp")

@@ -68,6 +68,8 @@ class TurnReader:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""
+        if node is not None and node.copied:
+            return
         self.turns += opens_turn(record, subagent=self.subagent)
         if not says(record):
             return

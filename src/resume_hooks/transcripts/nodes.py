@@ -33,7 +33,8 @@ class Segment(NamedTuple):
 class Node:
     """One linked record; ``number`` is its 0-based line, ``offset`` and ``length`` its bytes in the file.
 
-    ``given_uuid``: the uuid is not the record's own but the one that it was sent under. ``characters`` reach the API.
+    ``given_uuid``: the uuid is not the record's own but the one that it was sent under. ``copied``: what it says stands
+    before the last boundary, too (see ``copies``). ``characters`` reach the API.
     """
 
     uuid: str
@@ -50,6 +51,7 @@ class Node:
     prompt: bool = False
     meta: bool = False
     broken: bool = False
+    copied: bool = False
     message_id: str = ""
     time_ms: int | None = None
     characters: int = 0

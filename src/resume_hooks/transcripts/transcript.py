@@ -16,6 +16,7 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.chain import live_chain
+from resume_hooks.transcripts.copies import Copies
 from resume_hooks.transcripts.lines import Line, read_lines, read_tail
 from resume_hooks.transcripts.nodes import Checkpoint, Node, node_of
 
@@ -41,6 +42,7 @@ class Transcript:
         self.path = path
         self.nodes: list[Node] = []
         self.checkpoint = Checkpoint()
+        self.copies = Copies()
         self.bad_lines: list[int] = []
         self.lenient_lines: set[int] = set()
         self.bookkeeping: dict[str, int] = {}
@@ -160,6 +162,7 @@ def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> 
     node = None
     if kind in records.CHAIN_KINDS and isinstance(record.get("uuid"), str):
         node = node_of(record, line)
+        node.copied = transcript.copies.holds(record)
         _link(transcript, node, record)
     else:
         _keep_books(transcript, kind, record)

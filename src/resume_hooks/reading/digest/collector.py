@@ -20,6 +20,7 @@ from resume_hooks.sessions.link_log import AFTER_CLEAR
 from resume_hooks.sessions.opening_records import next_step_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
+from resume_hooks.transcripts.copies import Copies
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
@@ -62,6 +63,7 @@ class LineageFacts:
         self._in_background: dict[str, int] = {}
         self._sidechain = sidechain
         self._branches = Branches()
+        self._copies = Copies()
         self._order = 0
 
     @property
@@ -75,6 +77,7 @@ class LineageFacts:
         What ran there, and which files it changed, stays: it did happen.
         """
         self._open.clear()
+        self._copies = Copies()
         counts = self._branches.end_file(session_id)
         for rows in (self.said, self.closing, self.answers, self.plans, self.questions):
             rows[:] = filter(counts, rows)
@@ -89,7 +92,8 @@ class LineageFacts:
         if (record.get("isSidechain") is True) != self._sidechain:
             return
         self._order += 1
-        if self._branches.is_copy(record, self._order):
+        again = self._copies.holds(record)
+        if self._branches.is_copy(record, self._order) or again:
             return
         handler = _HANDLERS.get(string(record, "type"))
         if handler is not None:

@@ -116,7 +116,7 @@ def _rows(
         nodes: Iterable[Node] = (node for node in transcript.nodes if side or not node.sidechain)
     else:
         nodes = live if what == LIVE_ONLY else [*earlier, *live]
-    unique = {node.number: node for node in nodes}
+    unique = {node.number: node for node in nodes if not node.copied or what == LIVE_ONLY}
     return [
         ExportRow(node.uuid, node.number, node.offset, node.length, node.calls, node.results)
         for node in unique.values()

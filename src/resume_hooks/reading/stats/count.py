@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from resume_hooks import clock
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.copies import Copies
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 from resume_hooks.transcripts.provenance import Parent, read_parent
 from resume_hooks.transcripts.records import Record, string
@@ -56,10 +57,12 @@ def count(path: str, *, agent: bool = False) -> Counts:
 
 
 def _may_tell(raw: bytes) -> bool:
-    """Whether a line may be an answer, a prompt or a hook's, as text."""
+    """Whether a line may be an answer, a prompt, a compaction or a hook's, as text."""
     if b'"usage"' in raw or (b'"type":"user"' in raw and b'"tool_result"' not in raw):
         return True
-    return b'"durationMs"' in raw and (b'"hookInfos"' in raw or b'"hookEvent"' in raw)
+    if b'"durationMs"' not in raw:
+        return False
+    return b'"hookInfos"' in raw or b'"hookEvent"' in raw or b'"compactMetadata"' in raw
 
 
 class _Seen:
@@ -68,6 +71,7 @@ class _Seen:
     def __init__(self, parent: Parent | None) -> None:
         self.parent = parent
         self._since = clock.normal(parent.at) if parent else ""
+        self._copies = Copies()
         self._folders: dict[str, None] = {}
         self._turns: dict[str, int] = {}
         self._requests: dict[str, _Request] = {}
@@ -77,7 +81,7 @@ class _Seen:
     def take(self, record: Record, *, agent: bool) -> None:
         """Count a record."""
         at = _instant(record)
-        if not at or "forkedFrom" in record or at <= self._since:
+        if self._copies.holds(record) or not at or "forkedFrom" in record or at <= self._since:
             return  # undated, or a copy of what the parent holds
         day = at[:10]
         if len(self._folders) < MAX_FOLDERS and (folder := string(record, "cwd")):

@@ -17,6 +17,7 @@ from resume_hooks.paths import open_regular
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.tokenize import words_of
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.copies import Copies
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import opens_turn
@@ -38,7 +39,10 @@ _PRIME = 2**61 - 1
 
 
 class ReadPosition(NamedTuple):
-    """Where a part begins: bytes, lines, turns and parts before it, the last time told (seconds), calls left open."""
+    """Where a part begins: bytes, lines, turns and parts before it, the last time told (seconds), calls left open.
+
+    ``copied`` is the instant up to which records are copies (see ``transcripts.copies``).
+    """
 
     offset: int = 0
     lines: int = 0
@@ -46,6 +50,7 @@ class ReadPosition(NamedTuple):
     part: int = 0
     time: int = 0
     calls: tuple[tuple[str, str], ...] = ()
+    copied: str = ""
 
 
 class IndexRow(NamedTuple):
@@ -139,7 +144,11 @@ def _read(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     else:
         line = None
     calls = tuple(reader.extractor.calls.items())[-MOST_CALLS:]
-    following = ReadPosition(end, lines, reader.turn, start.part + 1, reader.time, calls) if full else start
+    following = (
+        ReadPosition(end, lines, reader.turn, start.part + 1, reader.time, calls, reader.copies.until)
+        if full
+        else start
+    )
     check = zlib.crc32(_before(stream, end))
     more = full and line is not None
     return Part(reader.rows, start, following, end, reader.turn, check, more, torn, reader.cwd, reader.entrypoint)
@@ -169,13 +178,14 @@ class _RowReader:
         self.turn = start.turns
         self.cwd = self.entrypoint = ""
         self.extractor = TextExtractor(dict(start.calls), subagent=job.subagent)
+        self.copies = Copies(start.copied)
         self.time = start.time
         self._subagent = job.subagent
         self._name = os.path.basename(job.path)
 
     def take(self, line: Line) -> None:
         record = records.parse(line.raw if line.offset else line.body)  # a copy of each line would be felt
-        if record is None:
+        if record is None or self.copies.holds(record):
             return
         self.turn += opens_turn(record, subagent=self._subagent)
         self.cwd = self.cwd or string(record, "cwd")

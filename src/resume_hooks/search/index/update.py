@@ -306,9 +306,10 @@ class _Update:
 def _place(text: str) -> ReadPosition:
     """Where a file's last part begins, as it was noted."""
     try:
-        *numbers, calls = json.loads(text)
+        *numbers, calls, copied = json.loads(text)
         offset, lines, turns, part, seconds = map(int, numbers)
-        return ReadPosition(max(0, offset), lines, turns, part, seconds, tuple((str(a), str(b)) for a, b in calls))
+        left_open = tuple((str(a), str(b)) for a, b in calls)
+        return ReadPosition(max(0, offset), lines, turns, part, seconds, left_open, str(copied))
     except (TypeError, ValueError) as error:
         raise IndexDamaged(f"The index holds what nobody wrote: {error}") from error
 
