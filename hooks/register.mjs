@@ -7,7 +7,7 @@ const READING = { immediate: true }
 const COMMANDS = [ // what is typed, the engine's verb for it, and what the client's menu says
   ['handoff', 'handoff', 'Go on in a fresh session that knows this one and its ancestors', '[next step]'],
   ['rollover', 'rollover', "Go on in a fresh session with a model's summary; costs tokens, up to two minutes", '[focus]'],
-  ['trim', 'trim', 'Go on in a copy without old tool output; asks first', '[options]'],
+  ['trim', 'trim', 'Go on in a copy without old tool output, or here in place; asks first', '[options]'],
   ['untrim', 'untrim', 'Go on in a copy in which what was trimmed is back', ''],
   ['mark', 'checkpoint', 'Mark this place before you try something', '[goal]'],
   ['rewind-to-mark', 'rewind', 'Go back to the mark in a new session; of what came after, only your report stays', 'report'],

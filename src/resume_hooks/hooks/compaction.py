@@ -7,17 +7,20 @@ compaction goes on where it wanted one.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import InClient, Shown
 from resume_hooks.derive.trim.options import parse
-from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
+from resume_hooks.errors import NothingToTrim, UsageError
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 
@@ -38,39 +41,48 @@ def begin(text: str) -> dict[str, Any]:
     return {"compact": TITLE, "options": options}
 
 
-def answered(event: dict[str, Any]) -> dict[str, Any]:
-    """What the module answers the client's compaction with; ``{}`` leaves it to the client."""
-    try:
-        with time_limit("resume-hooks trim"):
-            return _trimmed(event)
-    except ResumeHooksError as error:
-        return {"skip": plain_line(f"{error.message}. {error.remedy}".strip())}
-
-
-def _trimmed(event: dict[str, Any]) -> dict[str, Any]:
+def answer(event: dict[str, Any]) -> dict[str, Any]:
+    """What the module answers the client's compaction with; ``{}`` leaves it to the client. Raises ResumeHooksError."""
     session_id, where = reply.field(event, "session_id"), Where()
     path = reply.transcript(event, session_id, where) if is_session_id(session_id) else None
     if path is None:
         raise NothingToTrim("There is nothing to trim: this session has no transcript yet", "Send a prompt first.")
-    scanned = plan.read(locate.session_file(path), settings.number("context_window"))
+    with time_limit(typed(f"trim {session_id}", where.environ), LIMIT):
+        decided = _trimmed(locate.session_file(path), event, where)
+    hook_state.keep(hook_state.answered(session_id), {"at": time.time()})
+    return _as_json(decided, [])
+
+
+def declining(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
+    """What is answered in the place of a plan, made of the reason: the user is told who asked for one."""
+    asked = isinstance(event.get("options"), str)
+    return lambda text: {"skip": plain_line(text).removeprefix("resume-hooks: ")} if asked else {}
+
+
+def _trimmed(session: SessionFile, event: dict[str, Any], where: Where) -> InClient:
+    scanned = plan.read(session, settings.number("context_window"))
     options = parse(reply.field(event, "options"))
     decided = in_client.plan(scanned, _shown(event), options, where)
     saved = decided.decision.savings.tokens
     if saved < options.min_savings:
         raise NothingToTrim(f"A trim would save about {saved:,} tokens, too few", "Nothing was changed.")
-    hook_state.keep(hook_state.answered(session_id), {"at": time.time()})
-    return _as_json(decided, [])
+    return decided
 
 
 def _shown(event: dict[str, Any]) -> list[Shown]:
     """The messages that the client holds. UsageError for what can't be read."""
-    rows = [
-        Shown(*(row[key] for key in ("handle", "role")), *(tuple(row[key]) for key in ("calls", "results")))
-        for row in records.objects(event.get("messages"))
-    ]
+    rows = records.objects(event.get("messages"))
     if not rows:
         raise UsageError("Claude Code showed no messages", "Nothing was changed.")
-    return rows
+    return [
+        Shown(records.string(row, "handle"), records.string(row, "role"), _words(row, "calls"), _words(row, "results"))
+        for row in rows
+    ]
+
+
+def _words(row: dict[str, Any], name: str) -> tuple[str, ...]:
+    value = row.get(name)
+    return tuple(word for word in value if isinstance(word, str)) if isinstance(value, list) else ()
 
 
 def _as_json(decided: InClient, opening: list[str]) -> dict[str, Any]:

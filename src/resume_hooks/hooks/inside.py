@@ -11,8 +11,8 @@ import os
 import sys
 from typing import Any, NamedTuple
 
-from resume_hooks.hooks import prompt, reply, triggers
-from resume_hooks.hooks.compaction import HERE, begin
+from resume_hooks.hooks import compaction, prompt, reply, triggers
+from resume_hooks.hooks.compaction import HERE
 from resume_hooks.hooks.prompt import LANES
 from resume_hooks.hooks.triggers import UNASKED, Trigger
 from resume_hooks.paths import Where
@@ -27,7 +27,7 @@ OWN_LANES = {"untrim": "untrim", "sessions": "sessions", UNASKED: "fsck"}
 PLAN = "plan"
 """What the module asks when the client compacts; nobody types it."""
 
-VERBS = triggers.VERBS | OWN_LANES.keys() | {PLAN}
+VERBS = triggers.VERBS | OWN_LANES.keys()
 
 
 class Command(NamedTuple):
@@ -44,7 +44,7 @@ COMMANDS = {
     "rollover": Command(
         "rollover", "[focus]", "Go on in a fresh session with a model's summary; costs tokens, up to two minutes"
     ),
-    "trim": Command("trim", "[options]", "Go on in a copy without old tool output; asks first"),
+    "trim": Command("trim", "[options]", "Go on in a copy without old tool output, or here in place; asks first"),
     "untrim": Command("untrim", "", "Go on in a copy in which what was trimmed is back"),
     "mark": Command("checkpoint", "[goal]", "Mark this place before you try something"),
     "rewind-to-mark": Command(
@@ -76,7 +76,7 @@ def main() -> int:
     if event is None:
         return 1
     verb = reply.field(event, "command")
-    if verb not in VERBS or not is_asked_by_client(Where()):
+    if verb not in {*VERBS, PLAN} or not is_asked_by_client(Where()):
         instead = f"In a shell: {typed(verb, os.environ)}" if verb in OWN_LANES else f"Type /resume-hooks:{verb} there."
         sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
         return 1
@@ -86,12 +86,10 @@ def main() -> int:
 
 def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
     """What the module is to do, in its own form."""
-    if verb == PLAN:
-        from resume_hooks.hooks import compaction
-
-        return compaction.answered(event)
     on_screen = event.get("screen") is True
     trigger = Trigger(verb, reply.field(event, "args").strip(), slash=True, pasted=False, hooked=not on_screen)
+    if verb == PLAN:
+        return prompt.guarded(lambda: compaction.answer(event), compaction.declining(event), trigger, event)
     told = _nothing if verb == UNASKED and trigger.text != "yes" else _text
     if prompt.is_off(verb) or (verb == UNASKED and not on_screen):
         return told(f"resume-hooks: {verb} is switched off ({typed('config triggers_off', os.environ)}).")
@@ -101,7 +99,7 @@ def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
 def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
     lane = OWN_LANES.get(verb) or LANES.get(verb)
     if on_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
-        return begin(trigger.text)
+        return compaction.begin(trigger.text)
     if lane is None:
         return _text(prompt.answer(trigger, event))
     if verb == "rollover" and on_screen and event.get("waiting") is not True:

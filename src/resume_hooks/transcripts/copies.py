@@ -19,7 +19,7 @@ class Copies:
 
     def holds(self, record: Record) -> bool:
         """Whether the next record is a copy of what stands before the last boundary."""
-        kind = record.get("type")
+        kind = records.kind(record)
         if record.get("isSidechain") or kind not in records.CHAIN_KINDS:
             return False
         if kind == records.SYSTEM and record.get("subtype") == records.COMPACTION:

@@ -1,0 +1,110 @@
+"""What the client is to hold when it compacts: a trim of what it shows, or nothing, with a sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.hooks import hook_state
+from resume_hooks.hooks.inside import PLAN, answered
+from resume_hooks.transcripts.transcript import scan
+from tests.builders import SESSION, ConfigHome, assistant, tool_result, tool_use, user, write_session
+from tests.hooks.test_trim import BULK, bulky
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> Path:
+    """A session that is worth trimming."""
+    return Path(write_session(config_home.project(), SESSION, bulky()))
+
+
+def shown(path: Path) -> list[dict[str, Any]]:
+    """The messages that a client holds of a session, as the module tells of them."""
+    nodes = (node for node in scan(str(path)).chain if node.spoken)
+    return [{"handle": n.uuid, "role": n.kind, "calls": [*n.calls], "results": [*n.results]} for n in nodes]
+
+
+def ask(messages: object, **fields: object) -> dict[str, Any]:
+    """What the module gets for a trim in place."""
+    event = {"session_id": SESSION, "screen": True, "trigger": "manual", "options": "", "messages": messages}
+    reply = answered(PLAN, {**event, **fields})
+    return dict(json.loads(json.dumps(reply)))
+
+
+def test_answers_and_results_are_built_anew_and_prompts_stay(parent: Path) -> None:
+    """Outputs before the last turns are placeholders that name their originals; the note says that nothing was lost."""
+    rows = shown(parent)
+    plan = ask(rows)
+    assert plan["messages"] == [place if row["handle"][0] == "u" else [place] for place, row in enumerate(rows)]
+    assert set(plan["results"]) == {f"c{n}" for n in range(6)}
+    assert [f"c{n}" for n in range(6) if BULK in plan["results"][f"c{n}"]] == ["c4", "c5"]
+    assert plan["results"]["c0"].endswith(f"original: {SESSION[:8]}:2]")
+    assert plan["gone"] == []
+    assert plan["before"] > plan["after"] > 0
+    assert hook_state.take_fresh(hook_state.answered(SESSION), 60)
+    assert not hook_state.take_fresh(hook_state.answered(SESSION), 60)
+
+
+def test_parallel_calls_become_one_message_and_what_no_message_can_hold_a_text(config_home: ConfigHome) -> None:
+    """Thinking goes, a picture becomes a placeholder, a call without a result goes, a kept result says what it said."""
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 4_000}}
+    path = write_session(config_home.project(), SESSION, [
+        *bulky(),
+        user("look", uuid="u9", parent="a5", ts=90),
+        assistant([{"type": "thinking", "thinking": "hm", "signature": "S"}], uuid="t9", parent="u9", ts=91),
+        tool_use("x1", uuid="x1", message_id="m", parent="t9", ts=92, tool_input={"file_path": "/a"}),
+        tool_use("x2", uuid="x2", message_id="m", parent="x1", ts=93, tool_input={"file_path": "/b"}),
+        tool_use("x3", uuid="x3", message_id="m", parent="x2", ts=94, tool_input={"file_path": "/c"}),
+        tool_result("x1", [{"type": "text", "text": "seen"}, picture], uuid="y1", parent="x1", ts=95),
+        tool_result("x2", "short", uuid="y2", parent="x2", ts=96),
+        assistant("done", uuid="z9", parent="y2", ts=97, tokens=30_000),
+    ])  # fmt: skip
+    rows = shown(Path(path))
+    plan = ask(rows)
+    handles = [row["handle"] for row in rows]
+    built = [[handles[at] for at in each] if isinstance(each, list) else handles[each] for each in plan["messages"]]
+    assert built[-4:] == ["u9", ["x1", "x2", "x3"], ["y1", "y2"], ["z9"]]
+    assert plan["gone"] == ["x3"]
+    assert plan["results"]["x1"].startswith("seen\n[Image or document suppressed")
+    assert plan["results"]["x2"] == "short"
+
+
+@pytest.mark.parametrize(
+    ("messages", "fields", "told"),
+    [
+        ("gone", {}, "not what its file holds"),
+        ("other calls", {}, "not what its file holds"),
+        ("all", {"options": "--nonsense"}, "is not an option"),
+        ("all", {"options": "--tools Nothing"}, "too few"),
+        ("all", {"session_id": "x"}, "no transcript"),
+        ([], {}, "no messages"),
+        ([5, {"handle": 5, "calls": [5], "results": 5}], {}, "not what its file holds"),
+        (None, {}, "no messages"),
+    ],
+)
+def test_what_can_not_be_is_a_sentence(parent: Path, messages: object, fields: dict[str, object], told: str) -> None:
+    """Asked for by a person; where the client compacts by itself it goes on. No note is left."""
+    if isinstance(messages, str):
+        rows = shown(parent)
+        changes: dict[str, dict[str, Any]] = {"gone": {"handle": "nobody"}, "other calls": {"results": ["c7"]}}
+        rows[2] |= changes.get(messages, {})
+        messages = rows
+    reply = ask(messages, **fields)
+    assert set(reply) == {"skip"}
+    assert told in reply["skip"]
+    assert "\n" not in reply["skip"]
+    assert not hook_state.take_fresh(hook_state.answered(SESSION), 60)
+
+
+def test_here_runs_the_clients_compaction(parent: Path) -> None:
+    """With the options that were typed; what is none is refused before anything happens."""
+    reply = answered("trim", {"session_id": SESSION, "screen": True, "args": "here --tools Read"})
+    assert reply["options"] == "--tools Read"
+    assert "trimmed in place" in reply["compact"]
+    choices = answered("trim", {"session_id": SESSION, "screen": True, "args": "--keep-recent 1"})["choices"]
+    assert choices[1][1] == "here --keep-recent 1"
+    refused = answered("trim", {"session_id": SESSION, "screen": True, "args": "here --nonsense"})
+    assert "is not an option" in refused["text"]
