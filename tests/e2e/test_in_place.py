@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,11 @@ from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import MIDDLE, NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.test_inside import begin
+from tests.e2e.test_trim_corpus import ALL
 from tests.e2e.test_trim_trigger import PARENT, SOURCE, outputs
 from tests.needs import corpus
 
+GO_ON = "now go on BETA"
 READERS = (NEWEST, MIDDLE, OLDEST)
 INSERTED = ("<system-reminder>", "No response requested", "Continue from where you left off.")
 """How texts begin that a client puts in, each its own way."""
@@ -73,24 +76,36 @@ def ids(message: dict[str, Any], kind: str, key: str) -> list[str]:
     return sorted(block[key] for block in content if block["type"] == kind)
 
 
-def assert_read_alike(home: ClientHome, api: MockApi, session: Path, live: Request) -> None:
-    """Each client that resumes the session sends what the one in which it was trimmed sends, and no uuid is twice."""
+def assert_read_alike(home: ClientHome, api: MockApi, session: Path, before: bytes, live: Request) -> None:
+    """Each client that resumes the session sends what the one in which it was trimmed sends; no new uuid is twice."""
     raw = session.read_bytes()
+    assert raw.startswith(before)
     uuids = Counter(node.uuid for node in scan(str(session)).nodes)
-    assert [uuid for uuid, count in uuids.items() if count > 1] == []
-    expected = [row for row in said(live) if row[2] != "now go on BETA"]
+    appended = {node.uuid for node in scan(str(session)).nodes if node.offset >= len(before)}
+    assert [uuid for uuid in appended if uuids[uuid] > 1] == []
+    expected = [row for row in said(live) if row[2] != GO_ON]
     for version in READERS:
         session.write_bytes(raw)
         api.clear()
-        done = run_print(find_client(version), home, api, "now go on BETA", resume=session.stem)
+        done = run_print(find_client(version), home, api, GO_ON, resume=session.stem)
         assert done.returncode == 0, done.stderr
         request = api.main_requests()[-1]
         assert_valid(request)
-        rows = [
-            row for row in said(request) if row[2] != "now go on BETA" and row != ("assistant", "", "Mock reply 1.")
-        ]
+        rows = [row for row in said(request) if row[2] != GO_ON and not str(row[2]).startswith("Mock reply ")]
         assert rows == expected, version
     session.write_bytes(raw)
+
+
+def go_on(tui: Tui) -> Request:
+    """What the next prompt sends."""
+    tui.api.clear()
+    tui.submit(GO_ON)
+    tui.wait_for("Mock reply [0-9]")
+    tui.wait_idle(1)
+    live = tui.api.main_requests()[-1]
+    assert_valid(live)
+    tui.close()
+    return live
 
 
 def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
@@ -112,17 +127,11 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     modern.wait_for("tokens before, about")
     modern.wait_idle()
     assert not modern.api.requests
-    modern.submit("now go on BETA")
-    modern.wait_for("Mock reply 1")
-    modern.wait_idle(1)
-    (live,) = modern.api.main_requests()
-    assert_valid(live)
+    live = go_on(modern)
     results = {row[1]: row[2] for row in said(live) if row[0] == "result"}
     assert {call: results[call] for call in expected} == {call: text.strip() for call, text in expected.items()}
     assert "Facts about this session" not in json.dumps(live)
-    modern.close()
-    assert parent.read_bytes().startswith(before)
-    assert_read_alike(modern.home, modern.api, parent, live)
+    assert_read_alike(modern.home, modern.api, parent, before, live)
     assert_counted_once(parent, before, where)
     whole = write(untrim.plan(read_trimmed(locate.session_file(str(parent))), where), where)
     modern.api.clear()
@@ -133,7 +142,7 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     back = {row[1]: row[2] for row in said(request) if row[0] == "result"}
     assert {call: back[call] for call in original} == {call: text.strip() for call, text in original.items()}
     assert [row for row in said(request) if "now go on" in row[2]] == [
-        ("user", "", "now go on BETA"),
+        ("user", "", GO_ON),
         ("user", "", "now go on GAMMA"),
     ]
 
@@ -144,7 +153,7 @@ def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
     twin = session.with_name(f"{PARENT[:-1]}2.jsonl")
     twin.write_bytes(before)
     assert [turn.first_words for turn in turns] == [
-        *(turn.first_words for turn in outline(locate.session_file(str(twin))).turns), "now go on BETA",
+        *(turn.first_words for turn in outline(locate.session_file(str(twin))).turns), GO_ON,
     ]  # fmt: skip
     counted, plain = count(str(session)).days, count(str(twin)).days
     assert sum(day.turns for day in counted.values()) == sum(day.turns for day in plain.values()) + 1
@@ -155,3 +164,23 @@ def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
     assert max(row.line for row in rows if ROLES[row.role] == "call") < len(before.splitlines())
     report = examine(locate.session_file(str(session)), where)
     assert not report.count("error")
+
+
+@pytest.mark.whole_corpus
+@pytest.mark.parametrize("name", ALL)
+def test_every_session_is_read_alike(tui: Tui, plugin: Path, name: str) -> None:
+    """Trimmed in place in the running client, or told why not: then nothing is written, and nothing is sent."""
+    session = tui.home.install_session(corpus() / name, PARENT, set_cwd=True)
+    begin(tui, plugin)
+    before = session.read_bytes()
+    tui.submit("/trim here")
+    tui.wait_for(r"ompacted \(|Not compacted", timeout=40)
+    tui.wait_idle()
+    assert not tui.api.main_requests()
+    refused = re.search("Not compacted · (.*)", tui.text())
+    print(f"{name}: {refused[1] if refused else 'trimmed'}")
+    if refused:
+        assert "too few" in refused[1]
+        assert b'"compact_boundary"' not in session.read_bytes()[len(before) :]
+        return
+    assert_read_alike(tui.home, tui.api, session, before, go_on(tui))
