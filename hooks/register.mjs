@@ -83,19 +83,30 @@ let asked // what a person chose, until the client's compaction comes for it
 const compact = async ($, e, next) => {
   const chosen = asked
   asked = undefined
-  if (e.agentId !== undefined || e.trigger === 'precompute' || !chosen) return next(e)
+  if (e.agentId !== undefined || !(chosen || e.trigger === 'auto')) return next(e)
   const messages = e.messages.map(({ handle, role, toolUses, toolResults }) => ({
     handle, role, calls: (toolUses ?? []).map(use => use.tool_use_id), results: (toolResults ?? []).map(result => result.tool_use_id),
   }))
   let plan
   try {
     plan = await ask($, { command: 'plan', trigger: e.trigger, options: chosen?.options, messages })
-  } catch (error) { plan = { skip: error.message } }
+  } catch (error) { plan = chosen ? { skip: error.message } : {} }
   if (plan.skip) return { skip: plan.skip }
+  if (!plan.messages) return next(e)
   if (chosen) chosen.remark = plan.remark
   const rebuilt = plan.messages.map(at => Array.isArray(at) ? merged(at.map(one => e.messages[one]), plan) : e.messages[at])
   const opening = plan.opening.map(text => ({ role: 'user', text, toolUses: [] }))
   return { messages: [...opening, ...rebuilt], tokensBefore: plan.before, tokensAfter: plan.after }
+}
+
+let due = 1 // per cent of the context from which on the engine is asked whether it has a question
+const propose = async ($, percent) => {
+  due = Infinity
+  try {
+    const reply = await settle($, 'compaction', `${percent}`)
+    if (reply.text) $.ui.log(reply.text)
+    if (reply.again) due = reply.again
+  } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
 }
 
 const trim = async ($, reply) => {
@@ -137,6 +148,11 @@ export function register(on) {
     on('command.run', { command: `resume-hooks:${verb}` }, ($, e) => answer($, verb, e.args)).catch(leave)
   on('command.run', { command: 'resume-hooks:recover-context' }, ($, e, next) => // with words it is the skill so called
     e.args?.trim() ? next(e) : answer($, 'recover-context', '')).catch(leave)
+  on('session.measure', ($, e, next) => {
+    const percent = e.context?.percent ?? 0
+    if (percent >= due) $.clock.after(0, () => propose($, percent))
+    return next(e)
+  }).catch(leave)
   on('session.compact', ($, e, next) => compact($, e, next)).catch(leave)
   on('classic.StopFailure', ($, e, next) => {
     const told = e.last_assistant_message ?? ''

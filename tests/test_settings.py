@@ -32,6 +32,7 @@ def test_defaults(config_home: ConfigHome) -> None:
         "threshold": Setting(500, "default"),
         "keep_recent": Setting(2, "default"),
         "notice_percent": Setting(80, "default"),
+        "compaction": Setting("client", "default"),
         "summary_model": Setting("haiku", "default"),
         "summary_timeout": Setting(120, "default"),
         "handoff_dir": Setting("", "default"),

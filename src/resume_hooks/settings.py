@@ -108,6 +108,12 @@ KEYS: dict[str, Key] = {
     "notice_percent": Key(
         80, "Per cent of the window at which a line says, once a session, that it fills up; 0 = off.", _number(0, 100)
     ),
+    "compaction": Key(
+        "client",
+        "What Claude Code does when a session is full: client = its own summary; in place, without a model: trim, "
+        "or handoff = a digest and the last turns.",
+        _one_of("client", "trim", "handoff"),
+    ),
     "handoff_dir": Key(
         "",
         "Folder for a document of each handoff, such as _handoffs in the project; empty = off.",

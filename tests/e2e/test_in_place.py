@@ -32,8 +32,10 @@ from tests.needs import corpus
 
 GO_ON = "now go on BETA"
 READERS = (NEWEST, MIDDLE, OLDEST)
-INSERTED = ("<system-reminder>", "No response requested", "Continue from where you left off.")
-"""How texts begin that a client puts in, each its own way."""
+INSERTED = ("<system-reminder>", "No response requested", "Continue from where you left off.", "<task-notification>")
+"""How texts begin that a client puts in, each its own way: 2.1.112 tells of tasks anew, trimmed or not."""
+
+REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 
 
 @pytest.fixture
@@ -49,11 +51,12 @@ def said(request: Request) -> list[tuple[str, str, Any]]:
         content = message["content"]
         for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
             if block["type"] == "tool_use":
-                rows.append(("call", block["id"], block["input"]))
+                given = block["input"]  # the text of a plan stands there in some clients and not in others
+                rows.append(("call", block["id"], {key: given[key] for key in given if key != "plan"}))
             elif block["type"] == "tool_result":
                 inner = block["content"]
                 text = inner if isinstance(inner, str) else "\n".join(part.get("text", "") for part in inner)
-                rows.append(("result", block["tool_use_id"], text.strip()))
+                rows.append(("result", block["tool_use_id"], REMINDER.sub("", text).strip()))
             elif block["type"] == "text" and message["role"] != "system" and not block["text"].startswith(INSERTED):
                 rows += [(message["role"], "", line.strip()) for line in block["text"].split("\n") if line.strip()]
     return rows
@@ -83,7 +86,7 @@ def assert_read_alike(home: ClientHome, api: MockApi, session: Path, before: byt
     uuids = Counter(node.uuid for node in scan(str(session)).nodes)
     appended = {node.uuid for node in scan(str(session)).nodes if node.offset >= len(before)}
     assert [uuid for uuid in appended if uuids[uuid] > 1] == []
-    expected = [row for row in said(live) if row[2] != GO_ON]
+    expected = settled(live)
     for version in READERS:
         session.write_bytes(raw)
         api.clear()
@@ -91,9 +94,13 @@ def assert_read_alike(home: ClientHome, api: MockApi, session: Path, before: byt
         assert done.returncode == 0, done.stderr
         request = api.main_requests()[-1]
         assert_valid(request)
-        rows = [row for row in said(request) if row[2] != GO_ON and not str(row[2]).startswith("Mock reply ")]
-        assert rows == expected, version
+        assert settled(request) == expected, version
     session.write_bytes(raw)
+
+
+def settled(request: Request) -> list[tuple[str, str, Any]]:
+    """What a request holds of the conversation from before the last prompt was typed and answered."""
+    return [row for row in said(request) if row[2] != GO_ON and not str(row[2]).startswith("Mock reply ")]
 
 
 def go_on(tui: Tui) -> Request:

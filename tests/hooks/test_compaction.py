@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from resume_hooks import settings
 from resume_hooks.hooks import hook_state
-from resume_hooks.hooks.inside import PLAN, answered
+from resume_hooks.hooks.inside import OFFER, PLAN, answered
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, assistant, tool_result, tool_use, user, write_session
 from tests.hooks.test_trim import BULK, bulky
@@ -18,7 +19,9 @@ from tests.hooks.test_trim import BULK, bulky
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
     """A session that is worth trimming."""
-    return Path(write_session(config_home.project(), SESSION, bulky()))
+    records = bulky()
+    records[0]["message"]["content"] = "Never use tabs in this project."
+    return Path(write_session(config_home.project(), SESSION, records))
 
 
 def shown(path: Path) -> list[dict[str, Any]]:
@@ -108,3 +111,66 @@ def test_here_runs_the_clients_compaction(parent: Path) -> None:
     assert choices[1][1] == "here --keep-recent 1"
     refused = answered("trim", {"session_id": SESSION, "screen": True, "args": "here --nonsense"})
     assert "is not an option" in refused["text"]
+
+
+def automatic(rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the module gets where the client compacts by itself."""
+    monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
+    return ask(rows, trigger="auto", options=None)
+
+
+def test_a_full_session_is_answered_as_the_user_chose(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With facts in front and the new prompt behind; by default, and for what can't be, it is the client's own."""
+    rows = [*shown(parent), {"handle": "new", "role": "user", "calls": [], "results": []}]
+    assert automatic(rows, "client", monkeypatch) == {}
+    assert automatic([*rows, *rows[:1], {"handle": "x"}], "trim", monkeypatch) == {}
+    assert automatic([], "trim", monkeypatch) == {}
+    trimmed = automatic(rows, "trim", monkeypatch)
+    (facts,) = trimmed["opening"]
+    assert facts.startswith("Facts about this session")
+    assert trimmed["messages"][-1] == len(rows) - 1
+    assert trimmed["messages"][0] == 0
+    assert trimmed["after"] < trimmed["before"] * 0.8
+    handed = automatic(rows, "handoff", monkeypatch)
+    assert len(handed["opening"][0]) >= len(facts)
+    assert handed["messages"][0] in {16, 20}
+    assert handed["messages"][-1] == len(rows) - 1
+
+
+def test_within_a_turn_its_messages_stay(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of the turn: results as they are, answers as they stand where any of them thinks or is not written yet."""
+    turn = [
+        {"handle": "new", "role": "user", "calls": [], "results": []},
+        {"handle": "n1", "role": "assistant", "calls": ["k"], "results": []},
+        {"handle": "n2", "role": "user", "calls": [], "results": ["k"]},
+    ]
+    rows = shown(parent)
+    plan = automatic([*rows, *turn], "trim", monkeypatch)
+    assert plan["messages"][-3:] == [len(rows), len(rows) + 1, [len(rows) + 2]]
+    assert "k" not in plan["results"]
+
+
+def test_one_turn_that_fills_it_all_is_left_to_the_client(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nothing before it that could go."""
+    rows = shown(parent)
+    assert automatic(rows[:4], "trim", monkeypatch) == {}
+
+
+def test_it_is_asked_once_what_is_to_happen(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From ``notice_percent`` on, where nothing was set; the answer is the setting."""
+    del parent
+
+    def measured(args: str, **fields: object) -> dict[str, Any]:
+        return dict(answered(OFFER, {"session_id": SESSION, "screen": True, "args": args, **fields}))
+
+    assert measured("90", screen=False) == {}
+    assert measured("12") == {"again": 80}
+    monkeypatch.setenv("RESUME_HOOKS_COMPACTION", "client")
+    assert measured("81") == {}
+    monkeypatch.delenv("RESUME_HOOKS_COMPACTION")
+    asked = measured("81")
+    assert "81 %" in asked["ask"]
+    assert measured("95") == {}
+    assert "compaction is handoff" in measured(asked["choices"][1][1])["text"]
+    assert settings.load()["compaction"].value == "handoff"
+    assert measured("nonsense") == {}

@@ -29,25 +29,28 @@ SECTIONS = ("constraints", "commands")
 _HEAD = "Facts about this session from before it was compacted:"
 
 
-def given_back(session_id: str, transcript_path: str) -> str:
-    """The facts, ``""`` where there are none, or where they can't be told in time."""
+def given_back(
+    session_id: str, transcript_path: str, sections: Sequence[str] = SECTIONS, most: int = MOST, limit: float = LIMIT
+) -> str:
+    """The facts, ``""`` where there are none, or where they can't be told in time. ``sections`` are a digest's."""
     path = named_session(transcript_path, session_id, Where()) or find_session(session_id, Where())
     if path is None:
         return ""
     try:
-        with time_limit(seconds=LIMIT):
-            return _facts(path)
+        with time_limit(seconds=limit):
+            return _facts(path, sections, most)
     except (ResumeHooksError, OSError):
         return ""
 
 
-def _facts(path: str) -> str:
+def _facts(path: str, sections: Sequence[str], most: int) -> str:
     session = locate.session_file(path)
     lineage = Family(Where()).lineage(path)
     rows = lineage[_cleared(lineage) :]
     block = _block(rows, path) if len(rows) > 1 else ""
-    digest = _without(digest_of(session, Where()), {row.session_id for row in lineage[: _cleared(lineage)]})
-    known = facts(digest, SECTIONS, MOST - len(_HEAD) - len(block) - len("\n\n") * 2)
+    cleared = {row.session_id for row in lineage[: _cleared(lineage)]}
+    digest = _without(digest_of(session, Where()), sections, cleared)
+    known = facts(digest, sections, most - len(_HEAD) - len(block) - len("\n\n") * 2)
     return "\n\n".join([_HEAD, *filter(None, (block, known))]) if block or known else ""
 
 
@@ -64,9 +67,9 @@ def _block(rows: Sequence[Ancestor], path: str) -> str:
     return lineage_block.shortened(block, MOST_LINEAGE)
 
 
-def _without(digest: Digest, sessions: set[str]) -> Digest:
+def _without(digest: Digest, sections: Sequence[str], sessions: set[str]) -> Digest:
     """The sections that are given back, without the entries out of some ``sessions``."""
-    return Digest({name: tuple(e for e in digest.of(name) if _session_of(e) not in sessions) for name in SECTIONS})
+    return Digest({name: tuple(e for e in digest.of(name) if _session_of(e) not in sessions) for name in sections})
 
 
 def _session_of(entry: DigestEntry) -> str:

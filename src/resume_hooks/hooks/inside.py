@@ -24,8 +24,8 @@ from resume_hooks.system.text import plain
 OWN_LANES = {"untrim": "untrim", "sessions": "sessions", UNASKED: "fsck"}
 """The modules of verbs that are no triggers."""
 
-PLAN = "plan"
-"""What the module asks when the client compacts; nobody types it."""
+PLAN, OFFER = "plan", "compaction"
+"""What the module asks when the client compacts, and as the context fills; nobody types them."""
 
 VERBS = triggers.VERBS | OWN_LANES.keys()
 
@@ -76,7 +76,7 @@ def main() -> int:
     if event is None:
         return 1
     verb = reply.field(event, "command")
-    if verb not in {*VERBS, PLAN} or not is_asked_by_client(Where()):
+    if verb not in {*VERBS, PLAN, OFFER} or not is_asked_by_client(Where()):
         instead = f"In a shell: {typed(verb, os.environ)}" if verb in OWN_LANES else f"Type /resume-hooks:{verb} there."
         sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
         return 1
@@ -90,6 +90,8 @@ def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
     trigger = Trigger(verb, reply.field(event, "args").strip(), slash=True, pasted=False, hooked=not on_screen)
     if verb == PLAN:
         return prompt.guarded(lambda: compaction.answer(event), compaction.declining(event), trigger, event)
+    if verb == OFFER:
+        return prompt.guarded(lambda: compaction.offer(event) if on_screen else {}, _nothing, trigger, event)
     told = _nothing if verb == UNASKED and trigger.text != "yes" else _text
     if prompt.is_off(verb) or (verb == UNASKED and not on_screen):
         return told(f"resume-hooks: {verb} is switched off ({typed('config triggers_off', os.environ)}).")

@@ -89,8 +89,9 @@ class Message:
 def compose(reply: Spoken | None, *, number: int, model: str, usage: Usage) -> Message:
     """Turn a scripted reply into the `number`th message.
 
-    A string is a text block, a mapping {"name", "input"} a tool call, a number the seconds to wait; a
-    sequence holds any of them. With no block (None, or only a delay) the text is "Mock reply <number>.".
+    A string is a text block, a mapping {"name", "input"} a tool call, one of {"thinking", "signature"} a thought, a
+    number the seconds to wait; a sequence holds any of them. With no block (None, or only a delay) the text is
+    "Mock reply <number>.".
     """
     parts: Sequence[Part]
     if reply is None:
@@ -110,6 +111,8 @@ def _has_content(part: Part) -> bool:
 
 
 def _block(part: Part, tool_id: str) -> dict[str, Any]:
+    if isinstance(part, Mapping) and "thinking" in part:
+        return {"type": "thinking", **part}
     if isinstance(part, Mapping):
         return {"type": "tool_use", "id": tool_id, "name": part["name"], "input": dict(part["input"])}
     return {"type": "text", "text": str(part)}
@@ -120,11 +123,15 @@ def _block_events(index: int, block: dict[str, Any]) -> list[dict[str, Any]]:
     if block["type"] == "tool_use":
         opening = block | {"input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+    elif block["type"] == "thinking":
+        opening = block | {"thinking": "", "signature": ""}
+        delta = {"type": "thinking_delta", "thinking": block["thinking"]}
     else:
         opening = block | {"text": ""}
         delta = {"type": "text_delta", "text": block["text"]}
+    deltas = [delta, *([{"type": "signature_delta", "signature": block["signature"]}] if "signature" in block else [])]
     return [
         {"type": "content_block_start", "index": index, "content_block": opening},
-        {"type": "content_block_delta", "index": index, "delta": delta},
+        *({"type": "content_block_delta", "index": index, "delta": each} for each in deltas),
         {"type": "content_block_stop", "index": index},
     ]

@@ -41,6 +41,13 @@ class Shown(NamedTuple):
         return self.role == records.USER and not self.results
 
 
+class Reach(NamedTuple):
+    """Which messages are built anew: what stands before ``start`` goes, what stands from ``end`` on stays as it is."""
+
+    start: int
+    end: int
+
+
 class InClient(NamedTuple):
     """What the client is to hold: ``messages`` are places in what it showed, one that stays or several that become one.
 
@@ -56,13 +63,16 @@ class InClient(NamedTuple):
     decision: Decision
 
 
-def plan(scanned: SessionScan, shown: Sequence[Shown], options: Options, where: Where, keep: int = 0) -> InClient:
-    """Decide on what the client is to hold; the last ``keep`` messages stay as they stand.
+def plan(
+    scanned: SessionScan, shown: Sequence[Shown], options: Options, where: Where, reach: Reach | None = None
+) -> InClient:
+    """Decide on what the client is to hold, of all messages or those within ``reach``.
 
     PlanOutdated if what the client shows is not what its file holds. UsageError for options that can't be meant.
     """
     nodes = {node.uuid: node for node in scanned.transcript.chain}
-    rebuilt = shown[: len(shown) - keep]
+    start, end = reach or Reach(0, len(shown))
+    rebuilt = shown[start:end]
     _require_same(rebuilt, nodes)
     numbers = {nodes[message.handle].number for message in rebuilt if not message.stays}
     decision = _decision(scanned, options, where, numbers)
@@ -89,11 +99,14 @@ def plan(scanned: SessionScan, shown: Sequence[Shown], options: Options, where: 
             reference = decision.origins.of(node.number).reference
             results |= {string(block, "tool_use_id"): _as_text(block, reference) for block in records.results(edited)}
     return InClient(
-        messages=tuple(_grouped(shown, len(rebuilt), silent)),
+        messages=(
+            *_grouped(shown, range(start, end), silent),
+            *_grouped(shown, range(end, len(shown)), set(), thinks=_thinks(scanned, shown[end:])),
+        ),
         texts=texts,
         results=results,
         inputs=inputs,
-        gone=tuple(_unpaired(shown)),
+        gone=tuple(_unpaired(shown[start:])),
         decision=decision,
     )
 
@@ -139,15 +152,27 @@ def _as_text(block: Record, original: OriginalReference) -> str:
     return "\n".join(filter(None, parts)) or "(nothing)"
 
 
-def _grouped(shown: Sequence[Shown], end: int, silent: set[str]) -> Iterator[int | tuple[int, ...]]:
+def _grouped(
+    shown: Sequence[Shown], places: range, silent: set[str], *, thinks: bool = False
+) -> Iterator[int | tuple[int, ...]]:
     """The places of what stays, and of what becomes one message: consecutive answers, consecutive results."""
-    rows = [place for place in range(end) if shown[place].handle not in silent]
-    for (stays, _), places in groupby(rows, key=lambda place: (shown[place].stays, shown[place].role)):
-        if stays:
-            yield from places
+    rows = [place for place in places if shown[place].handle not in silent]
+
+    def stays(message: Shown) -> bool:
+        return message.stays or (thinks and message.role == records.ASSISTANT)
+
+    for (as_it_is, _), group in groupby(rows, key=lambda place: (stays(shown[place]), shown[place].role)):
+        if as_it_is:
+            yield from group
         else:
-            yield tuple(places)
-    yield from range(end, len(shown))
+            yield tuple(group)
+
+
+def _thinks(scanned: SessionScan, turn: Sequence[Shown]) -> bool:
+    """Whether answers of a running turn hold thinking, which the API wants to see again there; also if unknown."""
+    nodes = {node.uuid: node.number for node in scanned.transcript.nodes}
+    answers = [nodes.get(message.handle) for message in turn if message.role == records.ASSISTANT]
+    return any(number is None or number in scanned.pieces.thinking_in for number in answers)
 
 
 def _unpaired(shown: Sequence[Shown]) -> list[str]:

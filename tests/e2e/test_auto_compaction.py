@@ -1,0 +1,100 @@
+"""A session that is full, where the user chose what happens then: no model is asked, and the turn goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import ClientHome, Tui
+from tests.e2e.harness.mock_api import Refusal, Request, Usage
+from tests.e2e.harness.replies import Reply
+from tests.e2e.plugin import spoken
+from tests.e2e.test_in_place import assert_read_alike, assert_valid, go_on, said
+from tests.e2e.test_inside import begin, engine
+from tests.e2e.test_trim_trigger import PARENT, SOURCE
+from tests.needs import corpus
+
+FULL, LOW = Usage(input_tokens=100_000), Usage(input_tokens=60_000)
+FACTS = "Facts about this session from before it was compacted:"
+TOO_LONG = Refusal(400, "prompt is too long: 205000 tokens > 200000 maximum")
+THOUGHT = {"thinking": "Let me read.", "signature": "c2lnbmVk" * 40}
+PICKY = (
+    "import json\nraw = sys.stdin.buffer.read()\nheld = os.memfd_create('x')\nos.write(held, raw)\n"
+    "os.lseek(held, 0, 0)\nos.dup2(held, 0)\n"
+    "if json.loads(raw)['command'] != 'plan':\n    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])\n"
+)
+"""An engine that does as always, but for what the module asks when the client compacts."""
+
+
+@pytest.fixture
+def parent(home: ClientHome) -> Path:
+    """A real session, laid into the project as its own."""
+    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
+
+
+def summaries(tui: Tui) -> list[Request]:
+    """The requests for the client's own summary."""
+    return [request for request in tui.api.requests if "detailed summary" in spoken(request)[-20_000:]]
+
+
+class Filling:
+    """The replies to one prompt: at first a call that fills the context, or a refusal, or the end of the turn."""
+
+    def __init__(self, tui: Tui, when: str) -> None:
+        self.api, self.first = tui.api, True
+        tui.home.cwd.joinpath("notes.txt").write_text("a line of notes\n" * 300)
+        call = {"name": "Read", "input": {"file_path": str(tui.home.cwd / "notes.txt")}}
+        replies: dict[str, Reply] = {"within a turn": [call], "while it thinks": [THOUGHT, call]}
+        self.reply = {**replies, "after a refusal": TOO_LONG}.get(when)
+
+    def __call__(self, request: Request) -> Reply | None:
+        """The reply to a main request."""
+        del request
+        first, self.first = self.first, False
+        self.api.usage = FULL if first and isinstance(self.reply, list) else LOW
+        return self.reply if first else None
+
+
+@pytest.mark.parametrize(
+    ("when", "chosen"),
+    [("before a turn", "trim"), ("within a turn", "handoff"), ("while it thinks", "trim"), ("after a refusal", "trim")],
+)
+def test_the_turn_goes_on_without_a_summary(tui: Tui, plugin: Path, parent: Path, when: str, chosen: str) -> None:
+    """The prompt stays, facts stand in front, and what the client holds then is what every client reads."""
+    before = parent.read_bytes()
+    tui.home.write_settings({"autoCompactWindow": 100_000 if when == "before a turn" else 130_000})
+    begin(tui, plugin, {"RESUME_HOOKS_COMPACTION": chosen})
+    tui.api.script = Filling(tui, when)
+    tui.submit(f"{when} ALPHA")
+    tui.wait_for("Mock reply [0-9]+")
+    tui.wait_idle(1)
+    assert summaries(tui) == []
+    request = tui.api.main_requests()[-1]
+    assert_valid(request)
+    assert spoken(request).count(FACTS) == 1
+    assert f"{when} ALPHA" in spoken(request)
+    assert ("a line of notes" in spoken(request)) == (when in {"within a turn", "while it thinks"})
+    assert (("user", "", "We should add the agent name to any logging") in said(request)) == (chosen == "trim")
+    tui.api.script = ()
+    tui.api.usage = LOW
+    assert_read_alike(tui.home, tui.api, parent, before, go_on(tui))
+
+
+@pytest.mark.parametrize("broken", ["sys.exit('the engine is ill')", "time.sleep(60)"], ids=["fails", "hangs"])
+def test_a_failing_engine_leaves_it_to_the_client(
+    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str
+) -> None:
+    """What a person asked for is not done, and told; where the client wants to compact it does so itself."""
+    before = parent.read_bytes()
+    tui.home.write_settings({"autoCompactWindow": 100_000})
+    begin(tui, plugin, engine(tmp_path, PICKY + broken) | {"RESUME_HOOKS_COMPACTION": "trim"})
+    tui.submit("/trim here")
+    tui.wait_for("Not compacted · .*(ill|timed out|timeout|15)", timeout=40)
+    assert b'"compact_boundary"' not in parent.read_bytes()[len(before) :]
+    assert not tui.api.main_requests()
+    tui.wait_idle()
+    tui.submit("go on DELTA")
+    tui.wait_for("Mock reply [0-9]", timeout=60)
+    assert summaries(tui)
+    assert "go on DELTA" in spoken(tui.api.main_requests()[-1])
