@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks import settings
+from resume_hooks.paths import Where
 from tests.e2e.harness.client import ClientHome, Tui
 from tests.e2e.harness.mock_api import Refusal, Request, Usage
 from tests.e2e.harness.replies import Reply
@@ -98,3 +100,22 @@ def test_a_failing_engine_leaves_it_to_the_client(
     tui.wait_for("Mock reply [0-9]", timeout=60)
     assert summaries(tui)
     assert "go on DELTA" in spoken(tui.api.main_requests()[-1])
+
+
+def test_it_asks_once_what_shall_happen(tui: Tui, plugin: Path, parent: Path) -> None:
+    """At the end of the turn in which the context passes the notice; the answer is kept, and nothing of it is sent."""
+    begin(tui, plugin, {"RESUME_HOOKS_NOTICE_PERCENT": "5"})
+    tui.api.usage = FULL
+    tui.submit("hello")
+    tui.wait_for("When a session is full")
+    tui.wait_idle()
+    tui.key("2")
+    tui.wait_for("compaction is handoff")
+    tui.wait_idle()
+    assert settings.load(Where(tui.home.env()))["compaction"].value == "handoff"
+    tui.submit("again")
+    tui.wait_for("Mock reply 2")
+    tui.wait_idle(1)
+    assert "When a session is full" not in tui.text()
+    assert "compaction is handoff" not in spoken(tui.api.main_requests()[-1])
+    assert b'"compact_boundary"' not in parent.read_bytes()[-200_000:]

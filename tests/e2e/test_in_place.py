@@ -49,7 +49,8 @@ def said(request: Request) -> list[tuple[str, str, Any]]:
     rows: list[tuple[str, str, Any]] = []
     for message in request["messages"]:
         content = message["content"]
-        for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+        blocks: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for block in blocks:
             if block["type"] == "tool_use":
                 given = block["input"]  # the text of a plan stands there in some clients and not in others
                 rows.append(("call", block["id"], {key: given[key] for key in given if key != "plan"}))

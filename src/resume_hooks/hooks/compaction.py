@@ -6,6 +6,7 @@ compaction goes on where it wanted one.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import InClient, Reach, Shown
 from resume_hooks.derive.trim.options import parse
 from resume_hooks.derive.trim.plan import SessionScan
-from resume_hooks.errors import NothingToTrim, UsageError
+from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.hooks.after_compaction import MOST, SECTIONS, given_back
 from resume_hooks.hooks.request import time_limit
@@ -35,6 +36,9 @@ LIMIT = 10.0
 SETTING = "compaction"
 TRIM, HANDOFF, CLIENT = "trim", "handoff", "client"
 """The setting, and what it says the client does when a session is full."""
+
+PAUSES = (0.2, 0.4)
+"""Seconds after which the file is read again: the client may not have written yet what it shows."""
 
 HERE = "here"
 """The word behind ``/trim`` that asks for it in place."""
@@ -79,17 +83,24 @@ def answer(event: dict[str, Any]) -> dict[str, Any]:
     path = reply.transcript(event, session_id, where) if is_session_id(session_id) else None
     if path is None:
         raise NothingToTrim("There is nothing to trim: this session has no transcript yet", "Send a prompt first.")
-    session = locate.session_file(path)
-    if reply.field(event, "trigger") == AUTO:
-        return _automatic(session, event, where)
-    with time_limit(typed(f"trim {session_id}", where.environ), LIMIT):
+    work = _automatic if reply.field(event, "trigger") == AUTO else _asked
+    for pause in PAUSES:
+        with contextlib.suppress(PlanOutdated):
+            return work(locate.session_file(path), event, where)
+        time.sleep(pause)
+    return work(locate.session_file(path), event, where)
+
+
+def _asked(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
+    """What the client is to hold where a person asked for a trim."""
+    with time_limit(typed(f"trim {session.session_id}", where.environ), LIMIT):
         scanned = plan.read(session, settings.number("context_window"))
         options = parse(reply.field(event, "options"))
         decided = in_client.plan(scanned, _shown(event), options, where)
     saved = decided.decision.savings.tokens
     if saved < options.min_savings:
         raise NothingToTrim(f"A trim would save about {saved:,} tokens, too few", "Nothing was changed.")
-    return _given(session_id, decided, decided.decision.after.tokens, "")
+    return _given(session.session_id, decided, decided.decision.after.tokens, "")
 
 
 def declining(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
