@@ -12,7 +12,7 @@ from resume_hooks.transcripts.chain import chain_to
 from resume_hooks.transcripts.content import Pieces
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import ASSISTANT, Record, string
+from resume_hooks.transcripts.records import ASSISTANT, Record
 from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.write_scan import WriteScan
@@ -53,13 +53,11 @@ def read_trimmed(session: SessionFile, window: int = 0) -> TrimmedSession:
 def _untrimmed(transcript: Transcript) -> tuple[list[Node], int]:
     """The live chain with what stood before each trim of the running client, in the place of what that left."""
     chain, undone = transcript.chain, 0
-    by_uuid = {node.uuid: node for node in transcript.nodes}
     said = [node for node in transcript.nodes if node.spoken and not node.sidechain]
     while chain and chain[0].boundary and any(node.copied for node in chain):
         number = chain[0].number
-        named = by_uuid.get(string(transcript.read(chain[0]), "logicalParentUuid"))  # it may never have been written
-        before = named or next((node for node in reversed(said) if node.number < number), None)
-        if before is None or before.number >= number:
+        before = next((node for node in reversed(said) if node.number < number), None)
+        if before is None:
             break
         since = (node for node in chain[1:] if not node.copied)
         own = dropwhile(lambda node: not (node.prompt or node.kind == ASSISTANT), since)
