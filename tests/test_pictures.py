@@ -29,7 +29,7 @@ HELD = {
     ],
     "chooser": ["Resume a session", "[outline] lineage cost", "turns, newest first", "Enter choose · Tab preview"],
 }
-COPIED = re.compile(r"copied|Copied|Type the /resume|here it is")
+COPIED = re.compile(r"copied|Copied|Type the /resume")
 
 
 def text_of(name: str) -> str:

@@ -50,7 +50,7 @@ def test_later_sources_win(config_home: ConfigHome) -> None:
     environ = {
         **config_home.environ,
         "RESUME_HOOKS_CONTEXT_WINDOW": "2000",
-        "RESUME_HOOKS_CLIPBOARD": "none",
+        "RESUME_HOOKS_CLIPBOARD": "off",
         "CLAUDE_PLUGIN_OPTION_CONTEXT_WINDOW": "3000",
     }
     found = load(Where(environ))

@@ -174,7 +174,7 @@ PICTURES: dict[str, tuple[str, Callable[[Desk], Rows]]] = {
     "resume": ("The card of /resume-hooks:resume", card("resume", "compact")),
     "handoff": ("A handoff", card(f"handoff {pictured.NEXT_STEP}", "in a shell")),
     "pasted": ("The fresh session", pasted),
-    "trim": ("What a trim would save", card("trim", "by rule")),
+    "trim": ("What a trim would save", card("trim", "largest")),
     "chooser": ("resume-hooks resume", chooser),
     "search": (
         "resume-hooks search",

@@ -59,6 +59,11 @@ def _one_of(*choices: str) -> Callable[[object], Value]:
     return read
 
 
+def _clipboard(raw: object) -> Value:
+    """A way to the clipboard; ``off`` is what others say for none."""
+    return "none" if raw == "off" else _one_of("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
+
+
 def _model(raw: object) -> Value:
     """The name of a model, a Bedrock profile or a deployment; never an option of the client."""
     if not isinstance(raw, str) or not _MODEL.fullmatch(raw):
@@ -97,7 +102,7 @@ KEYS: dict[str, Key] = {
     "clipboard": Key(
         "auto",
         "How text reaches the clipboard: auto, pyperclip, native, tmux, osc52 or none.",
-        _one_of("auto", "pyperclip", "native", "tmux", "osc52", "none"),
+        _clipboard,
     ),
     "threshold": Key(
         THRESHOLD, "Characters that a tool's output may have before trim replaces it.", _number(80, 10_000_000)

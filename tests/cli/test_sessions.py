@@ -53,6 +53,12 @@ def test_it_fits_the_terminal(config_home: ConfigHome, cli: Cli, columns: int) -
     assert "\x1b" not in "".join(printed)
 
 
+def test_a_pipe_has_no_width(config_home: ConfigHome, cli: Cli) -> None:
+    """What goes to a program is not cut to a terminal that is not there."""
+    put(config_home, 1, custom_title("word " * 16))
+    assert lines(cli, "--project", CWD)[1].count("word") == 16
+
+
 def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:
     """No control character, none that hides or reorders text."""
     put(config_home, 1, custom_title("a\x1b[2J\u202eb\nc"), {"type": "tag", "tag": "\x9b31mred\x07"})

@@ -144,8 +144,8 @@ def _best(trimmed: ContextUse | None) -> Advice:
     if trimmed is None or trimmed.percent >= NEARLY_FULL:
         return Advice(HANDOFF, "a fresh start leaves the most room")
     if trimmed.percent <= ROOMY:
-        return Advice(TRIM, f"mostly bulk, a trim leaves {trimmed.percent} %")
-    return Advice(SMART_TRIM, f"a trim by rule leaves {trimmed.percent} %, one by a model less")
+        return Advice(TRIM, f"mostly tool output; a trim leaves {trimmed.percent} %")
+    return Advice(SMART_TRIM, f"a trim leaves {trimmed.percent} %, a model's less")
 
 
 def _trimmed(path: str, window: int, where: Where) -> _Trimmed | None:

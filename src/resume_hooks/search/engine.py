@@ -21,6 +21,7 @@ from resume_hooks.sessions.session_files import where_hidden
 
 MOST_LATEST = 5_000  # records that are looked at where only their kind was asked for
 NAMED = 4  # words that an answer names of many
+NO_SESSION = "No session is there to be searched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def _unsearched(files: int, hidden: Sequence[str]) -> list[str]:
     """What to say where there was nothing to search, or where folders can't be listed."""
     if hidden:
         return [f"{'Not all' if files else 'Nothing'} could be searched.{where_hidden(hidden)}"]
-    return [] if files else ["No session is there to be searched"]
+    return [] if files else [NO_SESSION]
 
 
 def _how(wording: Wording, best: Best) -> Iterator[str]:

@@ -30,6 +30,15 @@ def preview(decided: TrimPlan) -> str:
     return "\n".join([*lines, *(f"\n{sentence}" for sentence in remarks(decided))])
 
 
+def brief(decided: TrimPlan) -> str:
+    """What a trim would do, in a card's few lines: the totals, the largest piece, what should be known."""
+    largest = [
+        f"largest: {line_of(f'{piece.tool or piece.rule} {piece.target}')}, {piece.tokens:,} tokens"
+        for piece in decided.savings.largest[:1]
+    ]
+    return "\n".join([*totals(decided), *largest, *remarks(decided)])
+
+
 def totals(decided: TrimPlan) -> list[str]:
     """Before, after, and the difference."""
     before, after, saved = decided.before, decided.after, decided.savings
