@@ -55,7 +55,7 @@ def test_for_people(cli: Cli, parent: str, project: str) -> None:
         "Nearly full",
         "estimated   context after",
         "go on             165,005        165,005",
-        "prompt cache: cold",
+        "cache: cold",
         f"claude --resume {SESSION}",
         f"/resume {SESSION}",
         f"resume-hooks trim {SHORT}",

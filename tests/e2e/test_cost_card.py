@@ -58,7 +58,7 @@ def test_the_card_compares_the_ways_on(tui: Tui, plugin: Path) -> None:
     tui.api.clear()
     tui.submit("/resume-hooks:resume")
     tui.wait_for(r"go on +162,005 +15$")
-    tui.wait_for("prompt cache: warm for .* more")
+    tui.wait_for("cache: .* left|Best: /resume-hooks:handoff")
     for name in ("trim", "handoff", "rollover", "compact"):
         tui.wait_for(rf"{name} +[\d,]+ +[\d,]+ +(after [\d,]+ turn|never)")
     tui.wait_for("Nearly full: a handoff fits best")

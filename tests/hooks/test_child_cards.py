@@ -70,7 +70,7 @@ def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
     for part in (
         copied.sentence("the /resume line"),
         "Fix it · handoff 1",
-        "123,456 tokens here; there about 321 and what every session starts with",
+        "123,456 tokens here; there about 321 + what any session starts with",
         "note: /home/user/my proj is gone",
         "next step: fix the tests",
         "note: odd place",

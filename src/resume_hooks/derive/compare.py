@@ -142,10 +142,10 @@ def advice(context: ContextUse, trimmed: ContextUse | None) -> Advice | None:
 
 def _best(trimmed: ContextUse | None) -> Advice:
     if trimmed is None or trimmed.percent >= NEARLY_FULL:
-        return Advice(HANDOFF, "a fresh start leaves the most room")
+        return Advice(HANDOFF, "it leaves the most room")
     if trimmed.percent <= ROOMY:
-        return Advice(TRIM, f"mostly tool output; a trim leaves {trimmed.percent} %")
-    return Advice(SMART_TRIM, f"a trim leaves {trimmed.percent} %, a model's less")
+        return Advice(TRIM, f"mostly tool output: {trimmed.percent} % left")
+    return Advice(SMART_TRIM, f"a plain one leaves {trimmed.percent} %")
 
 
 def _trimmed(path: str, window: int, where: Where) -> _Trimmed | None:

@@ -15,7 +15,7 @@ from resume_hooks.system.clipboard import Copied
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 
-WHY_CTRL_C = "Ctrl+C clears your command from the input box; press it once, twice quits"
+WHY_CTRL_C = "Ctrl+C clears the command from the input box; once only, twice quits"
 
 INTERRUPTED = "[Request interrupted by user"
 """How the record begins that a client writes when Esc or Ctrl+C ended a turn."""
@@ -42,6 +42,12 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
         *([] if slash or busy else [f"  {WHY_CTRL_C}"]),
     ]
     return "\n".join([*lines, _paste_line(copied, slash=slash, busy=busy)])
+
+
+def opened(receipt: Receipt) -> str:
+    """What is said in a child that the client opened by itself, and that looks like the session it came from."""
+    back = f"/resume {receipt.parent_session_id}"
+    return f"resume-hooks: this is the new session, {receipt.title}: {receipt.sizes}. Back to the old one: {back}"
 
 
 def _paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:

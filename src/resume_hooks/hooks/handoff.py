@@ -41,7 +41,6 @@ COUNTED = {
     "constraints": ("constraint", "constraints"),
     "changed": ("file", "files"),
     "commands": ("command", "commands"),
-    "failures": ("failure", "failures"),
     "decisions": ("decision", "decisions"),
 }
 """What a card counts of a digest, one and several."""

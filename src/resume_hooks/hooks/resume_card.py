@@ -24,7 +24,7 @@ NEXT = "To go on: /resume-hooks:handoff, or trim"
 MOST_TURNS = 200
 """Turns after which something may be said to pay off; no session has as many."""
 
-COLUMNS = 78
+COLUMNS = 68
 """Columns of a line behind its indent."""
 
 BRANCH = 40
@@ -52,7 +52,7 @@ def resume_card(comparison: Comparison, copied: Copied, text: str) -> str:
     advice = comparison.advice
     filled = f"context {used(comparison.context)} · "
     lines = [
-        f"resume-hooks · {copied.sentence(comparison.session_id)}",
+        f"session {copied.sentence(comparison.session_id)}",
         f"  {filled}{one_line(comparison.glance.title, COLUMNS - len(filled))}",
         *(f"  {line}" for line in ways(comparison)),
         f"  {best(advice, comparison) if advice else _cache(comparison)}{offer(text)}",
@@ -83,7 +83,7 @@ def recommended(comparison: Comparison) -> list[str]:
 
 def best(advice: Advice, comparison: Comparison) -> str:
     """What fits best, and why."""
-    full = "It compacts at once" if comparison.context.compacts_at_once else "Nearly full"
+    full = "Compacts at once" if comparison.context.compacts_at_once else "Nearly full"
     return f"{full}: {NAMES[advice.strategy]} fits best ({advice.why})."
 
 
@@ -124,8 +124,7 @@ def _pays(estimate: Estimate) -> str:
 
 def _cache(comparison: Comparison) -> str:
     """What all of the figures hold, and what of the session the API still has, as far as its own usage tells."""
-    every = f"all include the {comparison.base.tokens:,} every session starts with"
-    return f"{every} · prompt cache: {_cached(comparison)}"
+    return f"each holds {comparison.base.tokens:,} that any session starts with · cache: {_cached(comparison)}"
 
 
 def _cached(comparison: Comparison) -> str:

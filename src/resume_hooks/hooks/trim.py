@@ -17,6 +17,7 @@ from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import brief, remarks
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import confirmations, trim_cards
+from resume_hooks.hooks.child_cards import opened
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.request import Request, TimeLimit, TriggerAnswer, show, time_limit
 from resume_hooks.paths import Where, find_session
@@ -134,7 +135,9 @@ def _without_question(parent: SessionFile, question: Question | None, request: R
 
 def _answer_of(receipt: Receipt, notes: list[str], question: Question, *, slash: bool) -> TriggerAnswer:
     return TriggerAnswer(
-        receipt.in_client, lambda copied: trim_cards.trimmed_card(receipt, copied, question.options, notes, slash=slash)
+        receipt.in_client,
+        lambda copied: trim_cards.trimmed_card(receipt, copied, question.options, notes, slash=slash),
+        remark=opened(receipt),
     )
 
 

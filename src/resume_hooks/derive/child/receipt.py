@@ -36,7 +36,7 @@ class Receipt(NamedTuple):
     @property
     def sizes(self) -> str:
         """What the session takes and what its child does, in words; a fresh child holds nothing but its opening."""
-        fresh = " and what every session starts with" if self.kind in FRESH else ""
+        fresh = " + what any session starts with" if self.kind in FRESH else ""
         return f"{self.tokens_before:,} tokens here; there about {self.tokens_after:,}{fresh}"
 
     @property
