@@ -26,6 +26,8 @@ HELD = {
         f"/handoff {pictured.NEXT_STEP}",
         "Handed off from",
         f"Next step: {pictured.NEXT_STEP}",
+        "1. Open the trimmed copy",
+        pictured.ANSWER,
     ],
     "chooser": ["Resume a session", "[outline] lineage cost", "turns, newest first", "Enter choose · Tab preview"],
 }

@@ -9,7 +9,6 @@ from resume_hooks.derive.compare import (
     GO_ON,
     HANDOFF,
     ROLLOVER,
-    SMART_TRIM,
     TRIM,
     Advice,
     Comparison,
@@ -132,7 +131,6 @@ def test_a_trim_that_was_not_told(config_home: ConfigHome, trim_estimated: bool,
         (ContextUse(100_000, 200_000, measured=True), None, ""),
         (ContextUse(160_000, 200_000, measured=True), Advice(TRIM, "why"), "Nearly full: a trim fits best (why)."),
         (ContextUse(190_000, 200_000, measured=True), Advice(HANDOFF, "why"), "Compacts at once: a handoff"),
-        (ContextUse(160_000, 200_000, measured=True), Advice(SMART_TRIM, "why"), "resume-hooks smart-trim 11111111"),
     ],
 )  # fmt: skip
 def test_it_recommends_when_it_is_late(
@@ -144,7 +142,7 @@ def test_it_recommends_when_it_is_late(
     assert bool(recommended(found)) is bool(words)
     if advice is not None:
         assert f"resume-hooks {advice.strategy} {SESSION[:8]}" in "\n".join(recommended(found))
-        assert command_of(advice, SESSION) in resume_card(found, WAYS[0], "")
+        assert command_of(advice) in resume_card(found, WAYS[0], "")
 
 
 def test_an_estimated_context_says_so(config_home: ConfigHome) -> None:

@@ -141,11 +141,9 @@ def advice(context: ContextUse, trimmed: ContextUse | None) -> Advice | None:
 
 
 def _best(trimmed: ContextUse | None) -> Advice:
-    if trimmed is None or trimmed.percent >= NEARLY_FULL:
-        return Advice(HANDOFF, "it leaves the most room")
-    if trimmed.percent <= ROOMY:
+    if trimmed is not None and trimmed.percent <= ROOMY:
         return Advice(TRIM, f"mostly tool output: {trimmed.percent} % left")
-    return Advice(SMART_TRIM, f"a plain one leaves {trimmed.percent} %")
+    return Advice(HANDOFF, "it leaves the most room")
 
 
 def _trimmed(path: str, window: int, where: Where) -> _Trimmed | None:

@@ -57,17 +57,17 @@ def notice(session_id: str, path: str) -> str:
     larger = 0 if window else tokens.LARGE_WINDOW
     ahead = [_limit(size, percent) for size in (context.window, larger) if size > told]
     hook_state.keep(name, {"look": ahead[0] if ahead else NEVER, "told": told})
-    return _line(session_id, path, context) if due else ""
+    return _line(path, context) if due else ""
 
 
-def _line(session_id: str, path: str, context: ContextUse) -> str:
+def _line(path: str, context: ContextUse) -> str:
     """What is said. The advice reads the live part; it is worth that only once."""
     from resume_hooks.derive.compare import advise
     from resume_hooks.hooks.resume_card import NAMES, command_of  # nothing to most turns' ends
 
     advice = advise(path, context, Where())
     full = f"resume-hooks: {context.percent} % of the context is used"
-    return f"{full}; {NAMES[advice.strategy]} fits best: {command_of(advice, session_id)}"
+    return f"{full}; {NAMES[advice.strategy]} fits best: {command_of(advice)}"
 
 
 def _limit(window: int, percent: int) -> int:

@@ -9,7 +9,7 @@ import os
 
 from resume_hooks import clock
 from resume_hooks.clock import DAY, HOUR, MINUTE
-from resume_hooks.derive.compare import GO_ON, HANDOFF, SMART_TRIM, TRIM, Advice, Comparison, Estimate, compare
+from resume_hooks.derive.compare import GO_ON, HANDOFF, TRIM, Advice, Comparison, Estimate, compare
 from resume_hooks.hooks.plain_cards import offer, session_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.sessions.lineage_block import size_text
@@ -30,7 +30,7 @@ COLUMNS = 68
 BRANCH = 40
 """Columns that the name of a branch may fill."""
 
-NAMES = {TRIM: "a trim", SMART_TRIM: "a smart trim", HANDOFF: "a handoff"}
+NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}
 """How a way that is recommended is called in a sentence."""
 
 
@@ -56,7 +56,7 @@ def resume_card(comparison: Comparison, copied: Copied, text: str) -> str:
         f"  {filled}{one_line(comparison.glance.title, COLUMNS - len(filled))}",
         *(f"  {line}" for line in ways(comparison)),
         f"  {best(advice, comparison) if advice else _cache(comparison)}{offer(text)}",
-        f"Best: {command_of(advice, comparison.session_id)}" if advice else NEXT,
+        f"Best: {command_of(advice)}" if advice else NEXT,
     ]
     return "\n".join(lines)
 
@@ -78,7 +78,7 @@ def recommended(comparison: Comparison) -> list[str]:
     advice = comparison.advice
     if advice is None:
         return []
-    return [best(advice, comparison), f"    {_in_shell(advice.strategy, comparison.session_id)}"]
+    return [best(advice, comparison), f"    {typed(f'{advice.strategy} {comparison.session_id[:8]}', os.environ)}"]
 
 
 def best(advice: Advice, comparison: Comparison) -> str:
@@ -87,16 +87,9 @@ def best(advice: Advice, comparison: Comparison) -> str:
     return f"{full}: {NAMES[advice.strategy]} fits best ({advice.why})."
 
 
-def command_of(advice: Advice, session_id: str) -> str:
-    """What to type in the client for a way that is recommended; a smart trim is for the shell."""
-    if advice.strategy == SMART_TRIM:
-        return _in_shell(SMART_TRIM, session_id)
+def command_of(advice: Advice) -> str:
+    """What to type in the client for a way that is recommended."""
     return f"/resume-hooks:{advice.strategy}"
-
-
-def _in_shell(strategy: str, session_id: str) -> str:
-    costs = " (asks a model, costs tokens)" if strategy == SMART_TRIM else ""
-    return f"in a shell: {typed(f'{strategy} {session_id[:8]}', os.environ)}{costs}"
 
 
 def table(comparison: Comparison) -> list[str]:
