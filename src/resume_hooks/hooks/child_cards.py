@@ -24,7 +24,7 @@ INTERRUPTED = "[Request interrupted by user"
 def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str], *, slash: bool) -> str:
     """Show a child that was made: ``done`` says how, ``facts`` are lines of what it holds."""
     busy = not slash and is_busy(receipt.parent_file)
-    # Beside a working model 2.1.329 shows 40 columns of the last line, or 29 of the first where one line is wide.
+    # Beside a working model the client shows 40 columns of the last line, and nothing where one line is wide (2.1.330).
     keys = ""
     if not slash and copied.how != "not copied":
         keys = " · paste when done" if busy else " · Ctrl+C once, paste"
@@ -38,7 +38,7 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
         *(f"  note: {warning}" for warning in receipt.warnings),
         *([] if os.path.isdir(receipt.folder) else [f"  note: {receipt.folder} is gone: use the first of these"]),
         f"  in this client   {receipt.in_client}",
-        f"  in a shell       {receipt.shell}",
+        *([] if busy else [f"  in a shell       {receipt.shell}"]),
         *([] if slash or busy else [f"  {WHY_CTRL_C}"]),
     ]
     return "\n".join([*lines, _paste_line(copied, slash=slash, busy=busy)])
