@@ -78,7 +78,7 @@ def _parent(options: VerbOptions) -> SessionFile:
         words = options.locator or ""
         if " " not in words:
             raise
-        raise UsageError(error.message, f"As a next step: resume-hooks handoff -n {shlex.quote(words)}") from error
+        raise SessionNotFound(error.message, f"As a next step: resume-hooks handoff -n {shlex.quote(words)}") from error
 
 
 def _require_sense(options: VerbOptions) -> None:
