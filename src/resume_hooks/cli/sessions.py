@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from resume_hooks.cli.options import VerbOptions, as_one_value, folder_of, json_option
-from resume_hooks.cli.output import fitted, width
 from resume_hooks.clock import DAY, HOUR, MINUTE, minute
 from resume_hooks.paths import canonical
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.invocation import resume_command
 from resume_hooks.system.text import plain_line

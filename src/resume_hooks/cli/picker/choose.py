@@ -12,10 +12,10 @@ import click
 from resume_hooks.cli import relocate
 from resume_hooks.cli.continue_ import copy_command
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.picker.rows import age, used
-from resume_hooks.cli.picker.state import Choices, Found
 from resume_hooks.cli.question import Answer, ask
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.hooks.choosing.rows import age, used
+from resume_hooks.hooks.choosing.state import Choices, Found
 from resume_hooks.paths import Where
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
