@@ -113,6 +113,14 @@ KEYS: dict[str, Key] = {
     "notice_percent": Key(
         80, "Per cent of the window at which a line says, once a session, that it fills up; 0 = off.", _number(0, 100)
     ),
+    "handoff_sends": Key(
+        "off",
+        "Whether /handoff sends its next step, where it opens the session; off = it waits in the box.",
+        _one_of("on", "off"),
+    ),
+    "handoff_tool": Key(
+        "off", "Whether the model may ask for a handoff; you are asked each time, natively.", _one_of("on", "off")
+    ),
     "handoff_dir": Key(
         "",
         "Folder for a document of each handoff, such as _handoffs in the project; empty = off.",
@@ -158,6 +166,11 @@ def number(name: str, where: Where | None = None) -> int:
     if not isinstance(value, int):
         raise TypeError(f"{name} is no number")
     return value
+
+
+def is_on(name: str, where: Where | None = None) -> bool:
+    """Whether a setting that is on or off is on."""
+    return load(where)[name].value == "on"
 
 
 def size(name: str, where: Where | None = None) -> int:

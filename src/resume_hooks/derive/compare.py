@@ -129,8 +129,13 @@ def compare(session_id: str, path: str, where: Where, window: int, at: str, *, l
 
 def advise(path: str, context: ContextUse, where: Where) -> Advice:
     """What fits best in a session with this ``context``, however much room is left."""
-    trimmed = _trimmed(path, context.window, where) if is_live_part_within(path, QUICK_LIMIT) else None
-    return _best(trimmed.after if trimmed else None)
+    return _best(trimmed_use(path, context.window, where))
+
+
+def trimmed_use(path: str, window: int, where: Where) -> ContextUse | None:
+    """What a trim with the usual options would leave; None where there is nothing to trim, or too much to look at."""
+    trimmed = _trimmed(path, window, where) if is_live_part_within(path, QUICK_LIMIT) else None
+    return trimmed.after if trimmed else None
 
 
 def advice(context: ContextUse, trimmed: ContextUse | None) -> Advice | None:
