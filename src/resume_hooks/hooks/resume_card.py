@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from resume_hooks import clock
-from resume_hooks.clock import DAY, HOUR, MINUTE
+from resume_hooks.clock import span
 from resume_hooks.derive.compare import GO_ON, HANDOFF, TRIM, Advice, Comparison, Estimate, compare
 from resume_hooks.hooks.plain_cards import offer, session_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
@@ -133,11 +133,3 @@ def _habit(comparison: Comparison) -> str:
     seen = comparison.traffic
     plural = "s" if seen.requests != 1 else ""
     return f"a turn here takes about {seen.requests:,} request{plural} and adds {seen.growth:,} tokens"
-
-
-def span(seconds: int) -> str:
-    """A length of time in a whole unit that it has two of: ``40 s``, ``3 min``, ``5 h``, ``2 days``."""
-    for unit, size in (("days", DAY), ("h", HOUR), ("min", MINUTE)):
-        if seconds >= 2 * size:
-            return f"{seconds // size:,} {unit}"
-    return f"{seconds} s"

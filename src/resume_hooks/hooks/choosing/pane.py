@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.choosing.found import found
-from resume_hooks.hooks.choosing.preview import OUTLINE, facts, preview
 from resume_hooks.hooks.choosing.rows import cut, listed, told
 from resume_hooks.hooks.choosing.said import Said, said_of
 from resume_hooks.hooks.choosing.state import Choices
-from resume_hooks.hooks.request import TriggerAnswer, time_limit
-from resume_hooks.hooks.search import EVERYWHERE, PATIENCE, current_folder
+from resume_hooks.hooks.request import EVERYWHERE, TriggerAnswer, current_folder, time_limit
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister
@@ -148,6 +146,7 @@ def _lines(row: ListedSession, said: Said | None, columns: int, now: float) -> l
 def _said(asked: Asked, folder: str, where: Where) -> tuple[list[Said], int]:
     """The turns that say the words, and how many files are not in the index; without one, nothing was said."""
     # 60 ms, for which the names do not wait.
+    from resume_hooks.hooks.search import PATIENCE
     from resume_hooks.search.engine import Searcher
     from resume_hooks.search.index.connect import opened_index
     from resume_hooks.search.scope import Scope, project_at
@@ -169,6 +168,9 @@ def _preview(asked: Asked, where: Where) -> list[str]:
         row = _row(asked.at, where)
     except ResumeHooksError as error:
         return [cut(f"{error.message}. {error.remedy}", asked.columns)]
+    # 100 ms, for which no list waits.
+    from resume_hooks.hooks.choosing.preview import OUTLINE, facts, preview
+
     lines = [*facts(row)[1:], *preview(OUTLINE, row, where)]
     return [cut(line, asked.columns) for line in lines[:room]]
 
