@@ -13,7 +13,8 @@ export function forget($) {
 export async function measure($, tokens, window) {
   const id = await $.session.id()
   if (filled.id !== id || tokens < filled.from) filled = { id, look: filled.id === id ? filled.from : LOOK }
-  const now = Object.assign(filled, { tokens })
+  const now = filled
+  now.tokens = tokens
   if (tokens >= now.look) {
     now.look = Infinity // asked once, whatever becomes of it
     try {

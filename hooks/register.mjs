@@ -61,7 +61,7 @@ export function register(on) {
   on('session.start', async ($, e, next) => {
     for (const [name, , description, argumentHint, more] of COMMANDS) {
       try {
-        await $.command.register({ name, description, argumentHint, ...more })
+        await $.command.register(Object.assign({ name, description, argumentHint }, more))
         ours.add(name)
       } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
     }

@@ -34,6 +34,8 @@ def test_defaults(config_home: ConfigHome) -> None:
         "notice_percent": Setting(80, "default"),
         "summary_model": Setting("haiku", "default"),
         "summary_timeout": Setting(120, "default"),
+        "handoff_sends": Setting("off", "default"),
+        "handoff_tool": Setting("off", "default"),
         "handoff_dir": Setting("", "default"),
         "ledger_file": Setting("", "default"),
         "vault": Setting("on", "default"),
