@@ -17,7 +17,7 @@ from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
 from tests.e2e.plugin import LINEAGE, child_of, children, spoken
 from tests.e2e.test_cost_card import ABOVE, BELOW, turns
-from tests.e2e.test_inside import QUIET, begin, engine, parent
+from tests.e2e.test_inside import AS_ALWAYS, QUIET, begin, engine, parent
 
 __all__ = ["parent"]
 
@@ -193,15 +193,16 @@ def test_the_model_may_ask_where_that_was_switched_on(tui: Tui, plugin: Path, pa
     assert "Then I end my turn." in child.read_text()
 
 
-def test_a_next_step_is_sent_where_that_was_chosen(modern: Tui, plugin: Path, parent: Path) -> None:
+def test_a_next_step_is_sent_where_that_was_chosen(modern: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
     """As the person's own prompt, word for word; the draft waits. The tool that was not switched on is not there."""
-    begin(modern, plugin, {"RESUME_HOOKS_HANDOFF_SENDS": "on"})
+    begin(modern, plugin, {"RESUME_HOOKS_HANDOFF_SENDS": "on"} | engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
     modern.submit(f"/handoff {STEP}")
-    modern.wait_for("Mock reply 1")
+    modern.type("a draft of mine")
+    modern.wait_for("Mock reply 1", timeout=40)
     modern.wait_idle()
     (request,) = modern.api.main_requests()
     assert last_user_text(request).endswith(STEP)
     assert "plugin sent a message" not in spoken(request)
     assert LINEAGE in spoken(request)
     assert TOOL not in json.dumps(request)
-    assert modern.input_text() == ""
+    assert modern.input_text() == "a draft of mine"
