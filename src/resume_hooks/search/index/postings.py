@@ -13,6 +13,7 @@ import contextlib
 import itertools
 import os
 import re
+import threading
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -93,11 +94,39 @@ SCHEMA = _schema()
 _analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
 
+class _Silence:
+    """Nothing written to the standard error stream below Python, where Rust tells of its panics; for many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._saved = -1
+
+    def __enter__(self) -> None:
+        with self._lock, contextlib.suppress(OSError), open(os.devnull, "wb") as null:  # there may be no such stream
+            if not self._depth:
+                self._saved = os.dup(2)
+                os.dup2(null.fileno(), 2)
+            self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._depth -= self._depth > 0
+            if not self._depth and self._saved >= 0:
+                os.dup2(self._saved, 2)
+                os.close(self._saved)
+                self._saved = -1
+
+
+_silence = _Silence()
+
+
 @contextlib.contextmanager
 def telling() -> Iterator[None]:
-    """What tantivy says in the block, as one of our own errors."""
+    """What tantivy says in the block, as one of our own errors, and only so."""
     try:
-        yield
+        with _silence:
+            yield
     except (ValueError, OSError) as error:
         raise _told(error) from error
     except BaseException as error:
