@@ -118,7 +118,7 @@ def spoilt(folder: Path, ending: str) -> None:
         path.write_bytes(raw[: len(raw) // 4] + b"\xff" * (len(raw) // 2) + raw[len(raw) * 3 // 4 :])
 
 
-@pytest.mark.parametrize("level", ["records", "turns"])
+@pytest.mark.parametrize("level", ["records", "windows"])
 @pytest.mark.parametrize("name", ["meta.json", ".managed.json", "*.fast", "*.fieldnorm", "*.idx", "*.store", "*.term"])
 @pytest.mark.parametrize("damage", ["gone", "empty", "zero", "half", "garbage"])
 def test_words_that_are_damaged_are_made_anew(
@@ -142,7 +142,7 @@ def test_words_that_are_damaged_are_made_anew(
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("gone", ["index", "index/records", "index/turns", "index/windows", "index.db"])
+@pytest.mark.parametrize("gone", ["index", "index/records", "index/windows", "index.db"])
 def test_table_and_words_go_together(config_home: ConfigHome, gone: str) -> None:
     """Where one of them is missing, or is another's, all is read anew: no word is of a file that the table lacks."""
     written(config_home, said("alpha"))

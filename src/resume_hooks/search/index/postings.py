@@ -1,8 +1,8 @@
-"""The words of all transcripts in inverted indexes of tantivy's: of records, of turns, and of windows in turns.
+"""The words of all transcripts in inverted indexes of tantivy's: of records, and of windows in turns.
 
-Three, since each needs statistics of its own: how many documents there are, and how long. How often a word stands in a
+Two, since each needs statistics of its own: how many documents there are, and how long. How often a word stands in a
 document is what it is worth: once in each record that has it, twice where a person or the model said it. A part is a
-stretch of a file that is read, and replaced, as a whole; a turn that goes over several of them has a document in each.
+stretch of a file that is read, and replaced, as a whole.
 
 Nothing of tantivy's is known outside of this package, ``ranking`` and ``scope``; its errors leave as our own.
 """
@@ -25,7 +25,7 @@ from resume_hooks.search.index.segments import make_private, require_whole, segm
 if TYPE_CHECKING:
     from resume_hooks.search.index.read_transcript import Part
 
-RECORDS, TURNS, WINDOWS = LEVELS = "records", "turns", "windows"
+RECORDS, WINDOWS = LEVELS = "records", "windows"
 """What there is an index of; each lies in a folder of that name."""
 
 WORDS = "words"
@@ -276,9 +276,9 @@ class Postings:
             Posting(address, float(score or 0), *(int(value or 0) for value in row)) for (score, address), *row in rows
         ]
 
-    def turns(self, query: tantivy.Query, limit: int, level: str = TURNS) -> dict[int, float]:
-        """The keys of the turns that fit best, or with the best windows, each with its score; the best first."""
-        searcher = self._searcher(level)
+    def turns(self, query: tantivy.Query, limit: int) -> dict[int, float]:
+        """The keys of the turns with the windows that fit best, each with its best score; the best first."""
+        searcher = self._searcher(WINDOWS)
         with telling():
             hits = searcher.search(query, limit=limit, count=False).hits
             keys = searcher.fast_field_values("turn_key", [place for _, place in hits])
@@ -355,12 +355,6 @@ def _records(file: int, part: Part) -> Iterator[tantivy.Document]:
         )
 
 
-def _turns(file: int, part: Part) -> Iterator[tantivy.Document]:
-    """What each turn of a part says."""
-    for turn, rows in itertools.groupby(part.rows, key=lambda row: row.turn):
-        yield _document({**_place(file, part, turn), WORDS: b" ".join(row.words for row in rows).decode()})
-
-
 def _windows(file: int, part: Part) -> Iterator[tantivy.Document]:
     """What stands together in each turn of a part."""
     for turn, rows in itertools.groupby(part.rows, key=lambda row: row.turn):
@@ -369,7 +363,7 @@ def _windows(file: int, part: Part) -> Iterator[tantivy.Document]:
             yield _document({**_place(file, part, turn), WORDS: " ".join(words[start : start + WINDOW])})
 
 
-_DOCUMENTS = {RECORDS: _records, TURNS: _turns, WINDOWS: _windows}
+_DOCUMENTS = {RECORDS: _records, WINDOWS: _windows}
 
 
 def _place(file: int, part: Part, turn: int) -> dict[str, int]:
