@@ -31,9 +31,9 @@ class Token(NamedTuple):
 class Lookup(NamedTuple):
     """A term as the index has it.
 
-    ``how`` is word, beginning, part, parts, alike or nowhere; ``tokens`` are what is searched for, ``marks`` the stems
-    to be marked in a text, ``names`` the words that it is taken for; ``rows`` how many records have it; ``weight``
-    what finding it tells.
+    ``how`` is word, beginning, part, parts, alike, in others or nowhere; ``tokens`` are what is searched for, ``marks``
+    the stems to be marked in a text, ``names`` the words that it is taken for; ``rows`` how many records have it;
+    ``weight`` what finding it tells.
     """
 
     term: Term
@@ -87,6 +87,24 @@ class Terms:
         tokens = tuple(Token(((whole, 1.0),), own) for whole, own in zip(wholes, parts, strict=True))
         return Lookup(term, "word", tokens, wholes, rows, self._weight(rows), wholes)
 
+    def in_others(self, lookup: Lookup) -> Lookup:
+        """A word, or what stands for it, and all words that it is a part of; the same lookup where there are none.
+
+        Names of letters alone: a hash holds many a short word.
+        """
+        whole = stem(lookup.term.forms[0][0])
+        if lookup.term.exact or len(lookup.tokens) != 1 or lookup.tokens[0].parts or not whole.isalpha():
+            return lookup
+        (token,) = lookup.tokens
+        others = [row for row in self._containing(whole) if row[0].isalpha() and row[0] not in lookup.names]
+        if not others:
+            return lookup
+        names = tuple(name for name, _ in others)
+        stems = (*token.stems, *((name, GUESSED) for name in names))
+        rows = lookup.rows + sum(rows for _, rows in others)
+        marks = (*lookup.marks, *names)
+        return Lookup(lookup.term, "in others", (Token(stems),), marks, rows, self._weight(rows), names)
+
     def _token(self, forms: Sequence[str]) -> Token | None:
         """A word of several by what there is of it, the whole or its parts."""
         whole, *parts = map(stem, forms)
@@ -127,7 +145,8 @@ class Terms:
     def _containing(self, part: str) -> list[tuple[str, int]]:
         if len(part) < SHORTEST_PART and part.isascii():
             return []
-        return _commonest((word, rows) for word, rows in self._every if part in word)
+        # What a stem lost of its word at the end, one of two letters or an e, may be in the part.
+        return _commonest((word, rows) for word, rows in self._every if part in f"{word}{word[-1:]} {word}e")
 
     def _alike(self, word: str) -> list[tuple[str, int]]:
         """The words that are most like one, as a misspelled one is; they begin with the same letter."""
