@@ -36,7 +36,8 @@ LABELS = ("tool", "branch", "path")
 
 _IDS = ("key", "own")
 _INDEXED = ("file", "turn_key", "part_key", "role", *_IDS, "turn_number")
-_NUMBERS = (*_INDEXED, "time", "line", "offset", "length", "digest")
+_OF_ROW = ("line", "offset", "length", "time", "role", *_IDS, "digest")
+_NUMBERS = dict.fromkeys((*_INDEXED, *_OF_ROW))
 _ANALYZER = "spaced"
 WINDOW = 200  # words of a window: what stands together, whichever of a turn's records say it
 MOST_COPIES = 5_000  # records that are looked at as copies of those that are shown
@@ -76,7 +77,7 @@ class Posting(NamedTuple):
     digest: int
 
 
-_POSTING = ("file", "turn_number", "line", "offset", "length", "time", "role", *_IDS, "digest")
+_POSTING = ("file", "turn_number", *_OF_ROW)
 
 
 def _schema() -> tantivy.Schema:
@@ -186,7 +187,10 @@ class Postings:
 
     def replace(self, file: int, part: Part) -> None:
         """Put what a part says in the place of what is known of it."""
-        found = {level: list(documents(file, part)) for level, documents in _DOCUMENTS.items()}
+        found = {
+            level: [tantivy.Document.from_dict(told, SCHEMA) for told in documents(file, part)]
+            for level, documents in _DOCUMENTS.items()
+        }
         self._take_out(_of("part_key", turn_key(file, part.number)))
         writers = self._writing()
         with self._telling():
@@ -333,34 +337,20 @@ def _of(field: str, number: int) -> tantivy.Query:
     return tantivy.Query.term_query(SCHEMA, field, number)
 
 
-def _records(file: int, part: Part) -> Iterator[tantivy.Document]:
+def _records(file: int, part: Part) -> Iterator[dict[str, object]]:
     """What each record of a part says, and where it stands."""
     for row in part.rows:
-        yield _document(
-            {
-                **_place(file, part, row.turn),
-                WORDS: row.words.decode(),
-                "line": row.line,
-                "offset": row.offset,
-                "length": row.length,
-                "time": row.time,
-                "role": row.role,
-                "key": row.key,
-                "own": row.own,
-                "digest": row.digest,
-                "tool": list(row.tools),
-                "branch": [row.branch] if row.branch else [],
-                "path": list(row.files),
-            }
-        )
+        labels = {"tool": list(row.tools), "branch": [row.branch] if row.branch else [], "path": list(row.files)}
+        numbers = {name: getattr(row, name) for name in _OF_ROW}
+        yield {**_place(file, part, row.turn), **numbers, **labels, WORDS: row.words.decode()}
 
 
-def _windows(file: int, part: Part) -> Iterator[tantivy.Document]:
+def _windows(file: int, part: Part) -> Iterator[dict[str, object]]:
     """What stands together in each turn of a part."""
     for turn, rows in itertools.groupby(part.rows, key=lambda row: row.turn):
         words = b" ".join(row.words for row in rows).decode().split(" ")
         for start in range(0, len(words), WINDOW):
-            yield _document({**_place(file, part, turn), WORDS: " ".join(words[start : start + WINDOW])})
+            yield {**_place(file, part, turn), WORDS: " ".join(words[start : start + WINDOW])}
 
 
 _DOCUMENTS = {RECORDS: _records, WINDOWS: _windows}
@@ -373,7 +363,3 @@ def _place(file: int, part: Part, turn: int) -> dict[str, int]:
         "turn_key": turn_key(file, turn),
         "turn_number": turn,
     }
-
-
-def _document(values: dict[str, object]) -> tantivy.Document:
-    return tantivy.Document.from_dict(values, SCHEMA)
