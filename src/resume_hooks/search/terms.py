@@ -69,7 +69,7 @@ class Terms:
         if lookup.known or term.exact:
             return lookup
         if len(term.forms) == 1 and len(term.forms[0]) == 1:
-            return self._guessed(term, stem(term.forms[0][0])) or lookup
+            return self._guessed(lookup, stem(term.forms[0][0]))
         tokens = [token for forms in term.forms if (token := self._token(forms))]
         rows = max((self._rows(name) for token in tokens for name in (*token.parts, token.stems[0][0])), default=0)
         if not rows:
@@ -95,15 +95,8 @@ class Terms:
         whole = stem(lookup.term.forms[0][0])
         if lookup.term.exact or len(lookup.tokens) != 1 or lookup.tokens[0].parts or not whole.isalpha():
             return lookup
-        (token,) = lookup.tokens
         others = [row for row in self._containing(whole) if row[0].isalpha() and row[0] not in lookup.names]
-        if not others:
-            return lookup
-        names = tuple(name for name, _ in others)
-        stems = (*token.stems, *((name, GUESSED) for name in names))
-        rows = lookup.rows + sum(rows for _, rows in others)
-        marks = (*lookup.marks, *names)
-        return Lookup(lookup.term, "in others", (Token(stems),), marks, rows, self._weight(rows), names)
+        return self._with(lookup, "in others", others) if others else lookup
 
     def _token(self, forms: Sequence[str]) -> Token | None:
         """A word of several by what there is of it, the whole or its parts."""
@@ -111,15 +104,18 @@ class Terms:
         known = tuple(part for part in parts if self._rows(part))
         return Token(((whole, 1.0),), known) if known or self._rows(whole) else None
 
-    def _guessed(self, term: Term, whole: str) -> Lookup | None:
+    def _guessed(self, lookup: Lookup, whole: str) -> Lookup:
         ways = (("beginning", self._beginning), ("part", self._containing), ("alike", self._alike))
-        for how, find in ways:
-            if words := find(whole):
-                names = tuple(word for word, _ in words)
-                rows = sum(rows for _, rows in words)
-                token = Token(tuple((name, GUESSED) for name in names))
-                return Lookup(term, how, (token,), names, rows, self._weight(rows), names)
-        return None
+        return next((self._with(lookup, how, words) for how, find in ways if (words := find(whole))), lookup)
+
+    def _with(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
+        """A word, if the index has it, and others that may be meant."""
+        names = tuple(name for name, _ in words)
+        known = tuple(way for token in lookup.tokens for way in token.stems)
+        rows = lookup.rows + sum(rows for _, rows in words)
+        stems = (*known, *((name, GUESSED) for name in names))
+        marks = (*(name for name, _ in known), *names)
+        return Lookup(lookup.term, how, (Token(stems),), marks, rows, self._weight(rows), names)
 
     def _weight(self, rows: int) -> float:
         """The usual inverse frequency; what is nowhere weighs as what is in one record."""
