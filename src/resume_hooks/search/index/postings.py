@@ -187,16 +187,12 @@ class Postings:
 
     def replace(self, file: int, part: Part) -> None:
         """Put what a part says in the place of what is known of it."""
-        found = {
-            level: [tantivy.Document.from_dict(told, SCHEMA) for told in documents(file, part)]
-            for level, documents in _DOCUMENTS.items()
-        }
+        found = [(level, tantivy.Document.from_dict(told, SCHEMA)) for level, told in _documents(file, part)]
         self._take_out(_of("part_key", turn_key(file, part.number)))
         writers = self._writing()
         with self._telling():
-            for level, writer in writers.items():
-                for document in found[level]:
-                    writer.add_document(document)
+            for level, document in found:
+                writers[level].add_document(document)
 
     def forget(self, file: int) -> None:
         """Take out all that a file says."""
@@ -337,29 +333,17 @@ def _of(field: str, number: int) -> tantivy.Query:
     return tantivy.Query.term_query(SCHEMA, field, number)
 
 
-def _records(file: int, part: Part) -> Iterator[dict[str, object]]:
-    """What each record of a part says, and where it stands."""
-    for row in part.rows:
-        labels = {"tool": list(row.tools), "branch": [row.branch] if row.branch else [], "path": list(row.files)}
-        numbers = {name: getattr(row, name) for name in _OF_ROW}
-        yield {**_place(file, part, row.turn), **numbers, **labels, WORDS: row.words.decode()}
-
-
-def _windows(file: int, part: Part) -> Iterator[dict[str, object]]:
-    """What stands together in each turn of a part."""
+def _documents(file: int, part: Part) -> Iterator[tuple[str, dict[str, object]]]:
+    """What each record of a part says, and where it stands; what stands together in each turn of it."""
     for turn, rows in itertools.groupby(part.rows, key=lambda row: row.turn):
-        words = b" ".join(row.words for row in rows).decode().split(" ")
+        part_key, key = turn_key(file, part.number), turn_key(file, turn)
+        place = {"file": file, "part_key": part_key, "turn_key": key, "turn_number": turn}
+        words: list[str] = []
+        for row in rows:
+            said = row.words.decode()
+            words += said.split(" ")
+            labels = {"tool": list(row.tools), "branch": [row.branch] if row.branch else [], "path": list(row.files)}
+            numbers = {name: getattr(row, name) for name in _OF_ROW}
+            yield RECORDS, {**place, **numbers, **labels, WORDS: said}
         for start in range(0, len(words), WINDOW):
-            yield {**_place(file, part, turn), WORDS: " ".join(words[start : start + WINDOW])}
-
-
-_DOCUMENTS = {RECORDS: _records, WINDOWS: _windows}
-
-
-def _place(file: int, part: Part, turn: int) -> dict[str, int]:
-    return {
-        "file": file,
-        "part_key": turn_key(file, part.number),
-        "turn_key": turn_key(file, turn),
-        "turn_number": turn,
-    }
+            yield WINDOWS, {**place, WORDS: " ".join(words[start : start + WINDOW])}
