@@ -84,7 +84,7 @@ def first(library: Library) -> None:
     """The first search ever, which brings in the newest sessions for as long as it is patient."""
     bench, where, size = library.bench, Where(library.env), library.size
     for what, run, patience in (
-        ("first search ever, from the shell", bench.shell("search", "--all", "git status"), "2 s"),
+        ("first search ever, from the shell", bench.shell("search", "--all", "git status"), "1.5 s"),
         ("first search ever, >search through the hook", bench.prompt(">search --all git status"), "1.5 s"),
     ):
         spent = library.median(run, before=lambda: forget_index(where))

@@ -15,7 +15,7 @@ REFUSED = ("ANTHROPIC", "CLAUDE", "PYTHON", "PIP_TARGET", "PIP_PREFIX", "PIP_ROO
 
 
 class BuildError(Exception):
-    """A step failed or took too long; the message names it, install.log holds its output."""
+    """A step failed or took too long; the message names it, what it printed stands before."""
 
 
 def step(name: str, *command: str) -> None:
@@ -24,7 +24,7 @@ def step(name: str, *command: str) -> None:
     try:
         subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS, check=True)
     except subprocess.CalledProcessError as error:
-        raise BuildError(f"{name} failed with exit status {error.returncode}; see install.log") from error
+        raise BuildError(f"{name} failed with exit status {error.returncode}") from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BuildError(f"{name} failed: {type(error).__name__}") from error
 

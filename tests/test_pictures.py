@@ -26,10 +26,12 @@ HELD = {
         f"/handoff {pictured.NEXT_STEP}",
         "Handed off from",
         f"Next step: {pictured.NEXT_STEP}",
+        "1. Open the trimmed copy",
+        pictured.ANSWER,
     ],
     "chooser": ["Resume a session", "[outline] lineage cost", "turns, newest first", "Enter choose · Tab preview"],
 }
-COPIED = re.compile(r"copied|Copied|Type the /resume|here it is")
+COPIED = re.compile(r"copied|Copied|Type the /resume")
 
 
 def text_of(name: str) -> str:

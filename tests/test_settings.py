@@ -35,6 +35,8 @@ def test_defaults(config_home: ConfigHome) -> None:
         "compaction": Setting("client", "default"),
         "summary_model": Setting("haiku", "default"),
         "summary_timeout": Setting(120, "default"),
+        "handoff_sends": Setting("off", "default"),
+        "handoff_tool": Setting("off", "default"),
         "handoff_dir": Setting("", "default"),
         "ledger_file": Setting("", "default"),
         "vault": Setting("on", "default"),
@@ -51,7 +53,7 @@ def test_later_sources_win(config_home: ConfigHome) -> None:
     environ = {
         **config_home.environ,
         "RESUME_HOOKS_CONTEXT_WINDOW": "2000",
-        "RESUME_HOOKS_CLIPBOARD": "none",
+        "RESUME_HOOKS_CLIPBOARD": "off",
         "CLAUDE_PLUGIN_OPTION_CONTEXT_WINDOW": "3000",
     }
     found = load(Where(environ))

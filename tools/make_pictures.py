@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.emulator import Emulator
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import ENGINE, children, plugin_at, without_module
+from tests.e2e.plugin import ENGINE, child_of, plugin_at, without_module
 from tests.screens import Screen
 from tools import pictured
 from tools.svg import Cell, animation, picture
@@ -102,7 +102,7 @@ class Desk:
 
     def _child(self) -> Path:
         parent = self.home.project_folder / f"{pictured.SESSION}.jsonl"
-        return children(self.home, parent)[0]
+        return child_of(self.home, parent)
 
     def _clipboard(self) -> dict[str, str]:
         tools = self.home.root / "bin"
@@ -154,12 +154,21 @@ def pasted(desk: Desk) -> Rows:
 
 
 def going_on(desk: Desk) -> list[Rows]:
-    """A handoff from end to end: it is typed, and the fresh session is there."""
+    """What a trim asks, then a handoff from end to end: it is typed, the fresh session is there, and goes on."""
     with desk.client(SCREEN, modules=True) as tui:
-        tui.type(f"/handoff {pictured.NEXT_STEP}")
-        frames = [desk.screen(tui, pictured.NEXT_STEP)]
+        tui.type("/trim ")  # behind a space no menu is open, which would take Enter for its first row
         tui.key("Enter")
-        return [*frames, desk.screen(tui, "(?i)next step: ")]
+        frames = [desk.screen(tui, "1. Open the trimmed copy")]
+        tui.key("Escape")
+        tui.wait_gone("1. Open the trimmed copy")
+        tui.wait_idle()
+        tui.type(f"/handoff {pictured.NEXT_STEP}")
+        frames.append(desk.screen(tui, pictured.NEXT_STEP))
+        tui.key("Enter")
+        frames.append(desk.screen(tui, "(?i)next step: "))
+        tui.api.script = [pictured.ANSWER]
+        tui.key("Enter")
+        return [*frames, desk.screen(tui, pictured.ANSWER[:20])]
 
 
 def chooser(desk: Desk) -> Rows:
@@ -174,7 +183,7 @@ PICTURES: dict[str, tuple[str, Callable[[Desk], Rows]]] = {
     "resume": ("The card of /resume-hooks:resume", card("resume", "compact")),
     "handoff": ("A handoff", card(f"handoff {pictured.NEXT_STEP}", "in a shell")),
     "pasted": ("The fresh session", pasted),
-    "trim": ("What a trim would save", card("trim", "by rule")),
+    "trim": ("What a trim would save", card("trim", "largest")),
     "chooser": ("resume-hooks resume", chooser),
     "search": (
         "resume-hooks search",

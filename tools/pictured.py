@@ -14,6 +14,7 @@ SESSION = "5e12a303-4c1d-4f0a-9b57-1f0e6a2c9d10"
 ROOT_SESSION = "c0ffee00-3b2a-4d19-8e77-2a90b4c6d811"
 TITLE = "Flaky upload test"
 NEXT_STEP = "write the regression test"
+ANSWER = "I read tests/test_upload.py first: it has the rule about the lock from docs/pool.md."
 ASKED = ("rule", "--or", "suite", "--role", "user")
 AGO = timedelta(hours=3)
 """How old the afternoon is: its cache is cold, today and whenever the pictures are made."""

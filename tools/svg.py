@@ -44,7 +44,7 @@ def picture(rows: Sequence[Sequence[Cell]], title: str) -> str:
 
 
 def animation(frames: Sequence[Sequence[Sequence[Cell]]], title: str) -> str:
-    """Screens in one window, one after the other; the second stands still where nothing moves."""
+    """Screens in one window, one after the other; a middle one stands still where nothing moves."""
     whole = len(frames) * SECONDS
     moves = [
         f"g{{animation:show {whole}s step-end infinite}}",
@@ -56,7 +56,7 @@ def animation(frames: Sequence[Sequence[Sequence[Cell]]], title: str) -> str:
         "@media (prefers-reduced-motion:reduce){g{animation:none}}",
     ]
     drawn_frames = [
-        f'<g opacity="{int(number == 1)}">{"".join(_row(row, at) for at, row in enumerate(rows))}</g>'
+        f'<g opacity="{int(number == len(frames) // 2)}">{"".join(_row(row, at) for at, row in enumerate(rows))}</g>'
         for number, rows in enumerate(frames)
     ]
     return _window(frames, title, [f"<style>{''.join(moves)}</style>", *drawn_frames])

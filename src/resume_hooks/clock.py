@@ -77,3 +77,11 @@ def normal(text: object) -> str:
 def minute(text: str) -> str:
     """The day and minute of an instant for people, ``2026-01-31 09:30``; unreadable input as it is."""
     return text[:16].replace("T", " ")
+
+
+def span(seconds: int) -> str:
+    """A length of time in a whole unit that it has two of: ``40 s``, ``3 min``, ``5 h``, ``2 days``."""
+    for unit, size in (("days", DAY), ("h", HOUR), ("min", MINUTE)):
+        if seconds >= 2 * size:
+            return f"{seconds // size:,} {unit}"
+    return f"{seconds} s"

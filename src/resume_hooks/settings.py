@@ -59,6 +59,11 @@ def _one_of(*choices: str) -> Callable[[object], Value]:
     return read
 
 
+def _clipboard(raw: object) -> Value:
+    """A way to the clipboard; ``off`` is what others say for none."""
+    return "none" if raw == "off" else _one_of("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
+
+
 def _model(raw: object) -> Value:
     """The name of a model, a Bedrock profile or a deployment; never an option of the client."""
     if not isinstance(raw, str) or not _MODEL.fullmatch(raw):
@@ -97,7 +102,7 @@ KEYS: dict[str, Key] = {
     "clipboard": Key(
         "auto",
         "How text reaches the clipboard: auto, pyperclip, native, tmux, osc52 or none.",
-        _one_of("auto", "pyperclip", "native", "tmux", "osc52", "none"),
+        _clipboard,
     ),
     "threshold": Key(
         THRESHOLD, "Characters that a tool's output may have before trim replaces it.", _number(80, 10_000_000)
@@ -113,6 +118,14 @@ KEYS: dict[str, Key] = {
         "What Claude Code does when a session is full: client = its own summary; in place, without a model: trim, "
         "or handoff = a digest and the last turns.",
         _one_of("client", "trim", "handoff"),
+    ),
+    "handoff_sends": Key(
+        "off",
+        "Whether /handoff sends its next step, where it opens the session; off = it waits in the box.",
+        _one_of("on", "off"),
+    ),
+    "handoff_tool": Key(
+        "off", "Whether the model may ask for a handoff; you are asked each time, natively.", _one_of("on", "off")
     ),
     "handoff_dir": Key(
         "",
@@ -159,6 +172,11 @@ def number(name: str, where: Where | None = None) -> int:
     if not isinstance(value, int):
         raise TypeError(f"{name} is no number")
     return value
+
+
+def is_on(name: str, where: Where | None = None) -> bool:
+    """Whether a setting that is on or off is on."""
+    return load(where)[name].value == "on"
 
 
 def size(name: str, where: Where | None = None) -> int:

@@ -107,6 +107,13 @@ def test_options_that_make_no_sense(
     assert everything(config_home) == before
 
 
+def test_words_that_name_no_session_may_be_the_next_step(cli: Cli, parent: Path) -> None:
+    """The refusal says where they go."""
+    done = cli("handoff", "do it's part")
+    assert done.returncode != 0
+    assert b"""resume-hooks handoff -n 'do it'"'"'s part'""" in done.stderr
+
+
 def test_out_writes_the_document(config_home: ConfigHome, cli: Cli, document: Document, parent: Path) -> None:
     """To a name or into a folder, which may be new, seen from where the user stands; never over a file unless told."""
     here = config_home.root / "here"

@@ -125,6 +125,7 @@ def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
     assert b"Nothing found (no match for quux)." in done.stdout
     found = document("search", "redis", "--project", "/nowhere")
     assert (found["data"]["hits"], found["warnings"]) == ([], ["No session is there to be searched"])
+    assert b"searched: --all looks in every project." in cli("search", "redis", "--project", "/nowhere").stdout
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.cli.output import width
+from resume_hooks.system.columns import width
 from tests.builders import CWD, ConfigHome, Record, conversation, custom_title, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
 
@@ -51,6 +51,12 @@ def test_it_fits_the_terminal(config_home: ConfigHome, cli: Cli, columns: int) -
     assert max(map(width, printed)) <= max(columns, 75)
     assert all(word in "\n".join(printed) for word in ("word", "\u4fee\u6b63"))
     assert "\x1b" not in "".join(printed)
+
+
+def test_a_pipe_has_no_width(config_home: ConfigHome, cli: Cli) -> None:
+    """What goes to a program is not cut to a terminal that is not there."""
+    put(config_home, 1, custom_title("word " * 16))
+    assert lines(cli, "--project", CWD)[1].count("word") == 16
 
 
 def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:

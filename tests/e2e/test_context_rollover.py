@@ -119,7 +119,8 @@ def test_esc_then_paste(tui: Tui, plugin: Path, xserver: XServer, tmp_path: Path
     tui.wait_for("a summary by claude-haiku")
     tui.wait_idle()
     assert all(is_headless(request) for request in tui.api.main_requests())
-    (child,) = (path for path in children(tui.home, parent) if path != first)
+    (child,) = children(tui.home, parent)
+    assert child == first
     command = xserver.clipboard()
     assert command == f"/resume {child.stem}"
     tui.key("C-c")

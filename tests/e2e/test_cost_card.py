@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.builders import SESSION, conversation, session_bytes
 from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Usage
-from tests.e2e.plugin import ENGINE
+from tests.e2e.plugin import ENGINE, without_module
 
 BELOW = Usage(input_tokens=10, cache_read_input_tokens=150_000)
 ABOVE = Usage(input_tokens=10, cache_read_input_tokens=161_990)
@@ -33,6 +33,7 @@ def test_one_line_says_once_that_it_fills_up(
 
     On the newest client, whose transcript keeps the line, the session is resumed once more after that.
     """
+    without_module(plugin)  # which shows a band instead
     records = conversation(1, session_id=SESSION)
     records[-1]["message"]["usage"] = BELOW.as_dict()
     home.install_session(session_bytes(records), SESSION, set_cwd=True)
@@ -58,7 +59,7 @@ def test_the_card_compares_the_ways_on(tui: Tui, plugin: Path) -> None:
     tui.api.clear()
     tui.submit("/resume-hooks:resume")
     tui.wait_for(r"go on +162,005 +15$")
-    tui.wait_for("prompt cache: warm for .* more")
+    tui.wait_for("cache: .* left|Best: /resume-hooks:handoff")
     for name in ("trim", "handoff", "rollover", "compact"):
         tui.wait_for(rf"{name} +[\d,]+ +[\d,]+ +(after [\d,]+ turn|never)")
     tui.wait_for("Nearly full: a handoff fits best")

@@ -51,7 +51,7 @@ def test_print_mode_previews_and_makes_the_child(
     """``-p '>trim'`` shows the numbers and writes no session; ``-p '>trim yes'`` makes the child, which resumes."""
     raw = parent.read_bytes()
     shown = run_print(client, home, api, ">trim", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)
-    for words in ("tokens now", "by rule", "by tool", "largest", "/resume-hooks:trim yes"):
+    for words in ("tokens now", "saves about", "largest", "/resume-hooks:trim yes"):
         assert words in shown.text
     assert home.sessions() == [parent]
     made = run_print(client, home, api, ">trim yes", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)
@@ -77,7 +77,7 @@ def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServe
         tui.key("C-c")
         tui.wait_idle()
     tui.submit(f"{sign}trim yes")
-    tui.wait_for("tool outputs are placeholders")
+    tui.wait_for("tokens are placeholders")
     tui.wait_idle()
     (child,) = children(tui.home, parent)
     command = xserver.clipboard()
@@ -88,7 +88,7 @@ def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServe
         tui.wait_idle()
     size = child.stat().st_size
     tui.submit_paste(command)
-    tui.wait_gone("tool outputs are placeholders")
+    tui.wait_gone("tokens are placeholders")
     tui.wait_idle()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 1")

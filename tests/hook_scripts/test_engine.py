@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.harness.processes import wait_until
 from tests.hook_scripts.plugin_copy import PluginCopy, make_plugin
 from tests.needs import REPO, every_python
 
@@ -154,6 +155,22 @@ def test_without_any_python_the_prompt_passes(plugin: PluginCopy, tmp_path: Path
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+@pytest.fixture
+def installed(plugin: PluginCopy) -> Path:
+    """What stands in for the installer leaves here where it was to install to."""
+    told = plugin.data / "asked"
+    (plugin.root / "hooks" / "install.py").write_text(f"import sys\nopen({str(told)!r}, 'w').write(sys.argv[-1])\n")
+    return told
+
+
+def test_the_first_trigger_begins_the_installation(plugin: PluginCopy, installed: Path) -> None:
+    """In the background, so that the next one finds the engine; nothing of it is said or waited for."""
+    done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"reply of fallback\n", b"")
+    assert wait_until(lambda: installed.exists() and installed.read_text() == str(plugin.data), 20)
+
+
+@pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("python", PYTHONS, ids=lambda path: path.parent.parent.name)
 def test_until_the_engine_is_ready_any_python_from_3_9_answers(
     plugin: PluginCopy, tmp_path: Path, python: Path
@@ -168,12 +185,14 @@ def test_until_the_engine_is_ready_any_python_from_3_9_answers(
     assert plugin.reached.startswith(b"fallback %d.%d\n" % version) == bool(answered)
 
 
+@pytest.mark.usefixtures("installed")
 def test_an_engine_that_lacks_a_dependency_leaves_it_to_the_fallback(plugin: PluginCopy) -> None:
     """A venv from before an update: the prompt module does not import."""
     (plugin.root / "src/resume_hooks/hooks/prompt.py").write_text("import no_such_package\n")
     assert plugin.hook("UserPromptSubmit", EVENT).stdout == b"reply of fallback\n"
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_broken_engine_lets_the_prompt_pass(plugin: PluginCopy) -> None:
     """A module that does not even parse, in both places."""
     for name in ("prompt", "fallback"):

@@ -17,12 +17,14 @@ from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.needs import REPO
 
 SOURCE = (REPO / "hooks" / "register.mjs").read_text(encoding="utf-8")
-CODE = re.sub(r"(^|\s)//.*", "", SOURCE)
+MODULES = sorted((REPO / "hooks").glob("*.mjs"))
+CODES = {path.name: re.sub(r"(^|\s)//.*", "", path.read_text(encoding="utf-8")) for path in MODULES}
+CODE = CODES["register.mjs"]
 TABLE = re.compile(
     r"^  \['([a-z-]+)', '([a-z-]+)', (?:'([^']*)'|\"([^\"]*)\"), '([^']*)'(, READING)?\],$", re.MULTILINE
 )
 PREFIXED = re.search(r"^const PREFIXED = \[(.*)\]$", SOURCE, re.MULTILINE)
-MOST_LINES = 200
+MOST_LINES = 400
 AT_ONCE = {"search", "find", "recall", "lineage", "sessions"}
 """What only reads, and so may be typed while the model works."""
 
@@ -37,22 +39,28 @@ def test_the_menu_says_what_the_engine_says() -> None:
 
 def test_there_is_no_other_word_for_people() -> None:
     """Beyond that table each literal is a name of the client's, of ours or of the answer; all words are Python's."""
-    assert len(SOURCE.splitlines()) <= MOST_LINES
-    code = TABLE.sub("", CODE)
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES) <= MOST_LINES
+    code = TABLE.sub("", "".join(CODES.values()))
     literals = [found[0][1:-1] for found in re.finditer(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`", code)]
     assert [each for each in literals if " " in each] == []
 
 
 def test_no_prompt_waits_for_it() -> None:
-    """It hears its own commands, the client's start, a compaction, and that a turn failed; nothing else of a turn."""
-    heard = re.findall(r"\bon\('([A-Za-z.]+)'(?:, \{ command: (\S+) \})?", CODE)
+    """It hears its own commands, pane and tool, the client's start, and of a turn how it ended and what it filled."""
+    heard = re.findall(r"\bon\('([A-Za-z.]+)'(?:, \{ \w+: (\S+) \})?", CODE)
     assert heard == [
         ("session.start", ""),
         ("command.run", "name"),
         ("command.run", "`resume-hooks:${verb}`"),
         ("command.run", "'resume-hooks:recover-context'"),
+        ("ui.render", "'Pane'"),
+        ("ui.render", "'AbovePrompt'"),
+        ("ui.focus", "'Pane'"),
         ("session.measure", ""),
         ("session.compact", ""),
+        ("classic.SessionStart", ""),
+        ("tool.call", "'mcp__resume-hooks__handoff'"),
+        ("turn.complete", ""),
         ("classic.StopFailure", ""),
     ]
     assert PREFIXED is not None
@@ -70,9 +78,40 @@ def test_it_stands_beside_the_classic_hooks() -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
 def test_it_is_javascript(tmp_path: Path) -> None:
     """As any reader of modules takes it."""
-    copy = shutil.copy(REPO / "hooks" / "register.mjs", tmp_path)
-    done = subprocess.run(["node", "--check", copy], capture_output=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr.decode()
+    for path in MODULES:
+        done = subprocess.run(
+            ["node", "--check", shutil.copy(path, tmp_path)], capture_output=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("settings", "env", "asked"),
+    [
+        ("", {}, False),
+        ('{"handoff_dir": "_handoffs"}', {}, False),
+        ('{"handoff_tool": "on"}', {}, True),
+        ("", {"RESUME_HOOKS_HANDOFF_TOOL": "on"}, True),
+    ],
+)
+def test_a_start_asks_for_tools_only_where_settings_name_one(
+    plugin: PluginCopy, tmp_path: Path, settings: str, env: dict[str, str], asked: bool
+) -> None:
+    """Else it costs a shell: the answer is that there are none."""
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "settings.json").write_text(settings)
+    python = plugin.root.parent / "bin" / "python"
+    python.write_text("#!/bin/sh\necho asked\n")
+    python.chmod(0o755)
+    done = subprocess.run(
+        ["sh", str(plugin.root / "hooks" / "offered"), "--module"],
+        input="{}", capture_output=True, encoding="utf-8", check=False, timeout=60,
+        env=plugin.env | env | {
+            "RESUME_HOOKS_PYTHON": str(python), "RESUME_HOOKS_HOME": str(state), "CLAUDE_PLUGIN_ROOT": str(plugin.root),
+        },
+    )  # fmt: skip
+    assert done.stdout == ("asked\n" if asked else "{}\n")
 
 
 def test_the_launcher_gives_way_to_the_engine(plugin: PluginCopy) -> None:

@@ -14,7 +14,7 @@ from tests.archive.retention.aged import aged
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.needs import REPO
 
-ANEW = "The engine's packages no longer load; it repairs itself when the next session starts"
+ANEW = "The engine's packages no longer load; they are installed anew now"
 LOCK = "requirements.lock"
 
 

@@ -65,7 +65,7 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
     assert text.startswith("rewound · ")
     for part in (
         "Fix the parser · rewind 1",
-        "9,000 tokens here, about ",
+        "9,000 tokens here; there about ",
         "just now: try the other parser",
         "report: it was slower so we stay",
         "not in the new session, still in this one: 11111111:5 to 11111111:6",

@@ -62,20 +62,15 @@ def receipt(**more: Any) -> Receipt:
     return Receipt(**{**fields, **more})
 
 
-def first_line(copied: Copied) -> str:
-    """The end of the first line: what was copied, else what to type."""
-    return f"not copied · type: /resume {CHILD}\n" if copied == WAYS[2] else copied.sentence(f"/resume {CHILD}")
-
-
 @pytest.mark.parametrize("slash", [True, False])
 @pytest.mark.parametrize("copied", WAYS)
 def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
     """The title, the tokens, the step, the warnings; the last line says what to press, as this client needs it."""
     text = shown(handoff_card(receipt(warnings=("odd place",)), copied, "fix\nthe tests", slash=slash))
     for part in (
-        first_line(copied),
+        copied.sentence("the /resume line"),
         "Fix it · handoff 1",
-        "123,456 tokens here, about 321 there, plus what every session starts with",
+        "123,456 tokens here; there about 321 + what any session starts with",
         "note: /home/user/my proj is gone",
         "next step: fix the tests",
         "note: odd place",
@@ -103,9 +98,9 @@ def test_trimmed_gives_both_commands(copied: Copied, slash: bool, written: bool)
     made = receipt(kind="trim", written=written, tools_trimmed=1_234, warnings=("odd place",))
     text = shown(trim_cards.trimmed_card(made, copied, "--tools Read", ["It would compact."], slash=slash))
     for part in (
-        first_line(copied),
-        "123,456 tokens here, about 321 there",
-        "1,234 tool outputs",
+        copied.sentence("the /resume line"),
+        "123,456 tokens here; there about 321",
+        "about 123,135 tokens are placeholders",
         "  options: --tools Read\n  It would compact.\n  note: odd place\n",
         f"in this client   /resume {CHILD}\n",
         f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD}\n",

@@ -10,7 +10,7 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.hooks import hook_state
-from resume_hooks.hooks.inside import OFFER, PLAN, answered
+from resume_hooks.hooks.inside import FULL, PLAN, answered
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, assistant, tool_result, tool_use, user, write_session
 from tests.hooks.test_trim import BULK, bulky
@@ -161,7 +161,7 @@ def test_it_is_asked_once_what_is_to_happen(parent: Path, monkeypatch: pytest.Mo
     del parent
 
     def measured(args: str, **fields: object) -> dict[str, Any]:
-        return dict(answered(OFFER, {"session_id": SESSION, "screen": True, "args": args, **fields}))
+        return dict(answered(FULL, {"session_id": SESSION, "screen": True, "args": args, **fields}))
 
     assert measured("90", screen=False) == {}
     assert measured("12") == {"again": 80}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import time
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.hooks.inside import answered
 from tests.builders import SESSION, ConfigHome, Record, boundary, conversation, session_id, summary, write_session
 from tests.hooks.conftest import Run
+from tests.hooks.test_trim import bulky
 
 
 def full(tokens: int, turns: int = 2) -> list[Record]:
@@ -144,3 +147,26 @@ def test_notes_are_private_hold_no_content_and_go_with_time(config_home: ConfigH
     assert {path.name for path in folder.iterdir()} == {"notice-young.json", "trim-old.json", f"notice-{SESSION}.json"}
     assert set(note(config_home)) == {"version", "look", "told"}
     assert stat.S_IMODE(Path(folder / f"notice-{SESSION}.json").stat().st_mode) == 0o600
+
+
+def test_the_band_takes_the_lines_place(config_home: ConfigHome, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the client's figures: when to ask again, then what to show; the Stop hook has nothing more to say."""
+    path = write_session(config_home.project(), SESSION, full(190_000))
+    event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000}
+    assert answered("band", {**event, "tokens": 90_000}) == {"look": 160_000}
+    shown = answered("band", {**event, "tokens": 160_000})
+    assert (shown["from"], shown["window"]) == (160_000, 200_000)
+    assert shown["band"] == "{percent} % of 200,000 · /handoff"
+    assert ask(full(190_000)) == ""
+    monkeypatch.setenv("RESUME_HOOKS_NOTICE_PERCENT", "0")
+    assert "band" not in answered("band", {**event, "tokens": 199_000})
+    assert answered("band", {**event, "tokens": "x"}) == {}
+
+
+def test_the_band_says_what_a_trim_frees(config_home: ConfigHome) -> None:
+    """Where it frees something."""
+    path = write_session(config_home.project(), SESSION, bulky())
+    event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000, "tokens": 190_000}
+    assert re.fullmatch(
+        r"\{percent\} % of 200,000 · /trim frees about [\d,]+ · /handoff", answered("band", event)["band"]
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.inside import CHOICES, COMMANDS, VERBS, answered
+from resume_hooks.hooks.inside import CHOICES, COMMANDS, PANED, UNTYPED, VERBS, answered
 from resume_hooks.hooks.plain_cards import TRIGGERS
 from resume_hooks.hooks.triggers import UNASKED
 from tests.builders import SESSION, ConfigHome, conversation, write_session
@@ -136,11 +136,11 @@ def test_what_is_to_be_pasted_is_copied(parent: Path) -> None:
 def test_the_reading_ones_answer_with_a_text(parent: Path) -> None:
     """What there is, and what opens it; the client says the plugin's name before each."""
     assert ask("lineage")["text"].startswith("lineage, oldest first (1 session)")
-    listed = ask("sessions")["text"]
+    listed = ask("sessions", screen=False)["text"]
     assert "Fix the parser" in listed
     assert "this session" in listed
     assert f"/resume {SESSION}" in listed
-    assert ask("sessions", "--all")["text"].startswith("sessions of every project")
+    assert ask("sessions", "--all", screen=False)["text"].startswith("sessions of every project")
     assert "is no option" in ask("sessions", "new")["text"]
     assert f"/resume {SESSION}" in ask("search", "prompt")["text"]
     assert children(parent) == []
@@ -150,17 +150,18 @@ def test_a_long_list_says_where_the_rest_is(config_home: ConfigHome) -> None:
     """Ten rows at most."""
     for number in range(12):
         write_session(config_home.project(), f"{number:08x}-0000-4000-8000-{number:012x}", conversation(2))
-    listed = ask("sessions", "--all", session_id=f"{0:08x}-0000-4000-8000-{0:012x}")["text"]
+    listed = ask("sessions", "--all", screen=False, session_id=f"{0:08x}-0000-4000-8000-{0:012x}")["text"]
     assert listed.count("  /resume 0") == 10
     assert "sessions --all\n" in listed
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS - {UNASKED}))
+@pytest.mark.parametrize("verb", sorted(VERBS - {UNASKED} - UNTYPED.keys()))
 def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None:
     """No session, no id, a verb that is switched off."""
     del config_home
     for event in ({"session_id": "x"}, {"session_id": SESSION, "args": 5}):
-        assert set(answered(verb, {**event, "screen": True, "waiting": True})) == {"text"}
+        shown = "pane" if (verb, "") in PANED else "text"
+        assert set(answered(verb, {**event, "screen": True, "waiting": True})) == {shown}
 
 
 def test_a_bug_is_told_and_a_switched_off_verb_says_so(

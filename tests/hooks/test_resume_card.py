@@ -9,7 +9,6 @@ from resume_hooks.derive.compare import (
     GO_ON,
     HANDOFF,
     ROLLOVER,
-    SMART_TRIM,
     TRIM,
     Advice,
     Comparison,
@@ -23,8 +22,8 @@ from resume_hooks.transcripts.tokens import ContextUse
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.hooks.test_child_cards import LAST_LINE, WAYS, shown
 
-MOST_LINES = 60
-"""Lines of a message that the client shows in full."""
+MOST_LINES = 10
+"""Rows of a card, of the 24 that a small terminal has."""
 
 FIGURES = (
     Estimate(GO_ON, 150_000, 1_200, 20_000, None),
@@ -65,63 +64,53 @@ def comparison(
 
 
 @pytest.mark.parametrize("copied", WAYS)
-def test_it_names_the_session_and_every_way_on(config_home: ConfigHome, copied: Copied) -> None:
-    """Title, id, tokens and share of the window, both forms of the triggers, both ways to resume, how it was copied."""
-    text = shown(resume_card(comparison(config_home), copied, ""))
+@pytest.mark.parametrize("advice", [None, Advice(HANDOFF, "it leaves the most room")])
+def test_ten_lines_of_what_a_client_shows_in_eighty_columns(
+    config_home: ConfigHome, copied: Copied, advice: Advice | None
+) -> None:
+    """The id and how it was copied, tokens and share of the window, every way on; last what to type."""
+    full = ContextUse(190_000, 200_000, measured=True)
+    text = shown(resume_card(comparison(config_home, context=full, advice=advice), copied, ""))
     for part in (
-        copied.sentence("session id"),
-        "Fix the parser",
-        f"  {SESSION}\n",
-        "context 150,000 tokens, 75 % of 200,000",
-        "/resume-hooks:handoff [next step]",
-        ">handoff [next step]",
-        ">rollover [focus]",
-        f"/resume {SESSION}",
-        f"cd /home/user/proj && claude --resume {SESSION}",
-        "/resume-hooks:trim",
-        "/resume-hooks:lineage",
+        copied.sentence(SESSION),
+        "context 190,000 tokens, 95 % of 200,000 · Fix the parser",
+        *(row.name for row in FIGURES),
     ):
         assert part in text
-    assert text.index("/resume-hooks:handoff") < text.index(">handoff")
-    assert len(text.split("\n")[-1]) <= LAST_LINE
-    assert len(text.split("\n")) < MOST_LINES
+    assert text.endswith("\nBest: /resume-hooks:handoff" if advice else "\nTo go on: /resume-hooks:handoff, or trim")
+    lines = text.split("\n")
+    assert len(lines[-1]) <= LAST_LINE
+    assert sum(-(-len(line) // 70) for line in lines) <= MOST_LINES
 
 
 def test_the_table(config_home: ConfigHome) -> None:
     """A line a way, called an estimate, in 80 columns: what it leaves, what is sent anew, when it pays."""
     lines = table(comparison(config_home))
     assert lines == [
-        "estimated   context after  paid in full (not in the cache)   pays off",
-        "go on             150,000                            1,200",
-        "trim               60,000                           42,000   after 7 turns",
-        "handoff            31,200                           13,200   after 1 turn",
-        "rollover           32,700                           74,700   after 1,200 turns",
-        "compact         1,048,000                        1,031,200   never",
-        "context after includes what every session starts with (system prompt, tools)",
-        "prompt cache: warm for 4 min more (it lasts 5 minutes)",
+        "estimated   context after  sent uncached   cheaper than going on",
+        "go on             150,000          1,200",
+        "trim               60,000         42,000   after 7 turns",
+        "handoff            31,200         13,200   after 1 turn",
+        "rollover           32,700         74,700   never",
+        "compact         1,048,000      1,031,200   never",
+        "each holds 30,000 that any session starts with · cache: 4 min left",
         "a turn here takes about 3 requests and adds 4,100 tokens",
     ]
-    assert max(map(len, lines)) <= 78
+    assert max(map(len, lines)) <= 68
 
 
 @pytest.mark.parametrize(
     ("traffic", "age", "words"),
     [
-        (Traffic(1, HOUR, 9, 1, 0), 90, "prompt cache: warm for 58 min more (it lasts 1 hour)"),
-        (Traffic(1, FIVE_MINUTES, 9, 1, 0), 200, "prompt cache: warm for 100 s more (it lasts 5 minutes)"),
-        (
-            Traffic(1, FIVE_MINUTES, 9, 1, 0),
-            300,
-            "prompt cache: cold (it lasts 5 minutes, last request 5 min ago)",
-        ),
-        (Traffic(1, FIVE_MINUTES, 9, 1, 0), 8_000, "last request 2 h ago"),
-        (Traffic(1, HOUR, 9, 1, 0), 200_000, "last request 2 days ago"),
-        (Traffic(1, 0, 0, 1, 0), 5, "prompt cache: none"),
-        (Traffic(None, FIVE_MINUTES, 0, 1, 0), None, "no request was counted here yet"),
+        (Traffic(1, HOUR, 9, 1, 0), 90, "cache: 58 min left"),
+        (Traffic(1, FIVE_MINUTES, 9, 1, 0), 200, "cache: 100 s left"),
+        (Traffic(1, FIVE_MINUTES, 9, 1, 0), 300, "cache: cold"),
+        (Traffic(1, 0, 0, 1, 0), 5, "cache: unused"),
+        (Traffic(None, FIVE_MINUTES, 0, 1, 0), None, "cache: cold"),
     ],
 )
 def test_what_the_api_still_has(config_home: ConfigHome, traffic: Traffic, age: int | None, words: str) -> None:
-    """Warm and for how long, or cold since when, or why nothing is known."""
+    """Warm and for how long, cold, or of no use here."""
     text = "\n".join(table(comparison(config_home, traffic=traffic, age=age)))
     assert words in text
     assert "a turn here takes about 1 request and adds 0 tokens" in text
@@ -141,8 +130,7 @@ def test_a_trim_that_was_not_told(config_home: ConfigHome, trim_estimated: bool,
     [
         (ContextUse(100_000, 200_000, measured=True), None, ""),
         (ContextUse(160_000, 200_000, measured=True), Advice(TRIM, "why"), "Nearly full: a trim fits best (why)."),
-        (ContextUse(190_000, 200_000, measured=True), Advice(HANDOFF, "why"), "compact at once: a handoff"),
-        (ContextUse(160_000, 200_000, measured=True), Advice(SMART_TRIM, "why"), "resume-hooks smart-trim 11111111"),
+        (ContextUse(190_000, 200_000, measured=True), Advice(HANDOFF, "why"), "Compacts at once: a handoff"),
     ],
 )  # fmt: skip
 def test_it_recommends_when_it_is_late(
@@ -153,7 +141,8 @@ def test_it_recommends_when_it_is_late(
     assert words in resume_card(found, WAYS[0], "")
     assert bool(recommended(found)) is bool(words)
     if advice is not None:
-        assert command_of(advice, SESSION) in "\n".join(recommended(found))
+        assert f"resume-hooks {advice.strategy} {SESSION[:8]}" in "\n".join(recommended(found))
+        assert command_of(advice) in resume_card(found, WAYS[0], "")
 
 
 def test_an_estimated_context_says_so(config_home: ConfigHome) -> None:

@@ -19,6 +19,7 @@ OURS = [
     (">Resume  \n", "resume", ""),
     (">resume tests", "resume", "tests"),
     ("/resume-hooks:resume fix the tests", "resume", "fix the tests"),
+    ('>handoff fix\n\n<pasted_content id="1">\na log\n</pasted_content>', "handoff", "fix\na log"),
     ("/resume-hooks:handoff quote\n> a\n> b", "handoff", "quote\n> a\n> b"),
     (">handoff fix this:\n> a\nand that", "handoff", "fix this:\n> a\nand that"),
     (">handoff", "handoff", ""),

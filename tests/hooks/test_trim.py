@@ -36,7 +36,7 @@ from tests.hooks.conftest import Run, Say, asked, children
 
 BULK = "a line of output\n" * 500
 LATER = "2999-01-01T00:00:00.000Z"
-PREVIEW = ("tokens now", "saves about", "by rule", "by tool", "Read (", "largest", "trim yes", "trim cancel")
+PREVIEW = ("tokens now", "saves about", "largest: Read", "trim yes", "trim cancel")
 
 
 def bulky(turns: int = 6) -> list[Record]:
@@ -229,7 +229,7 @@ def test_a_stray_enter_shows_the_same_child(say: Say, parent: Path) -> None:
     for _ in range(2):
         again = say(">trim yes")
         lines = again.split("\n")
-        assert lines.pop(3) == "  Nothing new was made; this is the session from your last trim."
+        assert lines.pop(2) == "  Nothing new was made; this is the session from your last trim."
         assert "\n".join(lines) == first.replace("trimmed", "already trimmed", 1)
     assert children(parent) == [child]
 

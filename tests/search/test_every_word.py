@@ -16,13 +16,12 @@ from tantivy import Query
 
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import SearchResult, find
-from resume_hooks.search.index.archived import TranscriptPaths
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.tokenize import forms_of
 from resume_hooks.search.query import COMMON
-from resume_hooks.search.record_text import Texts
 from resume_hooks.search.scope import Scope
 from resume_hooks.search.snippets import REACH
+from resume_hooks.search.sources import Sources
 from tests.needs import corpus_sessions
 
 LARGEST = 400_000  # bytes of a session that is taken
@@ -57,8 +56,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
                 shutil.copy(path, project)
     with opened_index(where) as index:
         records = index.words.search(Query.all_query(), 100_000)
-        texts = Texts(index.db, TranscriptPaths(where))
-        drawn = [texts.of(record) for record in random.Random(3).sample(records, RECORDS)]
+        sources = Sources(index, (), where)
+        drawn = [sources.text(record) for record in random.Random(3).sample(records, RECORDS)]
     words = [text.shown[: REACH // 2].split() for text in drawn if text]
     assert len(words) > RECORDS // 2
     return Said(where, [found for found in words if found])

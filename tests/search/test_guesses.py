@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import ConfigHome
+from tests.builders import CWD, ConfigHome
 from tests.search.asking import marked, search, sessions, talk
 
 SAID = [
@@ -84,8 +84,14 @@ def test_what_must_not_be_there_is_never_guessed(home: ConfigHome) -> None:
     assert sessions(search(home, "webhook -receive")) == []
 
 
-def test_a_word_that_is_there_is_not_guessed(home: ConfigHome) -> None:
-    """Others that are like it, or hold it, are found only where it is nowhere."""
-    talk(home, 9, "connections and a Verbindung")
-    assert sessions(search(home, "Verbindung")) == [9]
-    assert search(home, "Verbindung").how == ""
+def test_a_word_that_is_there_comes_before_those_that_hold_it(home: ConfigHome) -> None:
+    """Also where it was only said elsewhere; where there is enough of it, it alone is looked for."""
+    talk(home, 9, "a wall and a Verbindung", cwd="/elsewhere")
+    found = search(home, "Verbindung")
+    assert (sessions(found), found.how) == ([9, 2], "'Verbindung' as itself and a part of datenbankverbindung")
+    assert sessions(search(home, "wall", folders=(CWD,))) == [4]
+    assert sessions(search(home, "wall connections", folders=(CWD,))) == [4]
+    assert marked(search(home, "wall")) == {"wall", "firewall"}
+    for number in range(10, 15):
+        talk(home, number, "another wall")
+    assert sorted(sessions(search(home, "wall"))) == [9, *range(10, 15)]

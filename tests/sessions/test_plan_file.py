@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import fresh_child
+from resume_hooks.derive.child.write import write
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.plan_file import plan_note
 from resume_hooks.transcripts.head_tail import HeadTail
-from tests.builders import SESSION, ConfigHome, conversation, write_session
+from tests.builders import SESSION, ConfigHome, conversation, line, user, write_session
 
 SLUG = "go-delightful-hellman"
 
@@ -31,6 +32,16 @@ def test_the_opening_names_the_plan(config_home: ConfigHome) -> None:
     file = config_home.config / "plans" / f"{SLUG}.md"
     line = f"The plan of this work (Parse dates) is the file {file}: read it before you go on."
     assert decided.opening.split("\n\n")[1] == line
+
+
+def test_a_grandchild_is_told_of_the_plan_too(config_home: ConfigHome) -> None:
+    """The child between has none of its own."""
+    parent = planned(config_home, "# Parse dates\n")
+    made = write(fresh_child.plan(locate.session_file(parent), config_home.where, kind="handoff"), config_home.where)
+    with open(made.file, "ab") as stream:
+        stream.write(line(user("go on", uuid="u9", parent=None, session_id=made.session_id)) + b"\n")
+    grandchild = fresh_child.plan(locate.session_file(made.file), config_home.where, kind="handoff")
+    assert "The plan of this work (Parse dates) is the file" in grandchild.opening
 
 
 @pytest.mark.parametrize("slug", ["", "../plans/go-delightful-hellman", "never-written", "x" * 300])

@@ -16,6 +16,7 @@ import pytest
 
 from resume_hooks.system import clipboard, terminal, tmux
 from resume_hooks.system.clipboard import NOT_COPIED, Copied
+from resume_hooks.system.tmux import IN_BUFFER
 from tests.e2e.harness.processes import end, wait_until
 from tests.needs import need
 
@@ -104,14 +105,14 @@ def test_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
 def test_detached_session_keeps_the_text_in_its_buffer(server: Server) -> None:
     """Where no terminal is attached only tmux holds the text, and the message says so."""
     copied = clipboard.copy(TEXT, environ=server.inside)
-    assert copied.sentence("id") == "id copied (tmux buffer)"
+    assert copied.sentence("id") == "id copied (in tmux alone: prefix ] pastes it)"
     assert server.buffer() == TEXT
 
 
 def test_terminal_without_a_clipboard_is_told_apart(server: Server) -> None:
     """A success of load-buffer does not hide that the terminal lacks the capability."""
     with server.attached(TERM="vt100") as screen:
-        assert clipboard.copy(TEXT, way="tmux", environ=server.inside) == Copied("copied", "tmux buffer")
+        assert clipboard.copy(TEXT, way="tmux", environ=server.inside) == Copied("copied", IN_BUFFER)
         assert OSC_52 not in _drawn(screen, seconds=0.3)
     assert server.buffer() == TEXT
 

@@ -1,4 +1,5 @@
 """The command line: a file for each verb, and what verbs share; typed arguments in, text or JSON out, an exit code.
 
-May import everything below, of hooks what ``slash`` needs. Must not decide anything that a hook would decide otherwise.
+May import everything below, of hooks what ``slash`` and the chooser need. Must not decide anything that a hook would
+decide otherwise.
 """

@@ -189,7 +189,7 @@ def _words(found: Comparison, *, leaner: bool) -> dict[str, str]:
     large = f"; of its {size_text(found.glance.size)} readers of clients take 50 MB" if leaner else ""
     return {
         AS_IS: f"{found.context.tokens:,} tokens{full}",
-        TRIM: f"a copy without bulky contents, {tokens.get(TRIM, 'size not estimated')}",
+        TRIM: f"a copy without old tool output, {tokens.get(TRIM, 'size not estimated')}",
         SMART_TRIM: f"a copy without what {model} finds is no longer needed; asking it costs tokens",
         HANDOFF: f"a fresh session with a digest, {tokens[HANDOFF]}",
         ROLLOVER: f"a handoff with a summary by {model}, {tokens[ROLLOVER]}; asking it costs tokens",

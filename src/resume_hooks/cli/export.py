@@ -33,7 +33,14 @@ STDOUT = "-"
 @click.command("export")
 @locator_argument
 @click.option("--format", "form", type=click.Choice(FORMS), help="By default that of -o's name, else html.")
-@click.option("-o", "--output", metavar="FILE", help="The file or folder to write to; - for the standard output.")
+@click.option(
+    "-o",
+    "--output",
+    "--out",
+    "output",
+    metavar="FILE",
+    help="The file or folder to write to; - for the standard output.",
+)
 @click.option("--lineage", is_flag=True, help="With all ancestors, oldest first.")
 @click.option("--all", "everything", is_flag=True, help="Also what was said on branches that were left.")
 @click.option("--live", is_flag=True, help="Only what a resume would send: nothing from before a compaction.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from resume_hooks.cli.child import answer, child_options, receipt_text, require_client, require_start
@@ -14,7 +16,7 @@ from resume_hooks.derive.child.write import receipt as child_receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan, digest_reference, opening_tier
 from resume_hooks.derive.handoff_files import HandoffFiles, out_path, wanted_for, write_for
-from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
@@ -32,7 +34,7 @@ Made = tuple[Receipt, HandoffFiles]
 @click.option("--print", "show", is_flag=True, help="Print what a child would be told; write nothing.")
 @click.option("--full", is_flag=True, help="With --print: the whole digest instead of its best lines.")
 @click.option("--edit", is_flag=True, help="Open your editor on the digest first; an empty text cancels.")
-@click.option("--out", help="Also write a handoff document: a .md file, or a folder for one.")
+@click.option("-o", "--out", "--output", "out", help="Also write a handoff document: a .md file, or a folder for one.")
 @click.option("--force", is_flag=True, help="With --out: overwrite the file.")
 @child_options
 @as_one_value
@@ -51,7 +53,7 @@ def command(options: VerbOptions) -> Receipt | None:
       resume-hooks handoff --dry-run --json
     """
     _require_sense(options)
-    parent = options.located()
+    parent = _parent(options)
     if not options.show:
         require_client(options)
     decided = _plan(parent, Contents(digest_of(parent, options.where)), options)
@@ -66,6 +68,17 @@ def command(options: VerbOptions) -> Receipt | None:
         {"documents": files.documents, "ledger": files.ledger or None},
         lambda: _text(receipt, files),
     )
+
+
+def _parent(options: VerbOptions) -> SessionFile:
+    """The session that is named, where it is one; words that name none may have been meant for the next step."""
+    try:
+        return options.located()
+    except SessionNotFound as error:
+        words = options.locator or ""
+        if " " not in words:
+            raise
+        raise SessionNotFound(error.message, f"As a next step: resume-hooks handoff -n {shlex.quote(words)}") from error
 
 
 def _require_sense(options: VerbOptions) -> None:

@@ -30,7 +30,7 @@ VERBS = {
     "sessions": "List sessions, newest first: titles, sizes, tokens, what expires.",
     "handoff": "Continue in a fresh, linked session with a digest and the next step.",
     "rollover": "Continue in a fresh, linked session with a summary by a model.",
-    "trim": "Continue in a copy without bulky contents; the originals can be read back.",
+    "trim": "Continue in a copy without old tool output; the originals can be read back.",
     "smart-trim": "Continue in a copy without what a model finds is no longer needed.",
     "checkpoint": "Mark a place in a session to come back to.",
     "rewind": "Go back to the checkpoint in a new session, with a report of what came after it.",

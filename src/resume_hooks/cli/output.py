@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
@@ -13,12 +12,12 @@ import click
 import orjson
 
 from resume_hooks.errors import OutputFailed
+from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.text import encodable_all, plain
 
 COMPLETING = "_RESUME_HOOKS_COMPLETE"  # what a shell sets that asks what may follow; click makes its name from ours
 SCHEMA = 1
 DUMB = "dumb"  # the terminal that obeys no sequence
-_NO_WIDTH = {"Mn", "Me", "Cf"}  # kinds of characters that take no column
 _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """What JSON leaves as it is but some terminals obey."""
 
@@ -115,31 +114,6 @@ def padded(text: str, most: int, *, right: bool = False) -> str:
     """``text`` with spaces up to ``most`` columns."""
     blanks = " " * (most - width(text))
     return blanks + text if right else text + blanks
-
-
-def width(text: str) -> int:
-    """The columns that ``text`` takes on a terminal: two for a wide letter, none for an accent."""
-    return len(text) if text.isascii() else sum(map(_columns, text))
-
-
-def fitted(text: str, most: int) -> str:
-    """``text``, cut to ``most`` columns with an ellipsis."""
-    if width(text) <= most:
-        return text
-    if most < 1:
-        return ""
-    taken = 0
-    for place, letter in enumerate(text):
-        taken += _columns(letter)
-        if taken > most - 1:
-            return f"{text[:place].rstrip()}…"
-    return text
-
-
-def _columns(letter: str) -> int:
-    if unicodedata.category(letter) in _NO_WIDTH:
-        return 0
-    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
 
 
 def colour_wanted(environ: Mapping[str, str]) -> bool | None:

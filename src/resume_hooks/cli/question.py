@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import click
 
-from resume_hooks.cli.output import padded, say, width
+from resume_hooks.cli.output import padded, say
 from resume_hooks.clock import minute
 from resume_hooks.errors import AmbiguousLocator
+from resume_hooks.system.columns import width
 from resume_hooks.system.text import plain_line
 
 LONGEST_WORDS = 60  # characters of a locator that are repeated

@@ -30,8 +30,8 @@ from resume_hooks.search.scope import ALIASES, Scope, lineage_scope, project_at,
 from resume_hooks.system.invocation import resume_command
 
 _HERE = "."
-PATIENCE = 2.0
-"""Seconds that a search brings the index up to date for; it answers from what is indexed by then, and says so."""
+PATIENCE = 1.5
+"""Seconds that a search brings the index up to date for; two after it was asked it answers from what there is."""
 
 
 @click.command("search", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})

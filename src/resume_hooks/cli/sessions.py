@@ -11,18 +11,19 @@ from typing import Any
 import click
 
 from resume_hooks.cli.options import VerbOptions, as_one_value, folder_of, json_option
-from resume_hooks.cli.output import fitted, width
 from resume_hooks.clock import DAY, HOUR, MINUTE, minute
 from resume_hooks.paths import canonical
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.invocation import resume_command
 from resume_hooks.system.text import plain_line
 
 LIMIT = 20
 MOST = 100_000  # rows that can be asked for; nobody has more
+PIPED = 200  # columns of a row that no terminal shows
 LEAST_TITLE = 24  # columns that a title keeps beside its marks
 UNKNOWN = "-"
 _HEADS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
@@ -124,7 +125,7 @@ def _text(found: ListingPage, folder: str, options: VerbOptions) -> str:
     ids = listing.short_ids(found.rows, options.where)
     cells = [(short, *_cells(row, now)) for short, row in zip(ids, found.rows, strict=True)]
     marks = [_marks(row, folder, with_end=options.expiring) for row in found.rows]
-    lines = _table(cells, marks, shutil.get_terminal_size().columns)
+    lines = _table(cells, marks, shutil.get_terminal_size((PIPED, 0)).columns)
     more = [f"More: --offset {offset + len(found.rows)}, or --limit 0 for all."] if found.more else []
     return "\n".join([*lines, *more])
 

@@ -44,7 +44,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 @child_options
 @as_one_value
 def command(options: VerbOptions) -> Receipt:
-    """Make a child of SESSION in which bulky contents are placeholders.
+    """Make a child of SESSION in which old tool output and other long contents are placeholders.
 
     The session itself is only read, unless you say --in-place. Each placeholder says where its original is; nothing
     is lost. Without a --keep-recent the last turns stay as they are, and of a very long turn its last tool results.

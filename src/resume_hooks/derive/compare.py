@@ -129,8 +129,13 @@ def compare(session_id: str, path: str, where: Where, window: int, at: str, *, l
 
 def advise(path: str, context: ContextUse, where: Where) -> Advice:
     """What fits best in a session with this ``context``, however much room is left."""
-    trimmed = _trimmed(path, context.window, where) if is_live_part_within(path, QUICK_LIMIT) else None
-    return _best(trimmed.after if trimmed else None)
+    return _best(trimmed_use(path, context.window, where))
+
+
+def trimmed_use(path: str, window: int, where: Where) -> ContextUse | None:
+    """What a trim with the usual options would leave; None where there is nothing to trim, or too much to look at."""
+    trimmed = _trimmed(path, window, where) if is_live_part_within(path, QUICK_LIMIT) else None
+    return trimmed.after if trimmed else None
 
 
 def advice(context: ContextUse, trimmed: ContextUse | None) -> Advice | None:
@@ -141,11 +146,9 @@ def advice(context: ContextUse, trimmed: ContextUse | None) -> Advice | None:
 
 
 def _best(trimmed: ContextUse | None) -> Advice:
-    if trimmed is None or trimmed.percent >= NEARLY_FULL:
-        return Advice(HANDOFF, "a fresh start leaves the most room")
-    if trimmed.percent <= ROOMY:
-        return Advice(TRIM, f"mostly bulk, a trim leaves {trimmed.percent} %")
-    return Advice(SMART_TRIM, f"a trim by rule leaves {trimmed.percent} %, one by a model less")
+    if trimmed is not None and trimmed.percent <= ROOMY:
+        return Advice(TRIM, f"mostly tool output: {trimmed.percent} % left")
+    return Advice(HANDOFF, "it leaves the most room")
 
 
 def _trimmed(path: str, window: int, where: Where) -> _Trimmed | None:

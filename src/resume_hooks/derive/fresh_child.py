@@ -17,7 +17,7 @@ from resume_hooks.redaction.texts import left_out, redact
 from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_records import opening_lines, opening_text
-from resume_hooks.sessions.plan_file import plan_note
+from resume_hooks.sessions.plan_file import plan_of_work
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.text import counted, encodable, one_line, plain, plain_line
 from resume_hooks.transcripts import tokens
@@ -91,7 +91,7 @@ def plan(
     next_step = encodable(next_step.strip())
     child = child or draft(parent, ends, kind, where, output_dir, about=next_step)
     digest = contents.edited or opening_tier(contents.digest, child.session_id)
-    told = "\n".join(filter(None, (plan_note(ends, where), contents.summary)))
+    told = "\n".join(filter(None, (plan_of_work(ends, child.ancestors, where), contents.summary)))
     text = opening_text(child.block, next_step, summary=told, digest=digest)
     card, _ = redact(_card(child.ancestors, kind, next_step, contents))
     sizes = Sizes(

@@ -15,8 +15,7 @@ from resume_hooks.system.clipboard import Copied
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 
-WHY_CTRL_C = "Ctrl+C clears your command from the input box; press it once only, twice quits"
-UNSURE = "if pasting does not give the /resume line, it is above"
+WHY_CTRL_C = "Ctrl+C clears the command from the input box; once only, twice quits"
 
 INTERRUPTED = "[Request interrupted by user"
 """How the record begins that a client writes when Esc or Ctrl+C ended a turn."""
@@ -25,31 +24,30 @@ INTERRUPTED = "[Request interrupted by user"
 def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str], *, slash: bool) -> str:
     """Show a child that was made: ``done`` says how, ``facts`` are lines of what it holds."""
     busy = not slash and is_busy(receipt.parent_file)
-    # Beside a working model 2.1.329 shows 40 columns of the last line, or 29 of the first where one line is wide.
-    if copied.how == "not copied":
-        typed = f" · type when done: {receipt.in_client} · not copied"
-        first = f"{done}{typed if busy else f' · not copied · type: {receipt.in_client}'}"
-    else:
-        keys = "" if slash else " · paste when done" if busy else " · Ctrl+C once, paste"
-        first = f"{done}{keys} · {copied.sentence(receipt.in_client)}"
+    # Beside a working model the client shows 40 columns of the last line, and nothing where one line is wide (2.1.330).
+    keys = ""
+    if not slash and copied.how != "not copied":
+        keys = " · paste when done" if busy else " · Ctrl+C once, paste"
     again = f"Nothing new was made; this is the session from your last {receipt.kind}."
     lines = [
-        first,
-        "",
+        f"{done}{keys} · {copied.sentence('the /resume line')}",
         f"  {receipt.title}",
         *([] if receipt.written else [f"  {again}"]),
-        f"  {receipt.sizes}; this session stays as it is",
+        f"  {receipt.sizes}",
         *(f"  {fact}" for fact in facts),
         *(f"  note: {warning}" for warning in receipt.warnings),
         *([] if os.path.isdir(receipt.folder) else [f"  note: {receipt.folder} is gone: use the first of these"]),
-        "",
         f"  in this client   {receipt.in_client}",
-        f"  in a shell       {receipt.shell}",
-        *([f"  {UNSURE}"] if copied.how == "sent" else []),
+        *([] if busy else [f"  in a shell       {receipt.shell}"]),
         *([] if slash or busy else [f"  {WHY_CTRL_C}"]),
-        "",
     ]
     return "\n".join([*lines, _paste_line(copied, slash=slash, busy=busy)])
+
+
+def opened(receipt: Receipt) -> str:
+    """What is said in a child that the client opened by itself, and that looks like the session it came from."""
+    back = f"/resume {receipt.parent_session_id}"
+    return f"resume-hooks: this is the new session, {receipt.title}: {receipt.sizes}. Back to the old one: {back}"
 
 
 def _paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:

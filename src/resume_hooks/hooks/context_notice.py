@@ -1,4 +1,6 @@
-"""Stop: when a session's context first passes ``notice_percent``, one line says so and what fits best.
+"""When a session's context first passes ``notice_percent``: one line says so and what fits best.
+
+The Stop hook shows it once; where the module inside the client runs, a band shows it for as long as it holds, instead.
 
 Once a session; where its window proves larger than it was taken for, once more of that one. A note keeps what was said
 and the count of tokens at which ``hooks/notice`` asks again. Sub-agents have an event of their own, which is not asked.
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError
@@ -18,6 +21,9 @@ from resume_hooks.transcripts.tokens import ContextUse
 
 NEVER = 10**9
 """Tokens that no context has; longer numbers the shell does not compare."""
+
+WORTH = 1_000
+"""Tokens that a trim has to free to be spoken of."""
 
 KEPT = 100 * 86_400
 """Seconds after which a note goes; clients remove the sessions themselves after thirty days."""
@@ -57,17 +63,43 @@ def notice(session_id: str, path: str) -> str:
     larger = 0 if window else tokens.LARGE_WINDOW
     ahead = [_limit(size, percent) for size in (context.window, larger) if size > told]
     hook_state.keep(name, {"look": ahead[0] if ahead else NEVER, "told": told})
-    return _line(session_id, path, context) if due else ""
+    return _line(path, context) if due else ""
 
 
-def _line(session_id: str, path: str, context: ContextUse) -> str:
+def band(session_id: str, path: str | None, used: int, window: int) -> dict[str, Any]:
+    """What the module shows from ``from`` tokens on, or when to ask again; by the client's own figures.
+
+    From then on the Stop hook says nothing of this session. OSError where no note of that can be kept.
+    """
+    window = settings.number("context_window") or window
+    percent = settings.number("notice_percent")
+    if not percent or window < 1:
+        return {"look": NEVER}
+    hook_state.keep(f"{_PREFIX}{session_id}.json", {"look": NEVER, "told": max(window, tokens.LARGE_WINDOW)})
+    limit = _limit(window, percent)
+    if used < limit:
+        return {"look": limit}
+    text = f"{{percent}} % of {window:,}{_ways(path, used, window)} · /handoff"
+    return {"look": NEVER, "from": limit, "window": window, "band": text}
+
+
+def _ways(path: str | None, used: int, window: int) -> str:
+    """What a trim would free, where it would."""
+    from resume_hooks.derive.compare import trimmed_use  # once in a session
+
+    left = trimmed_use(path, window, Where()) if path else None
+    freed = used - left.tokens if left else 0
+    return f" · /trim frees about {round(freed, -3):,}" if freed >= WORTH else ""
+
+
+def _line(path: str, context: ContextUse) -> str:
     """What is said. The advice reads the live part; it is worth that only once."""
     from resume_hooks.derive.compare import advise
     from resume_hooks.hooks.resume_card import NAMES, command_of  # nothing to most turns' ends
 
     advice = advise(path, context, Where())
     full = f"resume-hooks: {context.percent} % of the context is used"
-    return f"{full}; {NAMES[advice.strategy]} fits best: {command_of(advice, session_id)}"
+    return f"{full}; {NAMES[advice.strategy]} fits best: {command_of(advice)}"
 
 
 def _limit(window: int, percent: int) -> int:

@@ -25,7 +25,7 @@ from resume_hooks.system.text import plain
 
 LOCK = "requirements.lock"
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-_ITSELF = "itself when the next session starts; do not /clear for it."
+_BEGUN = "now, in the background: about half a minute."
 
 
 def main() -> None:
@@ -70,22 +70,22 @@ def engine_state() -> str:
         error = state.get("error") or "see install.log in the data folder of the plugin"
         return f"The engine's installation failed: {error}."
     if venv_is_marked():
-        return f"The engine's packages no longer load; it repairs {_ITSELF}"
-    return f"The engine is not installed yet; it installs {_ITSELF}"
+        return f"The engine's packages no longer load; they are installed anew {_BEGUN}"
+    return f"The engine is not installed yet; its packages are installed {_BEGUN}"
 
 
 def _what_next() -> str:
-    if _installer_state().get("state") == "installing":
-        return "Try again in a minute."
+    if _installer_state().get("state") != "failed":
+        return "Try again in half a minute."
     log = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
     named = f"Log: {log}\n" if os.path.isfile(log) else ""
     return f"{named}{_installing()}\n\nThen try again."
 
 
 def _state_and_remedy() -> str:
-    """The engine's state and, unless it is being installed, what installs it now."""
-    busy = _installer_state().get("state") == "installing"
-    return engine_state() if busy else f"{engine_state()}\n{_installing()}"
+    """The engine's state and, where its installation failed, what installs it now."""
+    failed = _installer_state().get("state") == "failed"
+    return f"{engine_state()}\n{_installing()}" if failed else engine_state()
 
 
 def _installing() -> str:

@@ -12,7 +12,7 @@ from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents, RolloverPlan, digest_reference, opening_of
+from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents, RolloverPlan, opening_of
 from resume_hooks.hooks import pending_handoff, reply
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff
@@ -26,10 +26,9 @@ from resume_hooks.reading.digest.marks import HEAD
 from resume_hooks.sessions.opening_records import short_opening
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.clipboard import Copied
-from resume_hooks.system.invocation import typed
 from resume_hooks.system.processes import client_pid, started
 
-BY_CLEAR = "or type /clear: the new session also starts with this digest (cut if long)"
+BY_CLEAR = "or type /clear: the new session starts with this digest, too"
 """The fact of a child that waits for ``/clear``."""
 
 LEAST = 600
@@ -42,7 +41,6 @@ COUNTED = {
     "constraints": ("constraint", "constraints"),
     "changed": ("file", "files"),
     "commands": ("command", "commands"),
-    "failures": ("failure", "failures"),
     "decisions": ("decision", "decisions"),
 }
 """What a card counts of a digest, one and several."""
@@ -59,7 +57,7 @@ def answer(request: Request) -> TriggerAnswer:
         plan = fresh_child.plan(parent, where, kind="handoff", next_step=request.text, contents=contents)
     # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
     receipt = write(plan, where)
-    return _answer_of(receipt, request, [*_digest_lines(plan, where), *_files(plan, receipt, where)])
+    return _answer_of(receipt, request, [*_digest_lines(plan), *_files(plan, receipt, where)])
 
 
 def _answer_of(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> TriggerAnswer:
@@ -76,19 +74,20 @@ def handoff_card(
 ) -> str:
     """Show the child, what it holds (``facts``), and how to open it; ``waits``: ``/clear`` does, too."""
     done = "handed off" if receipt.written else "already handed off"
-    step = f"next step: {' '.join(next_step.split())[: ROW * 2]}" if next_step else "no next step given"
-    return child_card(done, receipt, copied, [step, *facts, *([BY_CLEAR] if waits else [])], slash=slash)
+    said = " ".join(next_step.split())
+    # The title says a short step already.
+    step = [] if said and said in receipt.title else [f"next step: {said[:ROW]}" if said else "no next step given"]
+    return child_card(done, receipt, copied, [*step, *facts, *([BY_CLEAR] if waits else [])], slash=slash)
 
 
-def _digest_lines(plan: RolloverPlan, where: Where) -> list[str]:
-    """What the digest of a fresh child holds, and where the whole is read; nothing without one."""
+def _digest_lines(plan: RolloverPlan) -> list[str]:
+    """What the digest of a fresh child holds; nothing without one."""
     digest = plan.contents.digest
     if digest is None:
         return []
     counts = {name: len(digest.of(name)) + digest.omitted.get(name, 0) for name in COUNTED}
     listed = ", ".join(f"{count} {COUNTED[name][count != 1]}" for name, count in counts.items() if count)
-    whole = typed(f"read {digest_reference(plan.draft.session_id)}", where.environ)
-    return [f"digest: {listed or 'your prompts'}", f"  the whole digest, in a shell: {whole}"]
+    return [f"digest: {listed or 'your prompts'}"]
 
 
 def _files(plan: RolloverPlan, receipt: Receipt, where: Where) -> list[str]:

@@ -9,25 +9,39 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from resume_hooks import settings
 from resume_hooks.hooks import compaction, prompt, reply, triggers
 from resume_hooks.hooks.compaction import HERE
 from resume_hooks.hooks.prompt import LANES
 from resume_hooks.hooks.triggers import UNASKED, Trigger
-from resume_hooks.paths import Where
+from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.asking_client import is_asked_by_client
 from resume_hooks.system.clipboard import NOT_COPIED
 from resume_hooks.system.invocation import typed
-from resume_hooks.system.text import plain
+from resume_hooks.system.text import plain, plain_line
 
 OWN_LANES = {"untrim": "untrim", "sessions": "sessions", UNASKED: "fsck"}
 """The modules of verbs that are no triggers."""
 
-PLAN, OFFER = "plan", "compaction"
-"""What the module asks when the client compacts, and as the context fills; nobody types them."""
+PANE = "pane"
+"""What the module asks with while the pane of /search and /sessions is open."""
 
-VERBS = triggers.VERBS | OWN_LANES.keys()
+PANED = {(verb, text) for verb in ("search", "sessions") for text in ("", "--all")}
+"""The commands that open it; with words each shows its text."""
+
+BAND = "band"
+"""What it asks with once a session is large enough to be looked at."""
+
+OFFER, TOOL = "offer", "tool"
+"""What it asks with at a client's start, for the tools that the model may have, and when the model calls ours."""
+
+PLAN, FULL = "plan", "compaction"
+"""What it asks with when the client compacts, and as the context fills."""
+
+VERBS = triggers.VERBS | OWN_LANES.keys() | {PANE, BAND, OFFER, TOOL, FULL}
 
 
 class Command(NamedTuple):
@@ -76,7 +90,7 @@ def main() -> int:
     if event is None:
         return 1
     verb = reply.field(event, "command")
-    if verb not in {*VERBS, PLAN, OFFER} or not is_asked_by_client(Where()):
+    if verb not in {*VERBS, PLAN} or not is_asked_by_client(Where()):
         instead = f"In a shell: {typed(verb, os.environ)}" if verb in OWN_LANES else f"Type /resume-hooks:{verb} there."
         sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
         return 1
@@ -90,8 +104,9 @@ def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
     trigger = Trigger(verb, reply.field(event, "args").strip(), slash=True, pasted=False, hooked=not on_screen)
     if verb == PLAN:
         return prompt.guarded(lambda: compaction.answer(event), compaction.declining(event), trigger, event)
-    if verb == OFFER:
-        return prompt.guarded(lambda: compaction.offer(event) if on_screen else {}, _nothing, trigger, event)
+    if verb in UNTYPED:
+        work, told = UNTYPED[verb]
+        return prompt.guarded(lambda: work(event), told, trigger, event) if on_screen else {}
     told = _nothing if verb == UNASKED and trigger.text != "yes" else _text
     if prompt.is_off(verb) or (verb == UNASKED and not on_screen):
         return told(f"resume-hooks: {verb} is switched off ({typed('config triggers_off', os.environ)}).")
@@ -99,6 +114,10 @@ def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
+    if on_screen and (verb, trigger.text) in PANED:
+        from resume_hooks.hooks.choosing import pane  # nothing to the other commands
+
+        return {"pane": pane.opened(trigger.text)}
     lane = OWN_LANES.get(verb) or LANES.get(verb)
     if on_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
         return compaction.begin(trigger.text)
@@ -122,8 +141,48 @@ def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
         "open": given.opens,
         "by_hand": plain(given.card(NOT_COPIED)),
         "fill": fill,
+        "send": bool(fill) and event.get("by_model") is not True and settings.is_on("handoff_sends"),
         "remark": plain(given.remark),
     }
+
+
+def _pane(event: dict[str, Any]) -> dict[str, Any]:
+    """What the pane shows next, or what one of its keys does."""
+    from resume_hooks.hooks.choosing import pane  # nothing to the other commands
+
+    session_id, where = reply.field(event, "session_id"), Where()
+    if word := reply.field(event, "key"):
+        return pane.done(word, event, session_id, where)
+    return pane.looked(event, reply.transcript(event, session_id, where), where)
+
+
+def _band(event: dict[str, Any]) -> dict[str, Any]:
+    """How full the session is, and what fits best."""
+    from resume_hooks.hooks.context_notice import band  # nothing to the commands
+
+    session_id, used, window = reply.field(event, "session_id"), event.get("tokens"), event.get("window")
+    if not (is_session_id(session_id) and isinstance(used, int) and isinstance(window, int)):
+        return {}
+    return band(session_id, reply.transcript(event, session_id, Where()), used, window)
+
+
+def _offer(_: dict[str, Any]) -> dict[str, Any]:
+    """The tools that the model may have."""
+    from resume_hooks.hooks import handoff_tool  # nothing to the commands
+
+    return handoff_tool.offered()
+
+
+def _tool(event: dict[str, Any]) -> dict[str, Any]:
+    """The model calls one."""
+    from resume_hooks.hooks import handoff_tool  # nothing to the commands
+
+    return handoff_tool.asked(event)
+
+
+def _refused(text: str) -> dict[str, Any]:
+    """What the pane says in place of its first line: it stays open."""
+    return {"head": plain_line(_text(text)["text"]), "next": ""}
 
 
 def _text(text: str) -> dict[str, Any]:
@@ -134,3 +193,13 @@ def _text(text: str) -> dict[str, Any]:
 def _nothing(_: str) -> dict[str, Any]:
     """What is told where nobody asked."""
     return {}
+
+
+UNTYPED: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[str], dict[str, Any]]]] = {
+    PANE: (_pane, _refused),
+    BAND: (_band, _nothing),
+    OFFER: (_offer, _nothing),
+    TOOL: (_tool, _text),
+    FULL: (compaction.offer, _nothing),
+}
+"""What the module asks that nobody typed: what answers it, and what a failure is told by."""

@@ -87,8 +87,7 @@ def pasted_card(text: str, *, busy: bool = False) -> str:
 
 def session_card(session_id: str, copied: Copied, text: str = "") -> str:
     """``>session``: the id, and whether it was copied; ``text`` is what was typed after ``>resume``."""
-    said = f"resume-hooks · {copied.sentence('session id')}\n\n  {session_id}"
-    return f"{said}{offer(text)}\n\n{id_line(copied)}"
+    return f"resume-hooks · {copied.sentence('session id')}\n  {session_id}{offer(text)}\n\n{id_line(copied)}"
 
 
 def offer(text: str) -> str:

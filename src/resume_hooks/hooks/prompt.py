@@ -94,7 +94,7 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
     if LANES.get(trigger.verb) == "checkpoint" and reply.field(event, "agent_id"):
         raise InSubagent
     if trigger.verb == "session":
-        return session_card(session_id, _copy(session_id))
+        return session_card(session_id, copied(session_id))
     return copied_card(lane_answer(LANES[trigger.verb], trigger, session_id, event))
 
 
@@ -119,10 +119,11 @@ def _require(session_id: str) -> None:
 
 def copied_card(answered: TriggerAnswer) -> str:
     """The card of an answer, once what it copies was tried."""
-    return answered.card(_copy(answered.to_copy))
+    return answered.card(copied(answered.to_copy))
 
 
-def _copy(text: str) -> Copied:
+def copied(text: str) -> Copied:
+    """What became of a text that goes to the clipboard by the way that the user chose."""
     from resume_hooks.system.clipboard import copy
 
     return copy(text, way=str(settings.load()["clipboard"].value) if text else "none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from resume_hooks.errors import (
     NothingToTrim,
     ResumeHooksError,
     SessionNotFound,
+    UsageError,
 )
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
@@ -21,6 +23,9 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import typed
+
+EVERYWHERE = "--all"
+"""The word before others that means every project."""
 
 LIMIT = 3.0
 """Seconds that reading may take; the clipboard has its own two."""
@@ -159,3 +164,11 @@ def _timer(seconds: float, stop: Callable[[], None]) -> Iterator[None]:
         stop()
     finally:
         timer.cancel()
+
+
+def current_folder() -> str:
+    """Where we run. UsageError where that is gone."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError as error:
+        raise UsageError("The current folder is gone", "Type: >search --all words") from error

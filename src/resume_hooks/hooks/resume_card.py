@@ -8,25 +8,29 @@ from __future__ import annotations
 import os
 
 from resume_hooks import clock
-from resume_hooks.clock import DAY, HOUR, MINUTE
-from resume_hooks.derive.compare import GO_ON, HANDOFF, SMART_TRIM, TRIM, Advice, Comparison, Estimate, compare
-from resume_hooks.hooks.plain_cards import ROW, id_line, offer, session_card
+from resume_hooks.clock import span
+from resume_hooks.derive.compare import GO_ON, HANDOFF, TRIM, Advice, Comparison, Estimate, compare
+from resume_hooks.hooks.plain_cards import offer, session_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.clipboard import Copied
-from resume_hooks.system.invocation import resume_command, typed
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain_line
-from resume_hooks.transcripts.api_usage import FIVE_MINUTES
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextUse
 
-INCLUDED = "context after includes what every session starts with (system prompt, tools)"
-"""What a figure of the table holds."""
+NEXT = "To go on: /resume-hooks:handoff, or trim"
+
+MOST_TURNS = 200
+"""Turns after which something may be said to pay off; no session has as many."""
+
+COLUMNS = 68
+"""Columns of a line behind its indent."""
 
 BRANCH = 40
 """Columns that the name of a branch may fill."""
 
-NAMES = {TRIM: "a trim", SMART_TRIM: "a smart trim", HANDOFF: "a handoff"}
+NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}
 """How a way that is recommended is called in a sentence."""
 
 
@@ -41,27 +45,20 @@ def answer(request: Request) -> TriggerAnswer:
 
 
 def resume_card(comparison: Comparison, copied: Copied, text: str) -> str:
-    """Show the session, how full it is, what each way to go on leaves and costs, and its command."""
-    session_id = comparison.session_id
+    """Show in ten lines how full the session is, and what each way to go on leaves and costs.
+
+    The last says what to type: where it is nearly full, what fits best.
+    """
+    advice = comparison.advice
+    filled = f"context {used(comparison.context)} · "
     lines = [
-        f"resume-hooks · {copied.sentence('session id')}",
-        "",
-        f"  {comparison.glance.title[:ROW]}",
-        f"  {session_id}",
-        f"  context {used(comparison.context)} · {size(comparison.glance)}",
-        *(f"  {line}" for line in recommended(comparison)),
-        "",
-        *(f"  {line}" for line in table(comparison)),
-        "",
-        "  /resume-hooks:handoff [next step]   or  >handoff [next step]",
-        "  /resume-hooks:rollover [focus]      or  >rollover [focus]",
-        "  /resume-hooks:trim                  or  >trim",
-        "  /resume-hooks:lineage               or  >lineage",
-        "  to open this session again, in this client or in a shell:",
-        f"      /resume {session_id}",
-        f"      {resume_command(comparison.folder, session_id)}",
+        f"session {copied.sentence(comparison.session_id)}",
+        f"  {filled}{one_line(comparison.glance.title, COLUMNS - len(filled))}",
+        *(f"  {line}" for line in ways(comparison)),
+        f"  {best(advice, comparison) if advice else _cache(comparison)}{offer(text)}",
+        f"Best: {command_of(advice)}" if advice else NEXT,
     ]
-    return "\n".join(lines) + f"{offer(text)}\n\n{id_line(copied)}"
+    return "\n".join(lines)
 
 
 def used(context: ContextUse) -> str:
@@ -77,62 +74,62 @@ def size(glance: HeadTail) -> str:
 
 
 def recommended(comparison: Comparison) -> list[str]:
-    """What fits best, in one line or two; nothing while there is room."""
+    """What fits best and how it is typed in a shell, in two lines; nothing while there is room."""
     advice = comparison.advice
     if advice is None:
         return []
-    full = "Resuming it would compact at once" if comparison.context.compacts_at_once else "Nearly full"
-    best = f"{full}: {NAMES[advice.strategy]} fits best ({advice.why})."
-    return [best, f"    {command_of(advice, comparison.session_id)}"]
+    return [best(advice, comparison), f"    {typed(f'{advice.strategy} {comparison.session_id[:8]}', os.environ)}"]
 
 
-def command_of(advice: Advice, session_id: str) -> str:
-    """What to type for a way that is recommended; a smart trim is for the shell."""
-    if advice.strategy == SMART_TRIM:
-        return f"in a shell: {typed(f'smart-trim {session_id[:8]}', os.environ)} (asks a model, costs tokens)"
+def best(advice: Advice, comparison: Comparison) -> str:
+    """What fits best, and why."""
+    full = "Compacts at once" if comparison.context.compacts_at_once else "Nearly full"
+    return f"{full}: {NAMES[advice.strategy]} fits best ({advice.why})."
+
+
+def command_of(advice: Advice) -> str:
+    """What to type in the client for a way that is recommended."""
     return f"/resume-hooks:{advice.strategy}"
 
 
 def table(comparison: Comparison) -> list[str]:
     """The ways to go on, a line each, and what the estimates stand on."""
-    rows = [f"{'estimated':<12}{'context after':>13}{'paid in full (not in the cache)':>33}   pays off"]
+    return [*ways(comparison), _cache(comparison), _habit(comparison)]
+
+
+def ways(comparison: Comparison) -> list[str]:
+    """The ways to go on under their heads, a line each, by what they leave."""
+    rows = [f"{'estimated':<12}{'context after':>13}{'sent uncached':>15}   cheaper than going on"]
     ways = comparison.estimates
-    rows += [f"{way.name:<12}{way.after:>13,}{way.uncached:>33,}   {_pays(way)}".rstrip() for way in ways]
+    rows += [f"{way.name:<12}{way.after:>13,}{way.uncached:>15,}   {_pays(way)}".rstrip() for way in ways]
     if not any(way.name == TRIM for way in ways):
         why = "nothing to trim" if comparison.trim_estimated else "too long to look at here: >trim does"
-        rows.append(f"{TRIM:<12}{why}")
-    return [*rows, INCLUDED, _cache(comparison), _habit(comparison)]
+        rows.insert(2, f"{TRIM:<12}{why}")
+    return rows
 
 
 def _pays(estimate: Estimate) -> str:
     if estimate.name == GO_ON:
         return ""
     count = estimate.pays_after
-    return "never" if count is None else f"after {count:,} turn{'s' if count != 1 else ''}"
+    return "never" if count is None or count > MOST_TURNS else f"after {count} turn{'s' if count != 1 else ''}"
 
 
 def _cache(comparison: Comparison) -> str:
-    """What of the session the API still has, as far as its own usage tells."""
+    """What all of the figures hold, and what of the session the API still has, as far as its own usage tells."""
+    return f"each holds {comparison.base.tokens:,} that any session starts with · cache: {_cached(comparison)}"
+
+
+def _cached(comparison: Comparison) -> str:
     lifetime = comparison.traffic.lifetime
     if not lifetime:
-        return "prompt cache: none, the requests of this session used none"
-    kept = "5 minutes" if lifetime == FIVE_MINUTES else "1 hour"
-    if comparison.age is None:
-        return f"prompt cache: taken for cold, no request was counted here yet (it lasts {kept})"
-    if comparison.warm:
-        return f"prompt cache: warm for {span(lifetime - comparison.age)} more (it lasts {kept})"
-    return f"prompt cache: cold (it lasts {kept}, last request {span(comparison.age)} ago)"
+        return "unused"
+    if comparison.warm and comparison.age is not None:
+        return f"{span(lifetime - comparison.age)} left"
+    return "cold"
 
 
 def _habit(comparison: Comparison) -> str:
     seen = comparison.traffic
     plural = "s" if seen.requests != 1 else ""
     return f"a turn here takes about {seen.requests:,} request{plural} and adds {seen.growth:,} tokens"
-
-
-def span(seconds: int) -> str:
-    """A length of time in a whole unit that it has two of: ``40 s``, ``3 min``, ``5 h``, ``2 days``."""
-    for unit, size in (("days", DAY), ("h", HOUR), ("min", MINUTE)):
-        if seconds >= 2 * size:
-            return f"{seconds // size:,} {unit}"
-    return f"{seconds} s"

@@ -1,7 +1,7 @@
 """``>rollover``: the child with the digest at once, then a model's summary in it, or plain words on why there is none.
 
 Invariant: one rollover is paid for once. What is typed again, with nobody asking anything since, shows the same child;
-where that has no summary, and nobody is writing one, it is tried anew.
+where that has no summary, and nobody is writing one, it is tried anew, for the same child.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def answer(request: Request) -> TriggerAnswer:
         standing = _standing(parent, request)
         if standing is not None:
             return standing
-        begun = add_summary.plan(parent, where, wish=request.text)
+        left = None if _is_written(request) else add_summary.unfinished(parent, where)
+        begun = add_summary.plan(parent, where, wish=request.text, standing=left)
     written = add_summary.write(begun, where)
     _keep(request, written, [UNFINISHED], writing=True)
     if request.trigger.hooked:
@@ -101,6 +102,12 @@ def _is_interrupted(note: Mapping[str, object]) -> bool:
     """Whether who was writing the summary ended before it was there."""
     writer = note.get("writer")
     return isinstance(writer, int) and started(writer) != note.get("since")
+
+
+def _is_written(request: Request) -> bool:
+    """Whether somebody is at the summary of this session's rollover right now."""
+    note = hook_state.find(_name(request))
+    return "writer" in note and not _is_interrupted(note)
 
 
 def _standing(parent: SessionFile, request: Request) -> TriggerAnswer | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from collections.abc import Sequence
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import ROW
-from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, current_folder, show, time_limit
 from resume_hooks.search.as_text import ALL_WEAK, reading
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
@@ -24,7 +23,6 @@ PATIENCE = 1.5
 LONGEST = 200
 """Characters of a query that a command is worth printing with."""
 
-EVERYWHERE = "--all"
 _OPTION = re.compile(r"--[a-z][a-z-]*")
 """How words begin that were meant for the verb; inside a question it is a word like any other."""
 
@@ -52,14 +50,6 @@ def _project(request: Request) -> Scope:
     """The project of a session that has a file, else that of the current folder."""
     where = request.where
     return project_of(request.path, where) if request.path else project_at(current_folder(), where)
-
-
-def current_folder() -> str:
-    """Where we run. UsageError where that is gone."""
-    try:
-        return os.getcwd()
-    except FileNotFoundError as error:
-        raise UsageError("The current folder is gone", "Type: >search --all words") from error
 
 
 def search_card(found: SearchResult, *, everywhere: bool = False) -> str:

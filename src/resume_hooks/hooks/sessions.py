@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import ROW
-from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
-from resume_hooks.hooks.search import EVERYWHERE, current_folder
+from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, current_folder, show, time_limit
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
 from resume_hooks.sessions.project_folder import home_folder

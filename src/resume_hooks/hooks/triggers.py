@@ -17,6 +17,8 @@ UNASKED = "fsck"
 """What the module inside the client asks by itself, with nobody having typed it; who fails there is silent."""
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER = re.compile(rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
+_PASTE_TAG = re.compile(r"\s*</?pasted_content\b[^<>]*>")
+"""What recent clients put around a long paste; what stands in it is the user's."""
 _TAIL = rf"(?:/resume\s+{_UUID}|claude --resume {_UUID}|/clear)\s*\Z"
 _PASTED = re.compile(_TAIL, re.IGNORECASE)
 _PASTED_ALONE = re.compile(
@@ -60,7 +62,7 @@ def recognise(prompt: str) -> Optional[Trigger]:
     if found is None:
         return None
     verb = _canonical(found.group(1))
-    text = (found.group(2) or "").strip()
+    text = _PASTE_TAG.sub("", found.group(2) or "").strip()
     if verb not in VERBS or (text and verb in _ALONE) or (text and not slash and _is_prose(verb, text, prompt)):
         return None
     return Trigger(verb, text, slash, pasted=False)

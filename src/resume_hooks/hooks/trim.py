@@ -14,9 +14,10 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import HELP, parse
 from resume_hooks.derive.trim.plan import TrimPlan
-from resume_hooks.derive.trim.preview import preview, remarks
+from resume_hooks.derive.trim.preview import brief, remarks
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import confirmations, trim_cards
+from resume_hooks.hooks.child_cards import opened
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.request import Request, TimeLimit, TriggerAnswer, show, time_limit
 from resume_hooks.paths import Where, find_session
@@ -68,13 +69,13 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
         decided = _decide(parent, request.text, request)
     confirmations.take(parent.session_id)  # a yes to this preview never answers an older one
     if not decided.pays:
-        return show(trim_cards.no_use_card(preview(decided)))
+        return show(trim_cards.no_use_card(brief(decided)))
     unkept = ""
     try:
         confirmations.keep(Question(parent.session_id, request.text, time.time()))
     except OSError as error:
         unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command}"
-    card = trim_cards.question_card(preview(decided), request.text, unkept, slash=request.slash)
+    card = trim_cards.question_card(brief(decided), request.text, unkept, slash=request.slash)
     return TriggerAnswer("", lambda _: card, "" if unkept else trim_cards.short_question(decided))
 
 
@@ -89,7 +90,7 @@ def _confirm(parent: SessionFile, request: Request) -> TriggerAnswer:
         raise TimeLimit("It would take longer than a prompt may wait, so nothing was made", request.command)
     if not decided.pays:
         confirmations.take(parent.session_id)
-        return show(trim_cards.no_use_card(preview(decided)))
+        return show(trim_cards.no_use_card(brief(decided)))
     if not confirmations.begin(question):
         return _without_question(parent, confirmations.settled(parent.session_id), request)  # another hook was faster
     try:
@@ -134,7 +135,9 @@ def _without_question(parent: SessionFile, question: Question | None, request: R
 
 def _answer_of(receipt: Receipt, notes: list[str], question: Question, *, slash: bool) -> TriggerAnswer:
     return TriggerAnswer(
-        receipt.in_client, lambda copied: trim_cards.trimmed_card(receipt, copied, question.options, notes, slash=slash)
+        receipt.in_client,
+        lambda copied: trim_cards.trimmed_card(receipt, copied, question.options, notes, slash=slash),
+        remark=opened(receipt),
     )
 
 

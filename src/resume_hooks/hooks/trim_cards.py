@@ -14,20 +14,20 @@ from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.text import one_line
 
 _WAYS = """\
-  make the trimmed copy    /resume-hooks:trim yes        or  >trim yes
-  with other options       /resume-hooks:trim [options]  or  >trim [options]
-  what there is to choose  /resume-hooks:trim help       or  >trim help
-  discard it               /resume-hooks:trim cancel     or  >trim cancel"""
+  make it            /resume-hooks:trim yes        or  >trim yes
+  other options      /resume-hooks:trim [options]  or  >trim [options]
+  what they are      /resume-hooks:trim help       or  >trim help
+  discard this       /resume-hooks:trim cancel     or  >trim cancel"""
 
 
 def question_card(preview: str, options: str, unkept: str, *, slash: bool) -> str:
     """The preview of a trim and how to confirm it; ``unkept`` says why no confirmation can be waited for."""
     if unkept:
-        return f"trim · nothing is written\n{_with(options)}\n{_indented(preview)}\n\n  {unkept}\n\n{NOTHING}"
+        return f"trim · nothing is written\n{_with(options)}{_indented(preview)}\n\n  {unkept}\n\n{NOTHING}"
     yes = f"{sign(slash=slash)}trim yes"
     # The first line says it too: beside a working model, client 2.1.329 shows it where one of the lines is wide.
     first = f"trim · type {yes} · nothing is written yet"
-    return f"{first}\n{_with(options)}\n{_indented(preview)}\n\n{_WAYS}\n\nTo make it: {yes}"
+    return f"{first}\n{_with(options)}{_indented(preview)}\n{_WAYS}\nTo make it: {yes}"
 
 
 def short_question(decided: TrimPlan) -> str:
@@ -37,7 +37,7 @@ def short_question(decided: TrimPlan) -> str:
 
 def no_use_card(preview: str) -> str:
     """A trim that would not pay, with its numbers and what would."""
-    return f"trim · not worth a new session\n\n{_indented(preview)}\n\n{NOTHING}\n\nInstead: /resume-hooks:handoff"
+    return f"trim · not worth a new session\n{_indented(preview)}\n\n{NOTHING}\n\nInstead: /resume-hooks:handoff"
 
 
 def help_card(options: str, *, slash: bool) -> str:
@@ -76,7 +76,7 @@ def busy_card(*, slash: bool) -> str:
 def trimmed_card(receipt: Receipt, copied: Copied, options: str, notes: Sequence[str], *, slash: bool) -> str:
     """``>trim yes``: the child, what it saves, and the two ways into it."""
     facts = [
-        f"{receipt.tools_trimmed:,} tool outputs are placeholders; each names its original",
+        f"about {receipt.tokens_before - receipt.tokens_after:,} tokens are placeholders now; each names its original",
         *([f"options: {one_line(options, ROW)}"] if options else []),
         *notes,
     ]
@@ -84,7 +84,7 @@ def trimmed_card(receipt: Receipt, copied: Copied, options: str, notes: Sequence
 
 
 def _with(options: str) -> str:
-    return f"\n  options: {one_line(options, ROW)}\n" if options else ""
+    return f"  options: {one_line(options, ROW)}\n" if options else ""
 
 
 def _indented(text: str) -> str:

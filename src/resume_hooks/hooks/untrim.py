@@ -6,7 +6,7 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import NothingToTrim, UsageError
-from resume_hooks.hooks.child_cards import child_card
+from resume_hooks.hooks.child_cards import child_card, opened
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 
 
@@ -24,5 +24,7 @@ def answer(request: Request) -> TriggerAnswer:
     if decided.after.compacts_at_once:
         facts.append("note: the client would compact it at once")
     return TriggerAnswer(
-        receipt.in_client, lambda copied: child_card("untrimmed", receipt, copied, facts, slash=request.slash)
+        receipt.in_client,
+        lambda copied: child_card("untrimmed", receipt, copied, facts, slash=request.slash),
+        remark=opened(receipt),
     )

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from resume_hooks.clock import minute
-from resume_hooks.search.engine import SearchResult
+from resume_hooks.search.engine import NO_SESSION, SearchResult
 from resume_hooks.search.hits import Hit
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.invocation import resume_command
@@ -144,6 +144,8 @@ def _counted(result: SearchResult) -> str:
 
 def _empty(result: SearchResult) -> list[str]:
     """What may help where nothing was found."""
+    if NO_SESSION in result.notes:
+        return [f"{NO_SESSION}: --all looks in every project."]
     asked = "words" if any(query.terms for query in result.queries) else "options"
     return [
         f"Nothing found{f' ({one_line(plain_line(result.how), 400)})' if result.how else ''}.",

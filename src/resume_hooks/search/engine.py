@@ -13,14 +13,16 @@ from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.errors import IndexDamaged
 from resume_hooks.search.index.update import Progress
 from resume_hooks.search.query import Query, parse
-from resume_hooks.search.ranking import Ranking, fused
+from resume_hooks.search.ranking import CANDIDATES, Ranking, TurnHit, fused
 from resume_hooks.search.scope import Scope, enter, limits, needed_folders, unknown, unseen
 from resume_hooks.search.sources import Sources
-from resume_hooks.search.terms import Terms
+from resume_hooks.search.terms import Lookup, Terms
 from resume_hooks.sessions.session_files import where_hidden
 
 MOST_LATEST = 5_000  # records that are looked at where only their kind was asked for
+FEW = 5  # turns below which words are also looked for within others
 NAMED = 4  # words that an answer names of many
+NO_SESSION = "No session is there to be searched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,11 @@ class Searcher:
             lookups = [self._terms.look_up(term) for term in query.terms]
             without = [self._terms.strictly(term) for term in query.excluded if not term.exact]
             ranking = Ranking(self._index.words, self._within, without, query.when, time.time())
+            found = ranking.turns(lookups) if lookups else ranking.latest(MOST_LATEST)
+            if (wider := self._wider(lookups, found)) != lookups:
+                lookups, found = wider, ranking.turns(wider)
             wordings.append(Wording(query, lookups))
-            rankings.append(ranking.turns(lookups) if lookups else ranking.latest(MOST_LATEST))
+            rankings.append(found)
             capped = capped or ranking.capped
         best = Hits(self._sources, wordings, reads).best(fused(rankings), most)
         missing = [] if best.hits else unknown(self._index.words, self._scope)
@@ -80,6 +85,11 @@ class Searcher:
         how = "; ".join(dict.fromkeys(part for wording in wordings for part in _how(wording, best)))
         more = best.more or capped
         return SearchResult(tuple(queries), best.hits, best.total, more, how, notes, self._entered.helpers)
+
+    def _wider(self, lookups: Sequence[Lookup], found: Sequence[TurnHit]) -> list[Lookup]:
+        """The words that none of the best turns has as parts of others, too; all of them where few turns were found."""
+        had = set().union(*(hit.terms for hit in found[:CANDIDATES])) if len(found) >= FEW else set()
+        return [look if place in had else self._terms.in_others(look) for place, look in enumerate(lookups)]
 
 
 def find(
@@ -117,7 +127,7 @@ def _unsearched(files: int, hidden: Sequence[str]) -> list[str]:
     """What to say where there was nothing to search, or where folders can't be listed."""
     if hidden:
         return [f"{'Not all' if files else 'Nothing'} could be searched.{where_hidden(hidden)}"]
-    return [] if files else ["No session is there to be searched"]
+    return [] if files else [NO_SESSION]
 
 
 def _how(wording: Wording, best: Best) -> Iterator[str]:
@@ -135,7 +145,13 @@ def _how(wording: Wording, best: Best) -> Iterator[str]:
         yield "not all could be read, it may be there"
 
 
-_KINDS = {"beginning": "a beginning of", "part": "a part of", "parts": "its parts", "alike": "a misspelling of"}
+_KINDS = {
+    "beginning": "a beginning of",
+    "part": "a part of",
+    "parts": "its parts",
+    "alike": "a misspelling of",
+    "in others": "itself and a part of",
+}
 
 
 def _listed(words: Sequence[str]) -> str:

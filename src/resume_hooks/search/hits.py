@@ -252,7 +252,7 @@ def certainty(turn: float, record: float, near: float, terms: int, score: float,
     Fitted by logistic regression to one half of the questions in benchmarks/recall; the other half tells its worth.
     """
     telling = min(max(terms, SHORT_QUERY), LONG_QUERY) / LONG_QUERY
-    away = 8.4 - 0.9 * turn - 2.4 * record - 0.9 * near - 1.1 * telling - 2.5 * score + 0.75 * (wordings - 1)
+    away = 11.1 - 1.8 * turn - 2 * record - 1.1 * near - 2.9 * telling - 3 * score + 0.9 * (wordings - 1)
     return 1 / (1 + math.exp(away))
 
 

@@ -1,7 +1,7 @@
-"""Which turns answer best: what a turn says as a whole, in its best window and in its best record, taken together.
+"""Which turns answer best: what a turn says in its best window and in its best record, taken together.
 
-A turn is the unit of a hit, since a question and its answer stand in different records of one turn. Turns, windows and
-records each have their order (BM25); the reciprocal ranks of a turn in all three are summed up.
+A turn is the unit of a hit, since a question and its answer stand in different records of one turn. Windows and
+records each have their order (BM25); the reciprocal ranks of a turn in both are summed up.
 """
 
 from __future__ import annotations
@@ -10,22 +10,21 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import NamedTuple
 
 from tantivy import Occur, Query
 
 from resume_hooks.clock import DAY
-from resume_hooks.search.index.postings import SCHEMA, WINDOWS, WORDS, Posting, Postings, turn_key
+from resume_hooks.search.index.postings import SCHEMA, WORDS, Posting, Postings, turn_key
 from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.search.scope import Limits
 from resume_hooks.search.terms import IN_PARTS, Lookup, Token
 from resume_hooks.search.when import Span
 
-RECORDS, TURNS = 300, 150  # those that are looked at
+LOOKED_AT = 300  # records, and windows, that are looked at
 CANDIDATES = 60  # turns that are weighed closely
 OWN_RECORDS = 600  # records of these turns that are looked at
-MOST_PARTS = 4  # documents that are looked at of a turn that goes over several
+MOST_WINDOWS = 2_000  # windows of these turns that are looked at
 PHRASED = 2_000
 """Records with the words of a phrase that are looked at; whether they have the phrase only their texts tell."""
 
@@ -78,14 +77,13 @@ class Ranking:
         phrases = [lookup for lookup in lookups if lookup.term.exact]
         if not known or not all(lookup.known for lookup in phrases):
             return []
-        found = self._phrased(phrases) if phrases else self._records(Occur.Must, _any_of(known), RECORDS)
+        found = self._phrased(phrases) if phrases else self._records(Occur.Must, _any_of(known), LOOKED_AT)
         by_turn = _by_turn(found)
         limited = Query.boolean_query([(Occur.Must, _any_of(known)), *self._limits.turns])
-        turns, windows = self._words.turns(limited, TURNS), self._words.turns(limited, RECORDS, WINDOWS)
+        windows = self._words.turns(limited, LOOKED_AT)
         if not phrases:
-            likely = dict.fromkeys(key for pair in zip_longest(turns, windows) for key in pair if key is not None)
-            self._add_missing(by_turn, [key for key in likely if key not in by_turn][:CANDIDATES], known)
-        scores = self._fused(by_turn, turns, windows)
+            self._add_missing(by_turn, [key for key in windows if key not in by_turn][:CANDIDATES], known)
+        scores = self._fused(by_turn, windows)
         hits = [TurnHit(key, _told(by_turn[key]), score) for key, score in scores.items()]
         hits.sort(key=lambda hit: -hit.score)
         self._cover(hits[:CANDIDATES], lookups)
@@ -122,15 +120,14 @@ class Ranking:
             for key, records in _by_turn(self._records(Occur.Must, query, OWN_RECORDS)).items():
                 by_turn.setdefault(key, records)
 
-    def _fused(self, by_turn: Mapping[int, Sequence[Posting]], *others: Mapping[int, float]) -> dict[int, float]:
-        """What each turn comes to by the place of its best record and by those that it has in other orders."""
-        orders = [_shares({key: _worth(rows[0]) for key, rows in by_turn.items()}), *map(_shares, others)]
+    def _fused(self, by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]) -> dict[int, float]:
+        """What each turn comes to by the places of its best record and of its best window."""
+        records, windows = _shares({key: _worth(rows[0]) for key, rows in by_turn.items()}), _shares(windows)
         scores = {}
         for key, rows in by_turn.items():
             recent = 1 + RECENT * 0.5 ** (max(0.0, self._now - rows[0].time) / HALF_LIFE)
             hinted = 1 + HINTED * bool(self._when and any(self._when.holds(row.time) for row in rows))
-            shares = sum(order.get(key, 0.0) for order in orders) / len(orders)
-            scores[key] = 2 * shares * recent * hinted
+            scores[key] = (records[key] + windows.get(key, 0.0)) * recent * hinted
         return scores
 
     def _cover(self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]) -> None:
@@ -142,7 +139,7 @@ class Ranking:
         for number, lookup in enumerate(lookups):
             if lookup.known:
                 query = Query.boolean_query([(Occur.Must, own), (Occur.Must, _all_of(lookup))])
-                having = self._words.turns(query, MOST_PARTS * len(keys))
+                having = self._words.turns(query, MOST_WINDOWS)
                 for hit in hits:
                     if hit.key in having:
                         hit.terms.add(number)

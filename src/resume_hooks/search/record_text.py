@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
 import unicodedata
 from typing import NamedTuple
 
 from resume_hooks.paths import open_regular
-from resume_hooks.search.index.archived import TranscriptPaths
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.index.tokenize import folded
@@ -59,47 +57,15 @@ def text_of(words: str) -> Text:
     return Text(shown, _FOREIGN.sub(lambda run: run[0].translate(_low), shown).lower())
 
 
-class IndexedFile(NamedTuple):
-    """A file as the index knows it; ``parent`` is the session that its own was made from, "" for none."""
-
-    path: str
-    session_id: str
-    agent: str
-    inode: int
-    parent: str
-    mtime: int
-
-
-class Texts:
-    """Reads the texts of records; ``size`` is how many bytes that were."""
-
-    def __init__(self, db: sqlite3.Connection, opening: TranscriptPaths) -> None:
-        self._db = db
-        self._opening = opening
-        self._files: dict[int, IndexedFile | None] = {}
-        self.size = 0
-
-    def file(self, number: int) -> IndexedFile | None:
-        """A file by its number in the index; None for one that is no longer there."""
-        if number not in self._files:
-            query = "SELECT path, session, agent, inode, parent, mtime FROM files WHERE id=?"
-            row = self._db.execute(query, (number,)).fetchone()
-            self._files[number] = IndexedFile(*row) if row else None
-        return self._files[number]
-
-    def of(self, record: Posting) -> Text | None:
-        """The text of a record; None where it is no longer what was indexed."""
-        file = self.file(record.file)
-        if file is None:
-            return None
-        if record.length > LARGEST:
-            large = f"(a record of {size_text(record.length)}, too large to be shown here)"
-            return Text(large, large)
-        raw = _raw(self._opening.path_of(file.path, file.session_id), file.inode, record.offset, record.length)
-        self.size += len(raw)
-        parsed = records.parse(Line(0, 0, raw).body)
-        texts = TextExtractor(subagent=bool(file.agent), sifting=False).texts_of(parsed) if parsed is not None else None
-        return None if texts is None else text_of(_joined(texts))
+def text_at(path: str, inode: int, record: Posting, *, subagent: bool) -> tuple[Text | None, int]:
+    """The text of a record in a file, and how many bytes were read; None where it is no longer what was indexed."""
+    if record.length > LARGEST:
+        large = f"(a record of {size_text(record.length)}, too large to be shown here)"
+        return Text(large, large), 0
+    raw = _raw(path, inode, record.offset, record.length)
+    parsed = records.parse(Line(0, 0, raw).body)
+    texts = TextExtractor(subagent=subagent, sifting=False).texts_of(parsed) if parsed is not None else None
+    return None if texts is None else text_of(_joined(texts)), len(raw)
 
 
 def _raw(path: str, inode: int, offset: int, length: int) -> bytes:

@@ -169,14 +169,12 @@ def _between(since: int | None, until: int | None) -> Query:
 
 def unknown(words: Postings, scope: Scope) -> list[str]:
     """What a scope names that nothing in the index has, a sentence each."""
-    notes = []
-    if scope.branch and not _branches(words, scope.branch):
-        notes.append(f"Nothing was said on a branch '{scope.branch}'")
-    if scope.tool and not _tools(words, scope.tool):
-        notes.append(f"No tool '{scope.tool}' was ever called")
-    if scope.file and not _touched(words, scope.file):
-        notes.append(f"No tool read or wrote a file '{scope.file}'")
-    return notes
+    rows = (
+        (_branches(words, scope.branch), f"Nothing was said on a branch '{scope.branch}'"),
+        (_tools(words, scope.tool), f"No tool '{scope.tool}' was ever called"),
+        (_touched(words, scope.file), f"No tool read or wrote a file '{scope.file}'"),
+    )
+    return [note for names, note in rows if names == []]
 
 
 def needed_folders(scope: Scope, where: Where) -> list[str] | None:

@@ -11,11 +11,22 @@ from resume_hooks.paths import Where
 from resume_hooks.search.index.archived import TranscriptPaths
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting
-from resume_hooks.search.record_text import IndexedFile, Text, Texts
+from resume_hooks.search.record_text import Text, text_at
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.transcripts.head_tail import HeadTail
 
 FOREVER = 1_000_000  # what a file that is gone counts as in generations
+
+
+class IndexedFile(NamedTuple):
+    """A file as the index knows it; ``parent`` is the session that its own was made from, "" for none."""
+
+    path: str
+    session_id: str
+    agent: str
+    inode: int
+    parent: str
+    mtime: int
 
 
 class HitSession(NamedTuple):
@@ -28,29 +39,36 @@ class HitSession(NamedTuple):
 
 
 class Sources:
-    """Looks up what an open index and the transcripts tell of records; of files alike, ``scoped`` ones are nearest."""
+    """Looks up what an open index and the transcripts tell of records; of files alike, ``scoped`` ones are nearest.
+
+    ``size`` is how many bytes were read for texts so far.
+    """
 
     def __init__(self, index: OpenIndex, scoped: Collection[int], where: Where) -> None:
         self._db = index.db
         self._words = index.words
         self._scoped = scoped
         self._opening = TranscriptPaths(where)
-        self._texts = Texts(index.db, self._opening)
+        self._files: dict[int, IndexedFile | None] = {}
+        self.size = 0
         self._sessions: dict[str, HitSession] = {}
         self._copies: dict[int, list[Posting]] = {}
 
-    @property
-    def size(self) -> int:
-        """Bytes that were read for texts so far."""
-        return self._texts.size
-
     def text(self, record: Posting) -> Text | None:
         """The text of a record; None where it is no longer what was indexed."""
-        return self._texts.of(record)
+        if (file := self.file(record)) is None:
+            return None
+        text, size = text_at(self.path(file), file.inode, record, subagent=bool(file.agent))
+        self.size += size
+        return text
 
     def file(self, record: Posting) -> IndexedFile | None:
         """The file of a record; None for one that the index has no more."""
-        return self._texts.file(record.file)
+        if record.file not in self._files:
+            query = "SELECT path, session, agent, inode, parent, mtime FROM files WHERE id=?"
+            row = self._db.execute(query, (record.file,)).fetchone()
+            self._files[record.file] = IndexedFile(*row) if row else None
+        return self._files[record.file]
 
     def path(self, file: IndexedFile) -> str:
         """Where a file can be read."""

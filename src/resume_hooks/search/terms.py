@@ -31,9 +31,9 @@ class Token(NamedTuple):
 class Lookup(NamedTuple):
     """A term as the index has it.
 
-    ``how`` is word, beginning, part, parts, alike or nowhere; ``tokens`` are what is searched for, ``marks`` the stems
-    to be marked in a text, ``names`` the words that it is taken for; ``rows`` how many records have it; ``weight``
-    what finding it tells.
+    ``how`` is word, beginning, part, parts, alike, in others or nowhere; ``tokens`` are what is searched for, ``marks``
+    the stems to be marked in a text, ``names`` the words that it is taken for; ``rows`` how many records have it;
+    ``weight`` what finding it tells.
     """
 
     term: Term
@@ -69,7 +69,7 @@ class Terms:
         if lookup.known or term.exact:
             return lookup
         if len(term.forms) == 1 and len(term.forms[0]) == 1:
-            return self._guessed(term, stem(term.forms[0][0])) or lookup
+            return self._guessed(lookup, stem(term.forms[0][0]))
         tokens = [token for forms in term.forms if (token := self._token(forms))]
         rows = max((self._rows(name) for token in tokens for name in (*token.parts, token.stems[0][0])), default=0)
         if not rows:
@@ -87,21 +87,35 @@ class Terms:
         tokens = tuple(Token(((whole, 1.0),), own) for whole, own in zip(wholes, parts, strict=True))
         return Lookup(term, "word", tokens, wholes, rows, self._weight(rows), wholes)
 
+    def in_others(self, lookup: Lookup) -> Lookup:
+        """A word, or what stands for it, and all words that it is a part of; the same lookup where there are none.
+
+        Names of letters alone: a hash holds many a short word.
+        """
+        whole = stem(lookup.term.forms[0][0])
+        if lookup.term.exact or len(lookup.tokens) != 1 or lookup.tokens[0].parts or not whole.isalpha():
+            return lookup
+        others = [row for row in self._containing(whole) if row[0].isalpha() and row[0] not in lookup.names]
+        return self._with(lookup, "in others", others) if others else lookup
+
     def _token(self, forms: Sequence[str]) -> Token | None:
         """A word of several by what there is of it, the whole or its parts."""
         whole, *parts = map(stem, forms)
         known = tuple(part for part in parts if self._rows(part))
         return Token(((whole, 1.0),), known) if known or self._rows(whole) else None
 
-    def _guessed(self, term: Term, whole: str) -> Lookup | None:
+    def _guessed(self, lookup: Lookup, whole: str) -> Lookup:
         ways = (("beginning", self._beginning), ("part", self._containing), ("alike", self._alike))
-        for how, find in ways:
-            if words := find(whole):
-                names = tuple(word for word, _ in words)
-                rows = sum(rows for _, rows in words)
-                token = Token(tuple((name, GUESSED) for name in names))
-                return Lookup(term, how, (token,), names, rows, self._weight(rows), names)
-        return None
+        return next((self._with(lookup, how, words) for how, find in ways if (words := find(whole))), lookup)
+
+    def _with(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
+        """A word, if the index has it, and others that may be meant."""
+        names = tuple(name for name, _ in words)
+        known = tuple(way for token in lookup.tokens for way in token.stems)
+        rows = lookup.rows + sum(rows for _, rows in words)
+        stems = (*known, *((name, GUESSED) for name in names))
+        marks = (*(name for name, _ in known), *names)
+        return Lookup(lookup.term, how, (Token(stems),), marks, rows, self._weight(rows), names)
 
     def _weight(self, rows: int) -> float:
         """The usual inverse frequency; what is nowhere weighs as what is in one record."""
@@ -127,7 +141,8 @@ class Terms:
     def _containing(self, part: str) -> list[tuple[str, int]]:
         if len(part) < SHORTEST_PART and part.isascii():
             return []
-        return _commonest((word, rows) for word, rows in self._every if part in word)
+        # What a stem lost of its word at the end, one of two letters or an e, may be in the part.
+        return _commonest((word, rows) for word, rows in self._every if part in f"{word}{word[-1:]} {word}e")
 
     def _alike(self, word: str) -> list[tuple[str, int]]:
         """The words that are most like one, as a misspelled one is; they begin with the same letter."""

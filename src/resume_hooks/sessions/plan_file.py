@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.redaction.texts import redact
+from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
@@ -15,8 +17,20 @@ PLANS = "plans"
 """In the config home: a Markdown file a plan, which a session's records name by their slug."""
 
 _SLUG = re.compile(r"[a-z0-9-]{1,200}")
+GENERATIONS = 5
+"""Ancestors whose plan is looked for: a fresh child has none of its own until it enters plan mode."""
+
 _REACH = 4096
 """Bytes of a plan in which its first line is looked for."""
+
+
+def plan_of_work(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
+    """The line for the plan of a session, else of its latest ancestor with one; ``ancestors`` stand oldest first."""
+    if note := plan_note(ends, where):
+        return note
+    paths = [row.session_file for row in reversed(ancestors) if row.session_file != ends.path]
+    there = [path for path in paths if os.path.isfile(path)][:GENERATIONS]
+    return next((note for path in there if (note := plan_note(HeadTail(path), where))), "")
 
 
 def plan_note(ends: HeadTail, where: Where) -> str:

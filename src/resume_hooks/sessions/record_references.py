@@ -229,7 +229,7 @@ def place_of(reference: Reference, entries: RecordLines) -> RecordLine:
         lines = f"lines 0 to {count - 1}" if count else "no lines"
         raise UsageError(f"No line {named} in {entries.file}", f"It has {lines}.")
     if isinstance(named, RecordOffset) and not named.uuid:
-        remedy = "It may have been rewritten since: begin again at its end, with read LOCATOR --page."
+        remedy = "It may have been rewritten since: begin again at its end, with read SESSION --page."
         raise UsageError(f"No line of {entries.file} begins at byte {named.offset}", remedy)
     uuid = named.uuid if isinstance(named, RecordOffset) else named
     raise UsageError(f"No record {uuid} in {entries.file}", "Was it taken from another session?")

@@ -27,13 +27,10 @@ class Copied(NamedTuple):
     via: str = ""
 
     def sentence(self, what: str) -> str:
-        """A sentence about ``what``; after "here it is" the caller shows the text itself."""
-        if self.how == "copied":
-            return f"{what} copied ({self.via})"
-        if self.how == "sent":
-            whose = "your terminal's" if self.via == OSC_52 else "the"
-            return f"{what} offered to {whose} clipboard, unconfirmed ({self.via})"
-        return f"{what} not copied: here it is"
+        """What became of ``what``; the caller shows the text itself, too."""
+        if self.how == "not copied":
+            return f"{what} not copied"
+        return f"{what} {'copied' if self.how == 'copied' else 'maybe copied'} ({self.via})"
 
 
 OSC_52 = "OSC 52"

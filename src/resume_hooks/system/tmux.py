@@ -9,9 +9,12 @@ from collections.abc import Mapping
 
 from resume_hooks.system import subprocesses
 
+IN_BUFFER = "in tmux alone: prefix ] pastes it"
+"""Where a text is that tmux could hand to no terminal; the prefix is Ctrl+B unless it was changed."""
+
 
 def load_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
-    """Give ``text`` to tmux and, by it, to the terminal: ``tmux``; ``tmux buffer`` if no terminal can take it.
+    """Give ``text`` to tmux and, by it, to the terminal: ``tmux``; ``IN_BUFFER`` if no terminal can take it.
 
     ``""`` if tmux refused: it is gone, or older than 3.2 and knows no ``-w``. Then its buffer alone would not be the
     user's clipboard either, and OSC 52 has the better chance.
@@ -21,7 +24,7 @@ def load_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
     # load-buffer succeeds on a detached session, and on a terminal without a clipboard, too.
     client = _run(["display-message", "-p", "#{client_name}"], env, deadline)
     capabilities = _run(["show-messages", "-T"], env, deadline)
-    return "tmux" if client and capabilities and _takes_clipboard(client.strip(), capabilities) else "tmux buffer"
+    return "tmux" if client and capabilities and _takes_clipboard(client.strip(), capabilities) else IN_BUFFER
 
 
 def attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:

@@ -63,7 +63,8 @@ def read_parent(path: str) -> Parent | None:
         if b'_metadata"' in first and (found := _from_metadata(records.parse(first))):
             return found
         rest = stream.read(max(0, HEAD - len(first)))
-    forks = (_from_fork(body) for body in (first, *rest.split(b"\n")) if b'"forkedFrom"' in body)
+    lines = rest.split(b"\n") if b'"forkedFrom"' in rest else []
+    forks = (_from_fork(body) for body in (first, *lines) if b'"forkedFrom"' in body)
     return next((fork for fork in forks if fork is not None), None)
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from resume_hooks.cli.picker import contents
 from resume_hooks.cli.picker.contents import Answer, Asked, Contents
+from resume_hooks.hooks.choosing.said import MOST_READ as FEWER
+from resume_hooks.hooks.choosing.said import Said
 from resume_hooks.search.engine import Searcher, find
 from resume_hooks.search.hits import MOST_READ
 from resume_hooks.search.index import worker_pool
@@ -104,13 +106,13 @@ def test_only_the_last_words_are_looked_for(said: ConfigHome, monkeypatch: pytes
     looking, go_on = threading.Event(), threading.Event()
     texts: list[str] = []
 
-    def slow(_searcher: Searcher, text: str) -> list[contents.Said]:
+    def slow(_searcher: Searcher, text: str) -> list[Said]:
         texts.append(text)
         looking.set()
         go_on.wait(20)
         return []
 
-    monkeypatch.setattr(contents, "_said", slow)
+    monkeypatch.setattr(contents, "said_of", slow)
     with looked_through(said) as talk:
         talk.contents.ask(Asked("first", everywhere=False))
         looking.wait(20)
@@ -185,6 +187,6 @@ def test_a_phrase_costs_little(said: ConfigHome) -> None:
     with opened_index(said.where) as index:
         searcher = Searcher(index, Scope(), said.where)
         query = parse(['"exit code"'])
-        assert contents.MOST_READ < MOST_READ
-        assert searcher.search([query], 20, reads=contents.MOST_READ).more
+        assert FEWER < MOST_READ
+        assert searcher.search([query], 20, reads=FEWER).more
         assert not searcher.search([query], 20).more

@@ -1,4 +1,4 @@
-"""Previews: what they say, how far they read, and what becomes of those that fail."""
+"""Previews are made aside, the last one wanted alone; what becomes of those that fail."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.cli.picker import preview as previews
-from resume_hooks.cli.picker.preview import COST, KINDS, LINEAGE, OUTLINE, READING, Previews, facts, preview
+from resume_hooks.cli.picker.preview import READING, Previews
+from resume_hooks.hooks.choosing.preview import OUTLINE
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
-from tests.cli.picker.rows import row
+from tests.hooks.choosing.rows import row
 
 
 @pytest.fixture
@@ -23,39 +24,6 @@ def session(config_home: ConfigHome) -> ListedSession:
     write_session(config_home.project(), SESSION, [*conversation(3), custom_title("Fix the parser")])
     (found,) = listing.listed(CWD, config_home.where)
     return found
-
-
-def test_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
-    """Turns newest first, generations oldest first, what each way leaves."""
-    lines = {kind: preview(kind, session, config_home.where) for kind in KINDS}
-    assert lines[OUTLINE][0] == "3 turns, newest first"
-    assert [line.split(" · ")[0] for line in lines[OUTLINE][1:]] == ["3", "2", "1"]
-    assert lines[LINEAGE][:2] == ["1 session, oldest first", "1. Fix the parser · original"]
-    assert lines[COST][0] == "context 1,500 tokens, 1 % of 200,000"
-    assert any(line.startswith("handoff") for line in lines[COST])
-    assert facts(session)[:2] == ["Fix the parser", f"{SESSION} · original"]
-
-
-def test_of_a_large_file_the_end_alone(
-    config_home: ConfigHome, session: ListedSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It says so, and tells no numbers, which it can't know."""
-    monkeypatch.setattr(previews, "WHOLE", session.size - 1)
-    monkeypatch.setattr(previews, "END", session.size // 2)
-    lines = preview(OUTLINE, session, config_home.where)
-    assert "of it the last" in lines[0]
-    assert "prompt 4" in lines[1]
-    assert not lines[1][0].isdigit() or lines[1].startswith("01-31")
-    assert len(lines) < 4
-    monkeypatch.setattr(previews, "END", 10)
-    assert preview(OUTLINE, session, config_home.where)[1:] == ["no whole turn there"]
-
-
-def test_a_session_that_is_gone(config_home: ConfigHome, session: ListedSession) -> None:
-    """Why, instead of what was there."""
-    os.remove(session.path)
-    for kind in KINDS:
-        assert "can't be read" in preview(kind, session, config_home.where)[0]
 
 
 def wait_for(made: Previews, kind: str, one: ListedSession) -> list[str]:

@@ -12,14 +12,15 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from resume_hooks.cli.picker.contents import Answer, Contents, Said
+from resume_hooks.cli.picker.contents import Answer, Contents
 from resume_hooks.cli.picker.screen import Chooser
-from resume_hooks.cli.picker.state import Found
 from resume_hooks.cli.picker.view import place
+from resume_hooks.hooks.choosing.said import Said
+from resume_hooks.hooks.choosing.state import Found
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from tests.builders import session_id
-from tests.cli.picker.rows import row
+from tests.hooks.choosing.rows import row
 
 Sessions = Callable[[bool], Iterator[Found]]
 

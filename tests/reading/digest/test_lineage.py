@@ -192,12 +192,12 @@ def test_the_report_of_a_rewind_is_the_users_word(config_home: ConfigHome) -> No
     talk = Talk().prompt("go").says("ok")
     copied = list(talk.records)
     path = talk.prompt("try tabs").says("Trying tabs instead of spaces.").edits(f"{CWD}/t.py").write(config_home)
-    told = f"[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nwhere\n\n{REPORT}\ntabs don't work"
+    told = f"[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nwhere\n\n{REPORT}\ndon't use tabs"
     child = Talk(CHILD, "c")
     child.records = [first_line("rewind", path), *copied]
     found = child.back_to("r1").prompt(told, isVisibleInTranscriptOnly=True).digest(config_home)
-    assert texts(found, "goal") == ["go", "tabs don't work"]
-    assert texts(found, "constraints") == ["tabs don't work"]
+    assert texts(found, "goal") == ["go", "don't use tabs"]
+    assert texts(found, "constraints") == ["don't use tabs"]
     assert texts(found, "changed") == ["t.py"]
 
 

@@ -180,6 +180,15 @@ def test_answers_are_decisions(config_home: ConfigHome) -> None:
     assert texts(digest, "questions") == []
 
 
+def test_who_would_rather_talk_of_questions_demands_nothing(config_home: ConfigHome) -> None:
+    """What is told then are the client's own words."""
+    said = f"{REJECTED} To tell you how to proceed, the user said:\nThe user wants to clarify these questions.\nAsk."
+    asked = {"questions": [{"question": "Which one?"}]}
+    digest = Talk().prompt("go").calls("AskUserQuestion", asked, said, error=True).digest(config_home)
+    assert texts(digest, "constraints") == texts(digest, "failures") == []
+    assert texts(digest, "goal") == ["go"]
+
+
 @pytest.mark.parametrize("answer", [None, "No response after 300s — the user may be away from keyboard."])
 def test_questions_that_nobody_answered(config_home: ConfigHome, answer: str | None) -> None:
     """Those asked by the tool, and those at the end of what was said last."""

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from resume_hooks.reading.export.as_markdown import _quoted, escape, fence_text, tame
 from resume_hooks.reading.export.document import MARKDOWN, TEXT
 from tests.builders import SESSION, ConfigHome, assistant, call, custom_title, tool_result, user, write_session
-from tests.reading.export.conftest import GITHUB, Exported
+from tests.reading.export.conftest import GITHUB, Exported, talk, write_talk
 
 
 def test_a_text(session: Path, exported: Exported) -> None:
@@ -193,3 +193,19 @@ def test_plain_fences_stay(fence: str, around: str) -> None:
 def test_one_line_that_says_nothing_to_markdown() -> None:
     """A title in a heading, a cell, a link."""
     assert escape("a|b [c](d) <i>\n# e `f`") == r"a\|b \[c\](d) &lt;i&gt; \# e \`f\`"
+
+
+def test_what_a_local_command_printed_has_no_tags(config_home: ConfigHome, exported: Exported) -> None:
+    """The client's own marks around it are no words of anybody's."""
+    said = {
+        "type": "system",
+        "subtype": "local_command",
+        "content": "<local-command-stdout>Kept</local-command-stdout>",
+    }
+    records = [
+        *talk()[:2],
+        {**said, "uuid": "lc", "parentUuid": talk()[1]["uuid"], "timestamp": talk()[1]["timestamp"]},
+    ]
+    text = exported(write_talk(config_home, records), TEXT)
+    assert "Kept" in text
+    assert "local-command" not in text

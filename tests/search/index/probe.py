@@ -13,7 +13,7 @@ from tantivy import Query
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import index_file, words_folder
-from resume_hooks.search.index.postings import LABELS, SCHEMA, TURNS, WORDS, Posting, file_of, turn_key
+from resume_hooks.search.index.postings import LABELS, SCHEMA, WINDOWS, WORDS, Posting, file_of, turn_key
 from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.search.index.update import UpdateOutcome
 from tests.builders import CWD, SESSION, ConfigHome, Record, assistant, session_bytes, session_id, user
@@ -94,7 +94,7 @@ def finds(index: OpenIndex) -> set[Find]:
             found |= {(names[row.file], row.line, field, word) for row in words.search(query, most)}
             if field == WORDS:
                 keys = words.turns(query, most)
-                found |= {(names[file_of(key)], key - turn_key(file_of(key), 0), TURNS, word) for key in keys}
+                found |= {(names[file_of(key)], key - turn_key(file_of(key), 0), WINDOWS, word) for key in keys}
     return found
 
 

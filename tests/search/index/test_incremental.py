@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.search.index import postings, read_transcript
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.postings import TURNS
+from resume_hooks.search.index.postings import WINDOWS
 from resume_hooks.search.index.read_transcript import ReadJob, read
 from resume_hooks.search.index.update import changes
 from resume_hooks.sessions.lineage_block import size_text
@@ -223,7 +223,7 @@ def test_a_turn_over_several_parts_is_one(config_home: ConfigHome, monkeypatch: 
     """It is found by what each of them says, under one number."""
     monkeypatch.setattr(read_transcript, "PART_WORDS", 20)
     written(config_home, said("alpha"), *(replied(f"beta{number} filling", number=number) for number in range(6)))
-    turns = {(line, word) for _, line, field, word in held(config_home).finds if field == TURNS}
+    turns = {(line, word) for _, line, field, word in held(config_home).finds if field == WINDOWS}
     assert {(1, "alpha"), (1, "beta0"), (1, "beta5")} <= turns
     assert {line for line, _ in turns} == {1}
 

@@ -12,18 +12,15 @@ import click
 from resume_hooks.cli import relocate
 from resume_hooks.cli.continue_ import copy_command
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.picker.rows import age, used
-from resume_hooks.cli.picker.state import Choices, Found
 from resume_hooks.cli.question import Answer, ask
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.hooks.choosing.found import found
+from resume_hooks.hooks.choosing.rows import age, used
+from resume_hooks.hooks.choosing.state import Choices, Found
 from resume_hooks.paths import Where
-from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.system.text import one_line
-from resume_hooks.transcripts.head_tail import HeadTail
 
-PROMPT = 400  # characters of a first prompt that are searched
 LISTED = 30  # sessions of a numbered list
 LOOKED_AT = 2_000  # sessions among which words are looked for where all of them would be waited for
 
@@ -33,7 +30,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     folder = current_folder()
 
     def sessions_of(everywhere: bool) -> Iterator[Found]:
-        return sessions(folder, Where(), everywhere=everywhere)
+        return found(folder, Where(), everywhere=everywhere)
 
     if os.environ.get("TERM", "dumb") == "dumb":
         row: ListedSession | None = _numbered(sessions_of(everywhere), typed)
@@ -56,9 +53,9 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     return SessionFile(row.session_id, row.path, row.mtime, row.size)
 
 
-def _numbered(found: Iterator[Found], typed: str) -> ListedSession:
+def _numbered(sessions: Iterator[Found], typed: str) -> ListedSession:
     choices = Choices(typed)
-    choices.add(islice(found, LOOKED_AT))
+    choices.add(islice(sessions, LOOKED_AT))
     rows = choices.fitting[:LISTED]
     if not rows:
         raise SessionNotFound(
@@ -75,13 +72,3 @@ def _copy(row: ListedSession) -> str:
     """Copy the command that continues a session; what became of it, and the command itself."""
     session = SessionFile(row.session_id, row.path, row.mtime, row.size)
     return copy_command(relocate.way_on(session, row.folder, Where()))
-
-
-def sessions(cwd: str, where: Where, *, everywhere: bool) -> Iterator[Found]:
-    """The sessions of the project of ``cwd``, or of all, newest first, with what they began with."""
-    for row in listing.listed(cwd, where, everywhere=everywhere):
-        try:
-            prompt = HeadTail(row.path).first_prompt
-        except SessionNotFound:
-            continue  # deleted since it was listed
-        yield Found(row, one_line(prompt, PROMPT))

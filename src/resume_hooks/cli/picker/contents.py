@@ -9,19 +9,15 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from resume_hooks.clock import minute
-from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.hooks.choosing.said import Said, said_of
 from resume_hooks.paths import Where
 
 if TYPE_CHECKING:
     from resume_hooks.search.engine import Searcher
-    from resume_hooks.search.hits import Hit
     from resume_hooks.search.index.connect import OpenIndex
 
 PAUSE = 0.03  # seconds without a key after which words are looked for
-SHORTEST = 2  # letters that are worth looking for
-MOST = 20  # turns that are found for some words
-MOST_READ = 100  # records that are read in search of an exact phrase
 LIMIT = 2.0  # seconds that the index is brought up to date for
 LEAVING = 0.3  # seconds that leaving waits for the index to be closed
 
@@ -31,19 +27,6 @@ class Asked(NamedTuple):
 
     text: str
     everywhere: bool
-
-
-class Said(NamedTuple):
-    """A turn that says what was typed: its sessions, the first one first, how sure that is, and the words in it.
-
-    ``place`` is where in ``snippet`` the first of the words stands.
-    """
-
-    sessions: tuple[str, ...]
-    strength: str
-    about: str
-    snippet: str
-    place: int
 
 
 class Answer(NamedTuple):
@@ -129,7 +112,7 @@ class Contents:
             if asked.everywhere not in searchers:
                 scope = Scope() if asked.everywhere else project_at(self._folder, self._where)
                 searchers[asked.everywhere] = Searcher(index, scope, self._where)
-            self._told(Answer(asked, _said(searchers[asked.everywhere], asked.text), index.outcome.behind))
+            self._told(Answer(asked, said_of(searchers[asked.everywhere], asked.text), index.outcome.behind))
 
     def _next(self) -> Asked | None:
         """What to look for, once no key has come for a moment; None at the end."""
@@ -141,20 +124,3 @@ class Contents:
                 self._changed.wait(PAUSE)
             self._wanted = None
             return None if self._stopped else asked
-
-
-def _said(searcher: Searcher, text: str) -> list[Said]:
-    from resume_hooks.search.query import parse
-
-    if len(text.strip()) < SHORTEST:
-        return []
-    try:
-        query = parse([text])
-    except UsageError:  # there is no word in it yet
-        return []
-    return [_told(hit) for hit in searcher.search([query], MOST, reads=MOST_READ).hits] if query.terms else []
-
-
-def _told(hit: Hit) -> Said:
-    about = " · ".join(part for part in (hit.role, f"turn {hit.turn}", minute(hit.time)) if part)
-    return Said(hit.sessions, hit.strength, about, hit.snippet, hit.marks[0][0] if hit.marks else 0)

@@ -25,10 +25,11 @@ from prompt_toolkit.output import ColorDepth
 from resume_hooks.cli.output import colour_wanted
 from resume_hooks.cli.picker import view
 from resume_hooks.cli.picker.contents import Answer, Asked, Contents
-from resume_hooks.cli.picker.preview import KINDS, Previews
-from resume_hooks.cli.picker.rows import home_short
+from resume_hooks.cli.picker.preview import Previews
 from resume_hooks.cli.picker.sequences import keep_keys
-from resume_hooks.cli.picker.state import Choices, Found
+from resume_hooks.hooks.choosing.preview import KINDS
+from resume_hooks.hooks.choosing.rows import home_short
+from resume_hooks.hooks.choosing.state import Choices, Found
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.system.text import counted

@@ -63,7 +63,7 @@ class ResumeForm(Strict):
         description="false where the live conversation is too large to estimate a trim; else no estimate of one means "
         "that there is nothing to trim"
     )
-    advice: Annotated[Advice, Like(strategy=None, way=Literal["trim", "smart-trim", "handoff"])] | None = Field(
+    advice: Annotated[Advice, Like(strategy=None, way=Literal["trim", "handoff"])] | None = Field(
         description="null while there is room"
     )
     commands: Commands

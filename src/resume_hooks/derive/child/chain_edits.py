@@ -14,6 +14,12 @@ from resume_hooks.transcripts.write_scan import WriteScan, mend
 Edit = Callable[[Record], Record | None]
 """A record as it shall stand in the child; None leaves it out."""
 
+BLOCKED = "UserPromptSubmit operation blocked by hook"
+"""How the record begins that a client keeps of a card; the model is never sent it."""
+
+CHILD_LINE = "in this client   /resume "
+"""What a card of a child holds that need not name us."""
+
 OPENING_REACH = 4
 """Records at the start of a chain among which a lineage block of ours may stand."""
 
@@ -35,6 +41,7 @@ def edits_of(
             *([_without_segment] if node.boundary and node.segment is not None else []),
             *([_Dropping(row.dropped[number])] if number in row.dropped else []),
             *([_as_parsed] if number in transcript.lenient_lines else []),
+            *([_without_cards] if node.subtype == "informational" else []),
         ]
         if each:
             by_record[number] = each
@@ -62,6 +69,13 @@ class _Dropping:
 def _as_parsed(record: Record) -> Record:
     """The record as it was parsed: U+FFFD stands for what is no character, and the API refuses."""
     return record
+
+
+def _without_cards(record: Record) -> Record | None:
+    """None for what the screen showed of a trigger: in a child its commands are about another session."""
+    said = string(record, "content")
+    ours = "resume-hooks" in said or CHILD_LINE in said
+    return None if ours and said.startswith(BLOCKED) else record
 
 
 def _without_segment(record: Record) -> Record:

@@ -132,6 +132,16 @@ def draft(
     )
 
 
+def renamed(child: Draft, session_id: str) -> Draft:
+    """The same child under another id: that of one which it is to take the place of."""
+    old = child.session_id
+    return child._replace(
+        setting=child.setting._replace(session_id=session_id),
+        path=child.path.replace(old, session_id),
+        block=child.block.replace(old, session_id),
+    )
+
+
 def inode_of(path: str) -> int:
     """What tells a file from one that took its place; 0 if it is missing."""
     try:

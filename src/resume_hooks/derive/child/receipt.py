@@ -36,9 +36,8 @@ class Receipt(NamedTuple):
     @property
     def sizes(self) -> str:
         """What the session takes and what its child does, in words; a fresh child holds nothing but its opening."""
-        after = f"about {self.tokens_after:,}"
-        opens = f"{after} there, plus what every session starts with" if self.kind in FRESH else f"{after} there"
-        return f"{self.tokens_before:,} tokens here, {opens}"
+        fresh = " + what any session starts with" if self.kind in FRESH else ""
+        return f"{self.tokens_before:,} tokens here; there about {self.tokens_after:,}{fresh}"
 
     @property
     def in_client(self) -> str:

@@ -6,12 +6,13 @@ that somebody opened meanwhile is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks.derive import fresh_child
-from resume_hooks.derive.child import write as child
+from resume_hooks.derive.child import write as writing
+from resume_hooks.derive.child.draft import draft, renamed
+from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import Written
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
@@ -23,24 +24,30 @@ from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionLive, U
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.reading.digest.entries import Digest, digest_at
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, require
+from resume_hooks.transcripts.records import mapping
 
 MAX_WISH = 4_000  # characters of what a summary is asked for
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryRollover:
-    """A child with lineage and digest, planned; ``wish`` is what the user asks of its summary."""
+    """A child with lineage and digest, planned; ``wish`` is what the user asks of its summary.
+
+    ``standing`` is the child of an earlier try, which is to have it.
+    """
 
     parent: SessionFile
     digest: Digest
     plan: RolloverPlan
     wish: str
+    standing: Receipt | None = None
 
 
 class SummaryOutcome(NamedTuple):
@@ -51,20 +58,39 @@ class SummaryOutcome(NamedTuple):
     failure: str = ""
 
 
-def plan(parent: SessionFile, where: Where, *, wish: str = "", output_dir: str | None = None) -> SummaryRollover:
+def plan(
+    parent: SessionFile,
+    where: Where,
+    *,
+    wish: str = "",
+    output_dir: str | None = None,
+    standing: Receipt | None = None,
+) -> SummaryRollover:
     """Decide on the child with the digest; nothing is touched, no model asked. As ``fresh_child.plan`` raises."""
     if len(wish) > MAX_WISH:
         raise UsageError(
             f"The instructions have {len(wish):,} characters, more than {MAX_WISH:,}", "Say it in fewer words."
         )
     digest = digest_of(parent, where)
-    decided = fresh_child.plan(parent, where, output_dir=output_dir, contents=Contents(digest))
-    return SummaryRollover(parent, digest, decided, wish.strip())
+    child = draft(parent, HeadTail(parent.path), "rollover", where, output_dir)
+    if standing is not None:
+        child = renamed(child, standing.session_id)
+    decided = fresh_child.plan(parent, where, contents=Contents(digest), child=child)
+    return SummaryRollover(parent, digest, decided, wish.strip(), standing)
+
+
+def unfinished(parent: SessionFile, where: Where) -> Receipt | None:
+    """The newest child of ``parent``, if it is a rollover whose summary failed and nobody went on in either since."""
+    made = existing_child(parent, "rollover", where)
+    if made is None or digest_at(made.file) is None:
+        return None
+    first = HeadTail(made.file).first_records[0]
+    return None if mapping(first, "continue_metadata").get("summary_included") else made
 
 
 def write(begun: SummaryRollover, where: Where) -> Receipt:
-    """Make the child with the digest. WriteFailed or CheckFailed leave nothing behind."""
-    return child.write(begun.plan, where)
+    """Make the child with the digest, unless it stands. WriteFailed or CheckFailed leave nothing behind."""
+    return begun.standing or writing.write(begun.plan, where)
 
 
 def add_summary(
@@ -82,10 +108,11 @@ def add_summary(
     """
     calls = ModelCalls(model, limit, progress)
     try:
+        before = _as_written(begun, written)
         summary = _summary(begun, calls, where)
         contents = Contents(begun.digest, summary)
         decided = fresh_child.plan(begun.parent, where, contents=contents, child=begun.plan.draft)
-        done = _replace(begun.plan, decided, written.title, where)
+        done = _replace(decided, before, written.title, where)
     except ResumeHooksError as error:
         return SummaryOutcome(written, calls.spent, error.message)
     except OSError as error:
@@ -115,30 +142,38 @@ def _numbers(digest: Digest, session_id: str) -> frozenset[int]:
     return frozenset(int(number) for session, _, number in refs if session == session_id and number.isdigit())
 
 
-def _replace(before: RolloverPlan, after: RolloverPlan, title: str, where: Where) -> Receipt:
-    """Put one child in the place of the other, which is the same, with the same title, but for its contents.
+def _as_written(begun: SummaryRollover, written: Receipt) -> bytes:
+    """The bytes of the child that the summary is for, before anybody goes on in it."""
+    if begun.standing is None:
+        return b"".join(writing.all_lines(begun.plan, written.title))
+    with open(written.file, "rb") as stream:
+        return stream.read()
 
-    SessionLive if the child is not as it was written; WriteFailed and CheckFailed leave it as it is.
+
+def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Receipt:
+    """Put a child in the place of the one that held ``before``, with the same title.
+
+    SessionLive if that is not as it was; WriteFailed and CheckFailed leave it as it is.
     """
     path, session_id = after.draft.path, after.draft.session_id
     passed: list[Check] = []
 
     def check(temporary: str) -> None:
-        passed.extend(child.all_checks(after, title, temporary))
+        passed.extend(writing.all_checks(after, title, temporary))
         require(passed, path)
 
     with backups.held(session_id, path, where) as (original, copy):
         try:
-            _require_untouched(child.all_lines(before, title), copy)
-            replace_session(path, original, copy, child.all_lines(after, title), check)
+            _require_untouched(before, copy)
+            replace_session(path, original, copy, writing.all_lines(after, title), check)
         finally:
             backups.drop(copy)
-    return child.receipt(after, Written(title, tuple(passed)))
+    return writing.receipt(after, Written(title, tuple(passed)))
 
 
-def _require_untouched(lines: Iterable[bytes], copy: str) -> None:
+def _require_untouched(before: bytes, copy: str) -> None:
     with open(copy, "rb") as stream:
-        same = stream.read() == b"".join(lines)
+        same = stream.read() == before
     if not same:
         raise SessionLive(
             "somebody went on in the new session meanwhile, so it was left as it is", "Run the command again."

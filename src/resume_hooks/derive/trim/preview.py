@@ -13,6 +13,7 @@ from resume_hooks.system.text import one_line, plain_line
 NAMED = 5  # pieces that a person is shown one by one
 ROWS = 12  # of a table: the client shows 60 lines of a message in full
 COLUMNS = 72
+BRIEF = 42  # columns of what is named in a card
 
 
 def preview(decided: TrimPlan) -> str:
@@ -28,6 +29,15 @@ def preview(decided: TrimPlan) -> str:
             what = line_of(f"{piece.tool or piece.rule} {piece.target}")
             lines.append(f"  {piece.tokens:>8,}  {what}  {piece.original}")
     return "\n".join([*lines, *(f"\n{sentence}" for sentence in remarks(decided))])
+
+
+def brief(decided: TrimPlan) -> str:
+    """What a trim would do, in a card's few lines: the totals, the largest piece, what should be known."""
+    largest = [
+        f"largest: {one_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), BRIEF)}, {piece.tokens:,} tokens"
+        for piece in decided.savings.largest[:1]
+    ]
+    return "\n".join([*totals(decided), *largest, *remarks(decided)])
 
 
 def totals(decided: TrimPlan) -> list[str]:

@@ -24,6 +24,9 @@ _NOTIFIED = re.compile(
 
 _REJECTED = (f"{records.REJECTION} proceed with this tool use", f"{records.REJECTION} take this action right now")
 
+_CLARIFY = "The user wants to clarify these questions."
+"""How the client's own words begin where somebody would rather talk about questions than answer them."""
+
 _NOT_RUN = re.compile(
     r"(?:Error: )?PreToolUse:|Hook PreToolUse:|Permission to use |Claude requested permissions? to |"
     r"\w{1,40} operation blocked by hook|This command requires approval"
@@ -122,7 +125,8 @@ def refusal(call: PendingCall, record: Record, block: Record, text: str, place: 
     """The refusal that an answer is, by the user or by a rule of the client's; None for any other answer."""
     uuid, denied = string(record, "uuid"), string(record, "toolDenialKind")
     if denied == "user-rejected" or text.startswith(_REJECTED):
-        return Refusal(call, Quote(text.partition("the user said:\n")[2].strip(), place, uuid), by_user=True)
+        said = text.partition("the user said:\n")[2].strip()
+        return None if said.startswith(_CLARIFY) else Refusal(call, Quote(said, place, uuid), by_user=True)
     if records.is_error(block) and (denied not in {"", "interrupted"} or _NOT_RUN.match(text)):
         return Refusal(call, Quote(text[:TELLING], place, uuid), by_user=False)
     return None

@@ -1,4 +1,4 @@
-"""Sentences out of prose, and which of them state a constraint, a decision or a failure.
+"""Sentences out of prose, and which of them ask, announce, or state a decision.
 
 By the words that people use for it, in the languages that the lists hold; nothing is understood.
 """
@@ -33,14 +33,6 @@ def _any_of(words: str, *others: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(words.split())})\b|{'|'.join(others)}".replace("~", " "), re.IGNORECASE)
 
 
-_CONSTRAINT = _any_of(
-    """never always must(?:n't)? don'?t do~not doesn'?t~need only make~sure ensure avoid without prefer(?:ably)? instead
-    rather should(?:n't)? no~need not keep remember from~now~on no~longer as~\\w+~as~possible use before
-    after~(?:each|every|that) follow stick~to at~(?:most|least) exactly required? forbidden allowed nunca siempre
-    jamais toujours nie(?:mals)? immer nicht kein\\w* muss sempre mai""",
-    *("반드시", r"하지\s?마", "말고", "항상", "절대", r"만\s", "해야", "주세요", "보죠"),
-    *("不要", "必须", "总是", "只能", "務必", "必ず", "しないで", "ください"),
-)
 _DECISION = _any_of(
     """instead~of rather~than decided decision chose chosen opted~for going~with go~with went~with settled approach
     I'?ll let(?:'s|~us|~me)~(?:use|go|keep|add|fix|make|put|leave|resolve|rename|remove) we(?:'ll|~will) should as-is
@@ -48,13 +40,6 @@ _DECISION = _any_of(
     recommend(?:ed|ation)? skip(?:ped|ping)? defer(?:red)? kept keep drop(?:ped)? removed? replaced? renamed? switched
     added fixed changed moved only because so~that default trade-?off""",
     *("→", "->", "않", "그대로", "대신", "결정", "하기로", "방향", "불필요", "采用", "改用", "决定", "採用"),
-)
-_FAILURE = _any_of(
-    """fail(?:s|ed|ing|ure)? doesn'?t~work didn'?t~work does~not did~not not~work isn'?t wasn'?t can'?t cannot couldn'?t
-    unable error broken breaks wrong mistake turns~out actually root~cause the~(?:issue|problem|bug|cause) culprit
-    unfortunately nothing not~(?:supported|available|allowed|possible|real) still regress\\w* flaky timed?~?out stale
-    missing mismatch artifact false~positive reverted? abandon\\w* gave~up already~used delay noisy only never""",
-    *("불가", "실패", "누락", "오류", "失败", "失敗", "エラー"),
 )
 
 
@@ -88,11 +73,6 @@ def cut(text: str, most: int = LONGEST) -> str:
     return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
 
 
-def is_constraint(sentence: str) -> bool:
-    """Whether a sentence of the user's says how the work is to be done."""
-    return _CONSTRAINT.search(sentence) is not None
-
-
 def is_announcement(sentence: str) -> bool:
     """Whether a sentence only says that the assistant goes to look at something, or what comes next."""
     return _ANNOUNCEMENT.match(sentence) is not None
@@ -111,8 +91,3 @@ def says_something(sentence: str) -> bool:
 def decides(sentence: str) -> int:
     """How many words of a decision a sentence has."""
     return len(set(_DECISION.findall(sentence)))
-
-
-def fails(sentence: str) -> int:
-    """How many words of something that did not work a sentence has."""
-    return len(set(_FAILURE.findall(sentence)))

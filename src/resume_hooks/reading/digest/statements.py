@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from resume_hooks.reading.digest import prose
+from resume_hooks.reading.digest import demands, prose, setbacks
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
@@ -54,17 +54,11 @@ def goal(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """What the user said of how the work is to be done, the latest first, questions last; corrections whole."""
-    asked = []
+    """What the user said of how the work is to be done, the latest first; a correction says so in any words."""
     for said in _latest(facts.prompts.said, _both_ends):
         for sentence in prose.sentences(said.text):
-            if said.correcting or prose.is_constraint(sentence):
-                found = entry(sentence, said.place)
-                if prose.is_question(sentence):
-                    asked.append(found)
-                else:
-                    yield found
-    yield from asked
+            if not demands.is_aside(sentence) and (said.correcting or demands.demands(sentence)):
+                yield entry(sentence, said.place)
 
 
 def _both_ends(text: str) -> str:
@@ -113,7 +107,7 @@ def decisions(facts: LineageFacts, sentences: Sequence[Sentence]) -> Iterator[Di
 
 def stated_failures(sentences: Sequence[Sentence]) -> Iterator[DigestEntry]:
     """What the assistant said did not work."""
-    yield from _ranked(sentences, lambda one: prose.fails(one.text), 2)
+    yield from _ranked(sentences, lambda one: setbacks.fails(one.text), 1)
 
 
 def refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:

@@ -6,6 +6,7 @@ call that started it. What the client adds by itself (reminders, listings, what 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -45,6 +46,9 @@ NAME = 100  # characters of what something is called: a tool, an agent, a kind o
 MAX_TOOLS = 100  # tools of one turn that are told of
 MAX_DEPTH = 4  # sub-agents within sub-agents that are told
 MAX_PICTURE = 8 * 1024 * 1024  # characters of base64 of one image that a document carries
+
+_CLIENTS_TAG = re.compile(r"</?(?:local-command|command|bash)-[a-z]+>")
+"""What a client puts around the commands that it carries out, and around what they print."""
 
 
 class PartBuilder:
@@ -228,8 +232,9 @@ class _Conversation:
         return TextPart(who, self._redactor.text(text), clock.normal(record.get("timestamp")), row.number)
 
     def _note(self, what: str, text: str, row: ExportRow) -> Iterator[Part]:
-        if text.strip():
-            yield NotePart(self._builder.name(what), self._redactor.text(without_reminders(text)), row.number)
+        said = _CLIENTS_TAG.sub("", without_reminders(text)).strip()
+        if said:
+            yield NotePart(self._builder.name(what), self._redactor.text(said), row.number)
 
     def _read(self, row: ExportRow) -> Record:
         if self._last[0] != row.number:

@@ -116,10 +116,21 @@ class _Task:
         """What is to be read, and what is gone."""
         return changes(db, self.files, self.shelf)
 
-    def bring_up(self, db: sqlite3.Connection, words: Postings) -> UpdateOutcome:
-        """Index what changed."""
-        work, gone = self.changes(db)
-        return update(db, words, work, gone, where=self.where, is_over=self.is_over, progress=self.progress)
+    def brought_up(self, index: OpenIndex, *, ours: bool = True) -> OpenIndex:
+        """An index with what changed, as far as time allows, and with what a search then doesn't look through said.
+
+        One that is not ``ours`` stays as it is.
+        """
+        work, gone = self.changes(index.db)
+        if ours:
+            to, over = self.where, self.is_over
+            outcome = update(index.db, index.words, work, gone, where=to, is_over=over, progress=self.progress)
+            left = f"{counted(outcome.behind, 'file')} ({size_text(outcome.size_behind)}), the oldest"
+            note = f"Not indexed yet, so not searched: {left}. To index all: resume-hooks index"
+        else:
+            outcome = UpdateOutcome(behind=len(work) + len(gone))
+            note = f"Another command is updating the index; {len(work):,} files may be missing from it"
+        return index._replace(outcome=outcome, notes=[*index.notes, *([note] if outcome.behind else [])])
 
 
 def _ready(task: _Task, needed: Collection[str] | None, *, rebuild: bool) -> OpenIndex:
@@ -154,7 +165,7 @@ def _kept(task: _Task) -> OpenIndex:
     with _only_one(task.path, task.patience) as ours:
         index = _opened(task.where, writing=ours)
         with _closed_if_it_fails(index):
-            index = _updated(task, index) if ours else _as_it_is(task, index)
+            index = task.brought_up(index, ours=ours)
             index.words.look()
     return index
 
@@ -202,33 +213,15 @@ def _closed_if_it_fails(index: OpenIndex) -> Iterator[None]:
         failing.pop_all()
 
 
-def _updated(task: _Task, index: OpenIndex) -> OpenIndex:
-    outcome = task.bring_up(index.db, index.words)
-    return index._replace(outcome=outcome, notes=[_behind(outcome)] if outcome.behind else [])
-
-
-def _behind(outcome: UpdateOutcome) -> str:
-    """What a search did not look through."""
-    left = f"{counted(outcome.behind, 'file')} ({size_text(outcome.size_behind)}), the oldest"
-    return f"Not indexed yet, so not searched: {left}. To index all: resume-hooks index"
-
-
-def _as_it_is(task: _Task, index: OpenIndex) -> OpenIndex:
-    work, gone = task.changes(index.db)
-    busy = f"Another command is updating the index; {len(work):,} files may be missing from it"
-    return index._replace(outcome=UpdateOutcome(behind=len(work) + len(gone)), notes=[busy] if work or gone else [])
-
-
 def _for_once(task: _Task, needed: Collection[str] | None, why: str) -> OpenIndex:
     """An index in memory of what is needed now."""
     if needed is not None:
         task.files = [file for file in task.files if file.folder in needed]
         task.shelf.keep_to(needed)
-    index = OpenIndex(
-        open_temporary(), Postings(None), UpdateOutcome(), [f"{why.rstrip('.')}. A temporary index was used"]
-    )
+    note = f"{why.rstrip('.')}. A temporary index was used"
+    index = OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [note])
     with _closed_if_it_fails(index):
-        return index._replace(outcome=task.bring_up(index.db, index.words))
+        return task.brought_up(index)
 
 
 def _identity(path: str) -> Identity | None:

@@ -1,8 +1,8 @@
-"""The words of all transcripts in inverted indexes of tantivy's: of records, of turns, and of windows in turns.
+"""The words of all transcripts in inverted indexes of tantivy's: of records, and of windows in turns.
 
-Three, since each needs statistics of its own: how many documents there are, and how long. How often a word stands in a
+Two, since each needs statistics of its own: how many documents there are, and how long. How often a word stands in a
 document is what it is worth: once in each record that has it, twice where a person or the model said it. A part is a
-stretch of a file that is read, and replaced, as a whole; a turn that goes over several of them has a document in each.
+stretch of a file that is read, and replaced, as a whole.
 
 Nothing of tantivy's is known outside of this package, ``ranking`` and ``scope``; its errors leave as our own.
 """
@@ -13,6 +13,7 @@ import contextlib
 import itertools
 import os
 import re
+import threading
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +25,7 @@ from resume_hooks.search.index.segments import make_private, require_whole, segm
 if TYPE_CHECKING:
     from resume_hooks.search.index.read_transcript import Part
 
-RECORDS, TURNS, WINDOWS = LEVELS = "records", "turns", "windows"
+RECORDS, WINDOWS = LEVELS = "records", "windows"
 """What there is an index of; each lies in a folder of that name."""
 
 WORDS = "words"
@@ -35,7 +36,8 @@ LABELS = ("tool", "branch", "path")
 
 _IDS = ("key", "own")
 _INDEXED = ("file", "turn_key", "part_key", "role", *_IDS, "turn_number")
-_NUMBERS = (*_INDEXED, "time", "line", "offset", "length", "digest")
+_OF_ROW = ("line", "offset", "length", "time", "role", *_IDS, "digest")
+_NUMBERS = dict.fromkeys((*_INDEXED, *_OF_ROW))
 _ANALYZER = "spaced"
 WINDOW = 200  # words of a window: what stands together, whichever of a turn's records say it
 MOST_COPIES = 5_000  # records that are looked at as copies of those that are shown
@@ -75,7 +77,7 @@ class Posting(NamedTuple):
     digest: int
 
 
-_POSTING = ("file", "turn_number", "line", "offset", "length", "time", "role", *_IDS, "digest")
+_POSTING = ("file", "turn_number", *_OF_ROW)
 
 
 def _schema() -> tantivy.Schema:
@@ -93,11 +95,39 @@ SCHEMA = _schema()
 _analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
 
+class _Silence:
+    """Nothing written to the standard error stream below Python, where Rust tells of its panics; for many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._saved = -1
+
+    def __enter__(self) -> None:
+        with self._lock, contextlib.suppress(OSError), open(os.devnull, "wb") as null:  # there may be no such stream
+            if not self._depth:
+                self._saved = os.dup(2)
+                os.dup2(null.fileno(), 2)
+            self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._depth -= self._depth > 0
+            if not self._depth and self._saved >= 0:
+                os.dup2(self._saved, 2)
+                os.close(self._saved)
+                self._saved = -1
+
+
+_silence = _Silence()
+
+
 @contextlib.contextmanager
 def telling() -> Iterator[None]:
-    """What tantivy says in the block, as one of our own errors."""
+    """What tantivy says in the block, as one of our own errors, and only so."""
     try:
-        yield
+        with _silence:
+            yield
     except (ValueError, OSError) as error:
         raise _told(error) from error
     except BaseException as error:
@@ -157,13 +187,12 @@ class Postings:
 
     def replace(self, file: int, part: Part) -> None:
         """Put what a part says in the place of what is known of it."""
-        found = {level: list(documents(file, part)) for level, documents in _DOCUMENTS.items()}
+        found = [(level, tantivy.Document.from_dict(told, SCHEMA)) for level, told in _documents(file, part)]
         self._take_out(_of("part_key", turn_key(file, part.number)))
         writers = self._writing()
         with self._telling():
-            for level, writer in writers.items():
-                for document in found[level]:
-                    writer.add_document(document)
+            for level, document in found:
+                writers[level].add_document(document)
 
     def forget(self, file: int) -> None:
         """Take out all that a file says."""
@@ -247,9 +276,9 @@ class Postings:
             Posting(address, float(score or 0), *(int(value or 0) for value in row)) for (score, address), *row in rows
         ]
 
-    def turns(self, query: tantivy.Query, limit: int, level: str = TURNS) -> dict[int, float]:
-        """The keys of the turns that fit best, or with the best windows, each with its score; the best first."""
-        searcher = self._searcher(level)
+    def turns(self, query: tantivy.Query, limit: int) -> dict[int, float]:
+        """The keys of the turns with the windows that fit best, each with its best score; the best first."""
+        searcher = self._searcher(WINDOWS)
         with telling():
             hits = searcher.search(query, limit=limit, count=False).hits
             keys = searcher.fast_field_values("turn_key", [place for _, place in hits])
@@ -304,53 +333,17 @@ def _of(field: str, number: int) -> tantivy.Query:
     return tantivy.Query.term_query(SCHEMA, field, number)
 
 
-def _records(file: int, part: Part) -> Iterator[tantivy.Document]:
-    """What each record of a part says, and where it stands."""
-    for row in part.rows:
-        yield _document(
-            {
-                **_place(file, part, row.turn),
-                WORDS: row.words.decode(),
-                "line": row.line,
-                "offset": row.offset,
-                "length": row.length,
-                "time": row.time,
-                "role": row.role,
-                "key": row.key,
-                "own": row.own,
-                "digest": row.digest,
-                "tool": list(row.tools),
-                "branch": [row.branch] if row.branch else [],
-                "path": list(row.files),
-            }
-        )
-
-
-def _turns(file: int, part: Part) -> Iterator[tantivy.Document]:
-    """What each turn of a part says."""
+def _documents(file: int, part: Part) -> Iterator[tuple[str, dict[str, object]]]:
+    """What each record of a part says, and where it stands; what stands together in each turn of it."""
     for turn, rows in itertools.groupby(part.rows, key=lambda row: row.turn):
-        yield _document({**_place(file, part, turn), WORDS: b" ".join(row.words for row in rows).decode()})
-
-
-def _windows(file: int, part: Part) -> Iterator[tantivy.Document]:
-    """What stands together in each turn of a part."""
-    for turn, rows in itertools.groupby(part.rows, key=lambda row: row.turn):
-        words = b" ".join(row.words for row in rows).decode().split(" ")
+        part_key, key = turn_key(file, part.number), turn_key(file, turn)
+        place = {"file": file, "part_key": part_key, "turn_key": key, "turn_number": turn}
+        words: list[str] = []
+        for row in rows:
+            said = row.words.decode()
+            words += said.split(" ")
+            labels = {"tool": list(row.tools), "branch": [row.branch] if row.branch else [], "path": list(row.files)}
+            numbers = {name: getattr(row, name) for name in _OF_ROW}
+            yield RECORDS, {**place, **numbers, **labels, WORDS: said}
         for start in range(0, len(words), WINDOW):
-            yield _document({**_place(file, part, turn), WORDS: " ".join(words[start : start + WINDOW])})
-
-
-_DOCUMENTS = {RECORDS: _records, TURNS: _turns, WINDOWS: _windows}
-
-
-def _place(file: int, part: Part, turn: int) -> dict[str, int]:
-    return {
-        "file": file,
-        "part_key": turn_key(file, part.number),
-        "turn_key": turn_key(file, turn),
-        "turn_number": turn,
-    }
-
-
-def _document(values: dict[str, object]) -> tantivy.Document:
-    return tantivy.Document.from_dict(values, SCHEMA)
+            yield WINDOWS, {**place, WORDS: " ".join(words[start : start + WINDOW])}

@@ -19,6 +19,7 @@ from resume_hooks.search.index.tokenize import words_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.copies import Copies
 from resume_hooks.transcripts.lines import Line, read_lines
+from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import opens_turn
 
@@ -80,7 +81,8 @@ class Part(NamedTuple):
     """A part of a file, from ``start`` to byte ``end``: ``turns`` began before it, ``check`` is of its last bytes.
 
     ``next`` is where to read on when the file has grown: the same start, unless the part is full. ``more`` says that
-    the file goes on, ``torn`` that its last line may still be written. What was not seen is ``""``.
+    the file goes on, ``torn`` that its last line may still be written. What was not seen is ``""``; ``parent``, the
+    session that this one was made from, is told by the first part.
     """
 
     rows: list[IndexRow]
@@ -93,6 +95,7 @@ class Part(NamedTuple):
     torn: bool
     cwd: str
     entrypoint: str
+    parent: str
 
     @property
     def number(self) -> int:
@@ -151,7 +154,9 @@ def _read(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     )
     check = zlib.crc32(_before(stream, end))
     more = full and line is not None
-    return Part(reader.rows, start, following, end, reader.turn, check, more, torn, reader.cwd, reader.entrypoint)
+    parent = read_parent(job.path) if not (start.part or job.subagent) else None
+    named = reader.cwd, reader.entrypoint, parent.session_id if parent else ""
+    return Part(reader.rows, start, following, end, reader.turn, check, more, torn, *named)
 
 
 def _goes_on(stream: BinaryIO, job: ReadJob) -> bool:

@@ -28,7 +28,7 @@ _TO_WORDS = bytes(byte if byte in _KEPT or byte >= 0x80 else 0x20 for byte in ra
 _SYMBOLS = re.compile(rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd")
 """Punctuation, arrows, frames, emoji, and what was no character: U+2000 to U+2BFF, U+1F000 on, U+FFFD."""
 
-_LINE_NUMBERS = re.compile(rb"(?:\A|\n) *\d+(?:\xe2\x86\x92|\t)")
+_LINE_NUMBERS = re.compile(rb"\n *\d+(?:\xe2\x86\x92|\t)")
 """What the client puts before each line of a file that it shows to the model."""
 
 _PARTS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -70,8 +70,8 @@ def words_of(text: str, *, numbered: bool = False) -> bytes:
     if not text:
         return b""
     raw = without_sequences(text).encode("utf-8", "replace")
-    if numbered and _LINE_NUMBERS.match(raw):
-        raw = _LINE_NUMBERS.sub(b"\n", raw)
+    if numbered and _LINE_NUMBERS.match(lines := b"\n" + raw):
+        raw = _LINE_NUMBERS.sub(b"\n", lines)
     tokens = raw.translate(_TO_WORDS).split()
     return b" ".join(map(_known.__getitem__, islice(dict.fromkeys(tokens), MOST_TOKENS)))
 

@@ -25,7 +25,6 @@ from resume_hooks.search.index.worker_pool import readings
 from resume_hooks.sessions import transcript_files
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.transcript_files import TranscriptFile
-from resume_hooks.transcripts.provenance import read_parent
 
 COMMIT = 192 * 1024 * 1024
 """Bytes read after which what was found is made to last."""
@@ -241,8 +240,6 @@ class _Update:
         """A file as it is about to be read; the id is 0 for one of which nothing is read."""
         file = item.file
         if not file.agent:
-            if not self._job(item, path).end:
-                self._db.execute("UPDATE files SET parent=? WHERE id=?", (_parent_of(path), item.file_id))
             return item
         session_id = file.session_id or transcript_files.owning_session(path)
         hidden = transcript_files.agent_type(path) in HELPERS
@@ -271,7 +268,8 @@ class _Update:
         file = item.file
         if part.number == 0:
             self._postings.forget(item.file_id)
-            self._db.execute("UPDATE files SET cwd='', entrypoint='' WHERE id=?", (item.file_id,))
+            values = (part.parent, item.file_id)
+            self._db.execute("UPDATE files SET parent=?, cwd='', entrypoint='' WHERE id=?", values)
         self._postings.replace(item.file_id, part)
         size, mtime = file.size, file.mtime
         if part.more or part.torn:  # to be looked at again; of what is packed the inode says that it is as it was
@@ -312,11 +310,3 @@ def _place(text: str) -> ReadPosition:
         return ReadPosition(max(0, offset), lines, turns, part, seconds, left_open, str(copied))
     except (TypeError, ValueError) as error:
         raise IndexDamaged(f"The index holds what nobody wrote: {error}") from error
-
-
-def _parent_of(path: str) -> str:
-    try:
-        parent = read_parent(path)
-    except OSError:
-        return ""
-    return parent.session_id if parent else ""

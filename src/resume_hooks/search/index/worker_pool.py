@@ -65,18 +65,17 @@ def _shares(jobs: Sequence[Sized], processes: int) -> list[int]:
 
 def _parts(job: ReadJob, worker: _Worker | None = None) -> Iterator[Result]:
     """What a process, or this one, reads of a job."""
-    more = worker is not None
-    while more and worker is not None and not worker.ended:
+    while worker is not None and not worker.ended:
         try:
             part = worker.answer()
         except (EOFError, OSError):
             worker.ended = True
             break
         yield job, part
-        more = part is not None and part.more
-        job = job if part is None else job._replace(place=part.next, end=part.end, check=part.check)
-    if more or worker is None:
-        yield from ((job, part) for part in read(job))
+        if part is None or not part.more:
+            return
+        job = job._replace(place=part.next, end=part.end, check=part.check)
+    yield from ((job, part) for part in read(job))
 
 
 class _Worker:

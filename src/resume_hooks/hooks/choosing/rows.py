@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from resume_hooks.cli.output import fitted, width
-from resume_hooks.cli.picker.contents import Said
-from resume_hooks.hooks.resume_card import span
+from resume_hooks.clock import span
+from resume_hooks.hooks.choosing.said import Said
 from resume_hooks.search.listing import ListedSession
+from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.text import plain_line
 
 MARK, NO_MARK = "> ", "  "

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.cli.output import width
-from resume_hooks.cli.picker.contents import Said
-from resume_hooks.cli.picker.rows import cut, home_short, listed, told, wrapped
-from tests.cli.picker.rows import NOW, row
+from resume_hooks.hooks.choosing.rows import cut, home_short, listed, told, wrapped
+from resume_hooks.hooks.choosing.said import Said
+from resume_hooks.system.columns import width
+from tests.hooks.choosing.rows import NOW, row
 
 
 @given(st.text(max_size=120), st.integers(2, 160))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.cli.picker.contents import Said
-from resume_hooks.cli.picker.state import Choices, Found
+from resume_hooks.hooks.choosing.said import Said
+from resume_hooks.hooks.choosing.state import Choices, Found
 from tests.builders import session_id
-from tests.cli.picker.rows import row
+from tests.hooks.choosing.rows import row
 
 
 def found(*titles: str) -> list[Found]:

@@ -1,0 +1,41 @@
+// Owns how the module asks the engine and the person, and how a session is opened in the running client.
+
+const LIMIT = 15000 // the engine ends by itself within five seconds
+
+export async function ask($, asked, script = 'engine', timeoutMs = LIMIT) {
+  const event = {
+    ...asked, session_id: await $.session.id(), transcript_path: (await $.session.info()).transcriptPath,
+    screen: (await $.session.surfaces()).includes('terminal'),
+  }
+  const run = await $.process.run(['sh', `${$.plugin.root}/hooks/${script}`, '--module'], {
+    env: await $.process.hookEnv(), stdin: JSON.stringify(event), timeoutMs,
+  })
+  if (run.exitCode !== 0) throw new Error(run.stderr.trim() || `${run.exitCode}`)
+  return JSON.parse(run.stdout)
+}
+
+export async function open($, reply) {
+  const before = await $.prompt.read()
+  try { await $.command.run({ command: 'resume', args: reply.open }) } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
+  if (await $.session.id() !== reply.open) return $.ui.log(reply.by_hand)
+  if (reply.remark) $.ui.log(reply.remark)
+  const since = await $.prompt.read()
+  const draft = before.text + since.text
+  const text = [reply.fill, draft].filter(Boolean).join('\n')
+  if (text) await $.prompt.fill({ text: reply.send ? draft : text })
+  if (reply.send) $.prompt.submit({ text: reply.fill, asUser: true }).catch(() => $.prompt.fill({ text }))
+}
+
+export async function choice($, { ask, choices }) {
+  let chosen
+  try { chosen = await $.ui.ask(ask, choices.map(([label]) => label)) } catch { chosen = choices.at(-1)[0] }
+  return choices.find(([label]) => label === chosen)?.[1] ?? chosen
+}
+
+export async function settle($, command, args) {
+  let reply = await ask($, { command, args })
+  while (reply.ask) {
+    reply = await ask($, { command, args: await choice($, reply) })
+  }
+  return reply
+}

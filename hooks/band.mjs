@@ -1,0 +1,33 @@
+// Owns the line above the prompt that says how full the session is, once the engine has told from where on.
+
+import { ask } from './asking.mjs'
+
+const LOOK = 60000 // tokens from which on the engine is asked: as hooks/notice does
+let filled = {} // of the session that is measured: when to ask, and from how many tokens on to show what
+
+export function forget($) {
+  filled = {}
+  $.ui.invalidate('ui.render')
+}
+
+export async function measure($, tokens, window) {
+  const id = await $.session.id()
+  if (filled.id !== id || tokens < filled.from) filled = { id, look: filled.id === id ? filled.from : LOOK }
+  const now = filled
+  now.tokens = tokens
+  if (tokens >= now.look) {
+    now.look = Infinity // asked once, whatever becomes of it
+    try {
+      const { look = Infinity, ...more } = await ask($, { command: 'band', tokens, window })
+      Object.assign(now, more, { look })
+    } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
+  }
+  $.ui.invalidate('ui.render')
+}
+
+export function drawBand($, e, next) {
+  if (!filled.band) return next(e)
+  const { Text } = $.ui.resolve(e)
+  const percent = Math.round(100 * filled.tokens / filled.window)
+  return h(Text, { dimColor: true, wrap: 'truncate-end' }, filled.band.replace('{percent}', percent))
+}

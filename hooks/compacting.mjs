@@ -1,0 +1,49 @@
+// Owns the client's compaction: the engine's plan of what the conversation is to be, put into the client's form.
+
+import { ask, settle } from './asking.mjs'
+
+const merged = (rows, plan) => ({ // several messages of the client's as one
+  role: rows[0].role,
+  text: rows.map(row => plan.texts[row.handle] ?? row.text).filter(Boolean).join('\n\n'),
+  toolUses: rows.flatMap(row => row.toolUses ?? []).filter(use => !plan.gone.includes(use.tool_use_id))
+    .map(({ tool_use_id, tool, input }) => ({ tool_use_id, tool, input: plan.inputs[tool_use_id] ?? input })),
+  toolResults: rows.flatMap(row => row.toolResults ?? []).filter(result => !plan.gone.includes(result.tool_use_id))
+    .map(({ tool_use_id, isError, text }) => ({ tool_use_id, isError, text: plan.results[tool_use_id] ?? text })),
+})
+
+let asked // what a person chose, until the client's compaction comes for it
+export async function compact($, e, next) {
+  const chosen = asked
+  asked = undefined
+  if (e.agentId !== undefined || !(chosen || e.trigger === 'auto')) return next(e)
+  const messages = e.messages.map(({ handle, role, toolUses, toolResults }) => ({
+    handle, role, calls: (toolUses ?? []).map(use => use.tool_use_id), results: (toolResults ?? []).map(result => result.tool_use_id),
+  }))
+  let plan
+  try {
+    plan = await ask($, { command: 'plan', trigger: e.trigger, options: chosen?.options, messages })
+  } catch (error) { plan = chosen ? { skip: error.message } : {} }
+  if (plan.skip) return { skip: plan.skip }
+  if (!plan.messages) return next(e)
+  if (chosen) chosen.remark = plan.remark
+  const rebuilt = plan.messages.map(at => Array.isArray(at) ? merged(at.map(one => e.messages[one]), plan) : e.messages[at])
+  const opening = plan.opening.map(text => ({ role: 'user', text, toolUses: [] }))
+  return { messages: [...opening, ...rebuilt], tokensBefore: plan.before, tokensAfter: plan.after }
+}
+
+let due = 1 // per cent of the context from which on the engine is asked whether it has a question
+export async function propose($, percent) {
+  if (percent < due) return
+  due = Infinity
+  try {
+    const reply = await settle($, 'compaction', `${percent}`)
+    if (reply.text) $.ui.log(reply.text)
+    if (reply.again) due = reply.again
+  } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
+}
+
+export async function trim($, reply) {
+  asked = reply
+  try { await $.command.run({ command: 'compact', args: reply.compact }) } finally { asked = undefined }
+  if (reply.remark) $.ui.log(reply.remark)
+}

@@ -1,0 +1,35 @@
+// Owns the tool by which the model asks for a handoff: the person is asked, and the switch comes at the turn's end.
+
+import { ask, choice, open } from './asking.mjs'
+
+let agreed // what the person agreed to, until the turn of it ends
+
+export async function equip($) {
+  try {
+    const { tools = [] } = await ask($, { command: 'offer' }, 'offered')
+    for (const tool of tools) await $.tool.register(tool)
+  } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
+}
+
+export async function serve($, e) {
+  const asked = { command: 'tool', args: e.next_step, agent_id: e.agentId }
+  let reply = await ask($, asked)
+  if (reply.ask) reply = await ask($, { ...asked, said: await choice($, reply) })
+  if ('step' in reply) agreed = { step: reply.step, id: await $.session.id() }
+  return { result: reply.text }
+}
+
+export function part($, e) {
+  const wish = agreed
+  if (e.agentId || !wish) return
+  agreed = undefined
+  if (e.reason === 'answer') $.clock.after(0, () => leave($, wish)) // not from inside: the turn would wait
+}
+
+async function leave($, { step, id }) {
+  if (await $.session.id() !== id) return
+  let reply
+  try { reply = await ask($, { command: 'handoff', args: step, by_model: true }) } catch (error) { reply = { text: error.message } }
+  if (reply.open) await open($, reply)
+  else $.ui.log(reply.text)
+}

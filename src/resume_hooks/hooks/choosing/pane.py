@@ -1,0 +1,223 @@
+"""The pane of ``/search`` and ``/sessions`` inside the client: what it shows of what was typed, what its keys do.
+
+Nothing is kept: the module says what was typed, where it stands and how much room there is. The names come first, then
+what was said, then the preview, each in an answer of its own, so that nobody waits for the slower one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, NamedTuple
+
+from resume_hooks.errors import ResumeHooksError, SessionNotFound
+from resume_hooks.hooks import prompt
+from resume_hooks.hooks.choosing.found import found
+from resume_hooks.hooks.choosing.rows import cut, listed, told
+from resume_hooks.hooks.choosing.said import Said, said_of
+from resume_hooks.hooks.choosing.state import Choices
+from resume_hooks.hooks.request import EVERYWHERE, TriggerAnswer, current_folder, time_limit
+from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.paths import Where, find_session
+from resume_hooks.search.listing import ListedSession, SessionLister
+from resume_hooks.sessions import locate
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.system.invocation import resume_command, typed
+from resume_hooks.system.text import plain
+from resume_hooks.transcripts.head_tail import HeadTail
+
+NAMES, SAID, PREVIEW = "names", "said", "preview"
+"""What is asked for, in this order."""
+
+LISTING = 1.0
+"""Seconds after which no more sessions are listed; the newest are by then."""
+
+ABOVE = 3
+"""Lines beside list and preview: the words, what is listed, the keys."""
+
+LEAST = 8
+"""Lines that list and preview need to stand both."""
+
+TALL, WIDE = 20, 90
+"""Lines and columns that the pane asks for; the client gives what there is."""
+
+KEYS = (("h", "handoff", "hand off"), ("f", "fork", "fork"), ("a", EVERYWHERE, "all projects"))
+"""What a letter does in the list: the letter, the word that the module sends for it, and what stands beside it."""
+
+OPEN = "open"
+HELP = "Down: the list · Esc closes"
+PLACEHOLDER = "words of a title, or of what was said"
+ENTER = "open it"
+
+
+class Asked(NamedTuple):
+    """What the module says of the pane: ``at`` is the session that is marked, ``""`` before there is one."""
+
+    words: str
+    everywhere: bool
+    at: str
+    columns: int
+    lines: int
+    step: str
+
+
+def opened(text: str) -> dict[str, Any]:
+    """The pane that a command opens, ``text`` being what followed it; what it lists is asked for once it has a size."""
+    keys = [list(key) for key in KEYS]
+    return {
+        "everywhere": text == EVERYWHERE,
+        "keys": keys,
+        "help": HELP,
+        "placeholder": PLACEHOLDER,
+        "submitLabel": ENTER,
+        "tall": TALL,
+        "wide": WIDE,
+    }
+
+
+def looked(event: dict[str, Any], path: str | None, where: Where) -> dict[str, Any]:
+    """What the pane is to show next. Raises ResumeHooksError."""
+    asked = _asked(event)
+    if asked.step == PREVIEW:
+        return {"preview": _preview(asked, where), "next": ""}
+    folder = home_folder(HeadTail(path), where) if path else current_folder()
+    with time_limit(typed("resume", where.environ)):
+        return _listed(asked, folder, where)
+
+
+def _asked(event: dict[str, Any]) -> Asked:
+    def number(name: str) -> int:
+        value = event.get(name)
+        return min(value, 500) if isinstance(value, int) and value is not True else 0
+
+    def text(name: str) -> str:
+        value = event.get(name)
+        return value if isinstance(value, str) else ""
+
+    everywhere = event.get("everywhere") is True
+    return Asked(text("args"), everywhere, text("at"), number("columns"), number("lines"), text("step"))
+
+
+def _listed(asked: Asked, folder: str, where: Where) -> dict[str, Any]:
+    choices, whole = Choices(asked.words), True
+    until = time.monotonic() + LISTING
+    for one in found(folder, where, everywhere=asked.everywhere):
+        choices.add([one])
+        if time.monotonic() > until:
+            whole = False
+            break
+    behind = 0
+    if asked.step == SAID:
+        said, behind = _said(asked, folder, where)
+        choices.tell(said)
+    most, _ = _room(asked.lines)
+    fitting, now = choices.fitting, time.time()
+    chosen = next((row for row in fitting if row.session_id == asked.at), None) or choices.chosen
+    top = max(0, min(fitting.index(chosen) - most + 2, len(fitting) - most)) if chosen else 0
+    shown = fitting[top : top + most]
+    edges = [*([shown[0]] if top else []), *([shown[-1]] if fitting[top + most :] else [])]
+    more = "" if whole else "+"
+    counted = f"{len(fitting):,} of {choices.count:,}{more}" if asked.words else f"{choices.count:,}{more}"
+    what = "every project" if asked.everywhere else "this project"
+    late = f" · {behind:,} files not indexed yet" if behind else ""
+    return {
+        "head": cut(f"Sessions of {what}, newest first · {counted}{late}", asked.columns),
+        "rows": [[row.session_id, *_lines(row, choices.said_in(row), asked.columns, now)] for row in shown],
+        "at": chosen.session_id if chosen else "",
+        "edges": [row.session_id for row in edges],
+        "again": SAID if asked.words.strip() else NAMES,
+        "next": SAID if asked.step == NAMES and asked.words.strip() else PREVIEW,
+    }
+
+
+def _room(lines: int) -> tuple[int, int]:
+    """The lines of the list, and those of the preview, which a small pane does without."""
+    both = max(1, lines - ABOVE)
+    return (both, 0) if both < LEAST else (-(-both // 2), both // 2)
+
+
+def _lines(row: ListedSession, said: Said | None, columns: int, now: float) -> list[str]:
+    """The line of a session, and the same where it is marked."""
+    if said is not None:
+        return [told(row, said, columns, chosen=chosen) for chosen in (False, True)]
+    return [listed(row, columns, now, chosen=chosen) for chosen in (False, True)]
+
+
+def _said(asked: Asked, folder: str, where: Where) -> tuple[list[Said], int]:
+    """The turns that say the words, and how many files are not in the index; without one, nothing was said."""
+    # 60 ms, for which the names do not wait.
+    from resume_hooks.hooks.search import PATIENCE
+    from resume_hooks.search.engine import Searcher
+    from resume_hooks.search.index.connect import opened_index
+    from resume_hooks.search.scope import Scope, project_at
+
+    try:
+        with opened_index(where, limit=PATIENCE) as index:
+            scope = Scope() if asked.everywhere else project_at(folder, where)
+            return said_of(Searcher(index, scope, where), asked.words), index.outcome.behind
+    except ResumeHooksError:
+        return [], 0
+
+
+def _preview(asked: Asked, where: Where) -> list[str]:
+    """What is shown of the session that is marked, in as many lines as there are."""
+    _, room = _room(asked.lines)
+    if room < 1 or not asked.at:
+        return []
+    try:
+        row = _row(asked.at, where)
+    except ResumeHooksError as error:
+        return [cut(f"{error.message}. {error.remedy}", asked.columns)]
+    # 100 ms, for which no list waits.
+    from resume_hooks.hooks.choosing.preview import OUTLINE, facts, preview
+
+    lines = [*facts(row)[1:], *preview(OUTLINE, row, where)]
+    return [cut(line, asked.columns) for line in lines[:room]]
+
+
+def _row(session_id: str, where: Where) -> ListedSession:
+    """The session that is marked. SessionNotFound once it is gone."""
+    path = find_session(session_id, where) if session_id else None
+    row = SessionLister(os.path.dirname(path), where).at(locate.session_file(path), None) if path else None
+    if row is None:
+        raise SessionNotFound("There is no such session any more", "Type on to list what is there.")
+    return row
+
+
+def done(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str, Any]:
+    """Open the session that is marked, or a child of it. Raises ResumeHooksError."""
+    row = _row(_asked(event).at, where)
+    if word == OPEN:
+        if row.session_id == here:
+            return {"text": "This is the session that you are in."}
+        return _opened(row.session_id, row, event, "")
+    if word == "fork":
+        # Only who forks waits for what writes.
+        from resume_hooks.derive import fork
+        from resume_hooks.derive.child.write import write
+
+        with time_limit(typed(f"fork {row.session_id}", where.environ)):
+            plan = fork.plan(locate.session_file(row.path), where)
+        return _opened(write(plan, where).session_id, row, event, "")
+    given = _handed_off(row)
+    return _opened(given.opens, row, event, given.remark)
+
+
+def _handed_off(row: ListedSession) -> TriggerAnswer:
+    trigger = Trigger("handoff", "", slash=True, pasted=False, hooked=False)
+    return prompt.lane_answer("handoff", trigger, row.session_id, {"transcript_path": row.path})
+
+
+def _opened(session_id: str, row: ListedSession, event: dict[str, Any], remark: str) -> dict[str, Any]:
+    """Open a session of this project in the running client; of another one copy the command that does."""
+    here = event.get("transcript_path")
+    command = resume_command(row.folder, session_id)
+    if not os.path.isdir(row.folder):
+        raise SessionNotFound(
+            f"Its folder {row.folder} is gone", f"In a shell: {typed(f'resume {session_id}', os.environ)}"
+        )
+    by_hand = plain(f"To open it, in a shell: {command}")
+    if isinstance(here, str) and os.path.dirname(here) == os.path.dirname(row.path):
+        return {"open": session_id, "by_hand": by_hand, "fill": "", "remark": plain(remark)}
+    copied = prompt.copied(command)
+    return {"text": plain(f"It is at home in another folder. {copied.sentence('Its command')}: {command}")}

@@ -1,0 +1,84 @@
+"""What is shown of a session beside a list: its outline, its lineage, or the cost of each way to go on.
+
+Of a large file only the end is read, and it says so.
+"""
+
+from __future__ import annotations
+
+import os
+
+from resume_hooks import clock, settings
+from resume_hooks.clock import minute
+from resume_hooks.derive import compare
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.hooks import resume_card
+from resume_hooks.paths import Where
+from resume_hooks.reading.outline import OutlineTurn, outline
+from resume_hooks.search.listing import ListedSession
+from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.text import counted, plain_line
+
+OUTLINE, LINEAGE, COST = KINDS = ("outline", "lineage", "cost")
+WHOLE = 32 * 1024 * 1024  # bytes of a file up to which all of it is outlined: a third of a second
+END = 4 * 1024 * 1024  # bytes at the end of a larger one that are
+MOST = 200  # lines of a preview
+
+
+def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
+    """The lines of a preview, or why the session can't be read."""
+    make = {OUTLINE: _outline, LINEAGE: _lineage, COST: _cost}[kind]
+    try:
+        return make(row, where)[:MOST]
+    except ResumeHooksError as error:
+        return [error.message, error.remedy]
+
+
+def _outline(row: ListedSession, _where: Where) -> list[str]:
+    """Its turns, newest first."""
+    whole = row.size <= WHOLE
+    found = outline(SessionFile(row.session_id, row.path, row.mtime, row.size), reach=0 if whole else END)
+    turns = [_turn(turn, whole=whole) for turn in reversed(found.turns)][:MOST]
+    if whole:
+        return [f"{counted(found.turn_count, 'turn')}, newest first", *turns]
+    said = f"{size_text(row.size)}: of it the last {size_text(END)}, newest turn first"
+    return [said, *(turns or ["no whole turn there"])]
+
+
+def _turn(turn: OutlineTurn, *, whole: bool) -> str:
+    """A turn in a line. Its number is known only where the file was read from its start."""
+    tools = ", ".join(f"{plain_line(tool)} {count}" for tool, count in list(turn.tools.items())[:4])
+    words = turn.first_words if turn.number else "before the first prompt" if whole else "... within a turn"
+    facts = (str(turn.number) if whole else "", minute(turn.time)[5:], words, tools)
+    return " · ".join(fact for fact in facts if fact)
+
+
+def _lineage(row: ListedSession, where: Where) -> list[str]:
+    rows = Family(where).lineage(row.path)
+    lines = [f"{counted(len(rows), 'session')}, oldest first"]
+    for number, one in enumerate(rows, 1):
+        lines += _generation(number, one)
+    return lines
+
+
+def _generation(number: int, row: Ancestor) -> list[str]:
+    if row.status == MISSING:
+        return [f"{number}. (file gone)", f"   {plain_line(row.session_id) or '(id unknown)'}"]
+    dates = f"{minute(row.created)} .. {minute(row.ended)}"
+    kept = " (kept copy)" if row.status == KEPT else ""
+    return [f"{number}. {row.title} · {row.kind}{kept}", f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}"]
+
+
+def _cost(row: ListedSession, where: Where) -> list[str]:
+    window = settings.number("context_window", where)
+    found = compare.compare(row.session_id, row.path, where, window, clock.now())
+    advised = [line.strip() for line in resume_card.recommended(found)[:1]]
+    return [f"context {resume_card.used(found.context)}", *advised, "", *resume_card.table(found)]
+
+
+def facts(row: ListedSession) -> list[str]:
+    """What stands above every preview: which session it is."""
+    came = f"{row.kind} of {plain_line(row.parent_id)[:8]}" if row.parent_id else row.kind
+    where = " · ".join(part for part in (os.path.basename(row.folder) or row.folder, row.branch) if part)
+    return [row.title, f"{row.session_id} · {came}", f"{where} · {minute(row.ended)} · {size_text(row.size)}"]

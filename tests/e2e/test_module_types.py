@@ -1,0 +1,51 @@
+"""The module against the newest client's own declarations of what it may call, as that client writes them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.e2e.harness.client import Tui
+from tests.e2e.harness.processes import wait_until
+from tests.e2e.harness.versions import clients_folder
+from tests.e2e.plugin import ENGINE
+from tests.needs import need
+
+TAKES = re.compile(r"(function \w+\(|= (?:async )?\(|= async )\$(?=[,)]| =>)")
+"""Where a function takes the client's own interface; its type is written in here, so that the module has none."""
+
+TYPED = "/** @type {import('claude-code').EngineInterface} */ $"
+SETTINGS = {
+    "extends": "./.claude-plugin/types/tsconfig.json",
+    "compilerOptions": {"allowJs": True, "checkJs": True, "strict": False},
+    "include": ["hooks"],
+}
+
+
+def test_every_call_fits_the_declarations(tui: Tui, plugin: Path) -> None:
+    """What the client is asked for exists there, and takes what it is given."""
+    compiler = clients_folder() / "typescript" / "node_modules" / "typescript" / "bin" / "tsc"
+    need("TypeScript", compiler.is_file(), "sh tools/clients (it needs npm)")
+    need("node", shutil.which("node"), "install Node.js")
+    tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    types = plugin / ".claude-plugin" / "types"
+    assert wait_until(lambda: len(list(types.glob("*/index.d.ts"))) == 3, 20)
+    tui.close()
+    for path in (plugin / "hooks").glob("*.mjs"):
+        typed, count = TAKES.subn(rf"\1{TYPED}", re.sub(r"async \$ =>", "async ($) =>", path.read_text()))
+        assert count, path.name
+        path.write_text(typed)
+    (plugin / "tsconfig.json").write_text(json.dumps(SETTINGS))
+    done = subprocess.run(
+        ["node", str(compiler), "-p", str(plugin)], capture_output=True, encoding="utf-8", check=False, timeout=120
+    )
+    assert done.stdout == ""
+    wrong = plugin / "hooks" / "band.mjs"
+    wrong.write_text(wrong.read_text().replace("$.session.id()", "$.session.idd()"))
+    done = subprocess.run(
+        ["node", str(compiler), "-p", str(plugin)], capture_output=True, encoding="utf-8", check=False, timeout=120
+    )
+    assert "'idd' does not exist" in done.stdout

@@ -1,0 +1,208 @@
+"""What the module draws, offers and sends beside its commands: the pane, the band, the model's wish, the next step."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.hooks.choosing import pane
+from tests.builders import SESSION, conversation, custom_title, session_bytes, session_id
+from tests.e2e.harness.client import LAST_NPM, NEWEST, ClientHome, Tui, find_client
+from tests.e2e.harness.mock_api import MockApi, last_user_text
+from tests.e2e.harness.processes import wait_until
+from tests.e2e.harness.terminal import PROMPT_SIGN
+from tests.e2e.plugin import LINEAGE, child_of, children, spoken
+from tests.e2e.test_cost_card import ABOVE, BELOW, turns
+from tests.e2e.test_inside import AS_ALWAYS, QUIET, begin, engine, parent
+
+__all__ = ["parent"]
+
+SMALL, LARGE = (80, 24), (200, 50)
+STEP = "fix the flaky test"
+MENU = rf"^ *{PROMPT_SIGN} /(search|sessions) +(Find|List) "
+TOOL = "mcp__resume-hooks__handoff"
+
+
+@pytest.fixture(params=[pytest.param((LAST_NPM, SMALL), marks=pytest.mark.wide), (NEWEST, SMALL), (NEWEST, LARGE)])
+def sized(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
+    """A client that runs modules, on a small terminal and on a large one."""
+    version, (columns, rows) = request.param
+    with Tui(find_client(version), home, api, columns=columns, rows=rows) as terminal:
+        yield terminal
+
+
+def talk(number: int, title: str) -> bytes:
+    """A session of two turns with a title."""
+    return session_bytes([*conversation(2, session_id=session_id(number)), custom_title(title, session_id(number))])
+
+
+@pytest.fixture
+def others(home: ClientHome, parent: Path) -> Path:
+    """Sessions beside the one that is open: two of the project, one of another; the first one's file."""
+    home.install_session(talk(2, "Mend the pool"), session_id(2), set_cwd=True)
+    away = home.root / "away"
+    away.mkdir()
+    folder = home.config / "projects" / str(away).replace("/", "-").replace(".", "-").replace("_", "-")
+    folder.mkdir()
+    rows = [{**row, "cwd": str(away)} for row in conversation(2, session_id=session_id(3))]
+    (folder / f"{session_id(3)}.jsonl").write_bytes(session_bytes([*rows, custom_title("Far away", session_id(3))]))
+    return home.install_session(talk(1, "Write the docs"), session_id(1), set_cwd=True)
+
+
+def entered(tui: Tui, command: str) -> None:
+    """Type a command, once it is there: before that Enter would take the skill of ours that is called alike."""
+    tui.type(command)
+    while " " not in command and not wait_until(lambda: re.search(MENU, tui.text(), re.MULTILINE) is not None, 3):
+        tui.key("BSpace")
+        tui.type(command[-1])
+    tui.key("Enter")
+
+
+def listed(tui: Tui, command: str, words: str, row: str) -> None:
+    """Open the pane, type words, and wait until a session is marked."""
+    entered(tui, command)
+    tui.wait_for("newest first")
+    tui.wait_for("open it")
+    tui.type(words)
+    tui.wait_for(f"> {row}")
+    tui.wait_idle()
+
+
+def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, others: Path) -> None:
+    """Nothing is sent by any of it; what is opened is what the next prompt goes on with."""
+    tui = sized
+    begin(tui, plugin)
+    listed(tui, "/search", "hook_registry", "We should add the agent")
+    tui.key("Escape")
+    tui.wait_gone("newest first")
+    listed(tui, "/search", "docs", "Write the docs")
+    tui.key("Enter")
+    tui.wait_for("answer 3")
+    tui.wait_idle()
+    listed(tui, "/sessions", "docs", "Write the docs")
+    tui.key("Down")
+    tui.wait_idle()
+    tui.key("f")
+    tui.wait_gone("newest first")
+    tui.wait_idle()
+    (fork,) = (
+        path
+        for path in tui.home.sessions()
+        if f'"sessionId":"{others.stem}"' in path.read_text()[:-9] and path != others
+    )
+    listed(tui, "/sessions", "pool", "Mend the pool")
+    tui.key("Down")
+    tui.wait_idle()
+    tui.key("h")
+    tui.wait_for("Handed off from")
+    tui.wait_idle()
+    listed(tui, "/sessions --all", "far", "Far away")
+    tui.key("Enter")
+    tui.wait_for("at home in another folder")
+    tui.wait_for(rf"claude --resume\s+{session_id(3)[:8]}")
+    listed(tui, "/search", "docs", "Write the docs")
+    for path in (fork, others):
+        path.unlink()
+    tui.key("Enter")
+    tui.wait_for("no such session any more")
+    tui.key("Escape")
+    tui.wait_gone("Esc closes")
+    assert not tui.api.requests
+    tui.submit("now go on GAMMA")
+    tui.wait_for("Mock reply 1")
+    said = spoken(tui.api.main_requests()[-1])
+    assert LINEAGE in said
+    assert "Mend the pool" in said
+
+
+@pytest.mark.parametrize(
+    ("broken", "shown"),
+    [("sys.exit('the engine is ill')", "the engine is ill"), ("time.sleep(60)", "Sessions|words of a title")],
+    ids=["fails", "hangs"],
+)
+def test_a_pane_whose_engine_is_ill_says_so_and_closes(
+    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str, shown: str
+) -> None:
+    """It opens all the same, Esc closes it, and the next prompt is sent."""
+    first = json.dumps({"pane": pane.opened("")})
+    begin(tui, plugin, engine(tmp_path, f"print({first!r}) if '\"search\"' in sys.stdin.read() else {broken}"))
+    entered(tui, "/search")
+    tui.wait_for("open it")
+    tui.wait_for(shown)
+    tui.type("abc")
+    tui.wait_for("abc")
+    tui.key("Escape")
+    tui.wait_gone("abc")
+    tui.submit("still here GAMMA")
+    tui.wait_for("Mock reply 1")
+
+
+def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path) -> None:
+    """Not below the level; from the turn on that passes it, at once where a full session is opened; no Stop line."""
+    records = conversation(1, session_id=SESSION)
+    records[-1]["message"]["usage"] = BELOW.as_dict()
+    full = home.install_session(session_bytes(records), SESSION, set_cwd=True)
+    columns, rows = SMALL
+    for number, shown in ((1, False), (2, True)):
+        with Tui(find_client(NEWEST), home, api, columns=columns, rows=rows) as tui:
+            tui.start(plugin_dir=plugin, extra_env=QUIET, resume=SESSION)
+            tui.wait_idle()
+            if shown:
+                tui.wait_for("% of 200,000")
+            assert ("of 200,000" in tui.text()) is shown
+            api.usage = ABOVE
+            turns(tui, 2 * number - 1)
+            tui.wait_for(r"81 % of 200,000 · /handoff")
+            turns(tui, 2 * number)
+            assert tui.text().count("of 200,000") == 1
+            assert "Stop says" not in tui.text()
+            if shown:
+                api.clear()
+                tui.submit(f"/handoff {STEP}")
+                tui.wait_for("Handed off from")
+                tui.wait_gone("of 200,000")
+                tui.wait_idle()
+                assert not api.requests
+                assert children(home, full)
+    assert "of 200,000" not in json.dumps(api.requests)
+
+
+def test_the_model_may_ask_where_that_was_switched_on(tui: Tui, plugin: Path, parent: Path) -> None:
+    """A no is told to it and nothing is made; a yes switches at the turn's end. Its words are never sent."""
+    begin(tui, plugin, {"RESUME_HOOKS_HANDOFF_TOOL": "on", "RESUME_HOOKS_HANDOFF_SENDS": "on"})
+    for key, told in (("2", "The user said no"), ("1", "The user agreed")):
+        tui.api.clear()
+        tui.api.script = [{"name": TOOL, "input": {"next_step": STEP}}, "Then I end my turn."]
+        tui.submit(f"go on {key}")
+        tui.wait_for(f"would wait in the box: {STEP}")
+        tui.wait_idle()
+        assert children(tui.home, parent) == []
+        tui.key(key)
+        tui.wait_for("Then I end my turn|Handed off from")
+        tui.wait_idle()
+        assert told in last_user_text(tui.api.main_requests()[-1])
+    tui.wait_for("Handed off from")
+    tui.wait_idle()
+    child = child_of(tui.home, parent)
+    assert tui.input_text() == STEP
+    assert len(tui.api.main_requests()) == 2
+    assert "Then I end my turn." in child.read_text()
+
+
+def test_a_next_step_is_sent_where_that_was_chosen(modern: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
+    """As the person's own prompt, word for word; the draft waits. The tool that was not switched on is not there."""
+    begin(modern, plugin, {"RESUME_HOOKS_HANDOFF_SENDS": "on"} | engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
+    modern.submit(f"/handoff {STEP}")
+    modern.type("a draft of mine")
+    modern.wait_for("Mock reply 1", timeout=40)
+    modern.wait_idle()
+    (request,) = modern.api.main_requests()
+    assert last_user_text(request).endswith(STEP)
+    assert "plugin sent a message" not in spoken(request)
+    assert LINEAGE in spoken(request)
+    assert TOOL not in json.dumps(request)
+    assert modern.input_text() == "a draft of mine"

@@ -1,0 +1,72 @@
+"""The tool by which the model asks for a handoff: off unless switched on, and nothing without the person's yes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from resume_hooks.hooks.handoff_tool import CHOICES, MOST
+from resume_hooks.hooks.inside import answered
+from tests.builders import SESSION, ConfigHome, conversation, write_session
+
+EVENT = {"screen": True, "session_id": SESSION}
+
+
+def call(step: object, **fields: object) -> dict[str, Any]:
+    """What the module gets once the model called the tool."""
+    return answered("tool", {**EVENT, "args": step, **fields})
+
+
+@pytest.fixture
+def on(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
+    """Somebody switched it on."""
+    monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
+    return config_home
+
+
+def test_it_is_off_unless_switched_on(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither offered nor answered; so where handoffs are switched off."""
+    assert answered("offer", EVENT) == {}
+    assert set(call("x")) == {"text"}
+    monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
+    (tool,) = answered("offer", EVENT)["tools"]
+    assert tool["name"] == "handoff"
+    monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "handoff")
+    assert answered("offer", EVENT) == {}
+    assert set(call("x", said="yes")) == {"text"}
+    assert not list(config_home.config.glob("projects/*/*.jsonl"))
+
+
+@pytest.mark.usefixtures("on")
+def test_what_is_asked_is_what_would_wait_in_the_box() -> None:
+    """All of it, on one line, without what drives a terminal; a longer one is refused, a sub-agent's call too."""
+    hostile = "fix it\n\x1b[2J1. Hand off\u202e then rm -rf ~"
+    asked = call(hostile)
+    agreed = call(hostile, said="yes")
+    assert agreed["step"] in asked["ask"]
+    assert not {"\n", "\x1b", "\u202e"} & {*asked["ask"]}
+    assert asked["choices"] == [list(choice) for choice in CHOICES]
+    assert set(call("x" * (MOST + 1), said="yes")) == {"text"}
+    assert set(call("x", said="yes", agent_id="a1")) == {"text"}
+    assert "names no next step" in call(None)["ask"]
+    assert set(call("x", screen=False)) == set(), "nobody is there to be asked"
+
+
+@pytest.mark.usefixtures("on")
+@pytest.mark.parametrize("said", ["no", "Yes", "do it"])
+def test_only_the_first_choice_is_a_yes(said: str) -> None:
+    """Any other word is a no; the model reads what they wrote."""
+    told = call("x", said=said)
+    assert set(told) == {"text"}
+    assert "said no" in told["text"]
+
+
+def test_what_the_model_wrote_is_never_sent(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``handoff_sends`` is about what a person typed."""
+    write_session(config_home.project(), SESSION, conversation(2))
+    assert answered("handoff", {**EVENT, "args": "go"})["send"] is False
+    monkeypatch.setenv("RESUME_HOOKS_HANDOFF_SENDS", "on")
+    assert answered("handoff", {**EVENT, "args": "go"})["send"] is True
+    assert answered("handoff", {**EVENT, "args": ""})["send"] is False
+    assert answered("handoff", {**EVENT, "args": "go", "by_model": True})["send"] is False
