@@ -57,7 +57,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the backgrou
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _OURS = ("CLAUDE_", "CLAUDECODE", "RESUME_HOOKS_")
-_KEPT = ("RESUME_HOOKS_CORPUS", "RESUME_HOOKS_CLIENTS")
+_KEPT = ("RESUME_HOOKS_CORPUS", "RESUME_HOOKS_CODEX", "RESUME_HOOKS_CLIENTS")
 _EVENTS = frozenset(
     {
         "open",
