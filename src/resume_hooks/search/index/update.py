@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.search.index.archived import ArchivedSessions, briefly_opened, read_at
 from resume_hooks.search.index.errors import IndexDamaged
@@ -23,12 +24,14 @@ from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.read_transcript import Part, ReadJob, ReadPosition
 from resume_hooks.search.index.worker_pool import readings
 from resume_hooks.sessions import transcript_files
+from resume_hooks.sessions.agents.registry import briefly, is_foreign, parent_of
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.transcript_files import TranscriptFile
-from resume_hooks.transcripts.provenance import read_parent
 
 COMMIT = 192 * 1024 * 1024
 """Bytes read after which what was found is made to last."""
+
+BATCH = 128 * 1024 * 1024  # bytes of other agents' sessions of which copies lie there at a time
 
 LARGE = 8 * 1024 * 1024  # bytes to be read from which on the words are gathered in more memory
 
@@ -207,16 +210,22 @@ class _Update:
     def _readings(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Part | None]]:
         """What is read of each file; of one of which nothing is to be read, None, and its id is then 0.
 
-        Packed sessions come last, one at a time.
+        Those of other agents come later, some at a time, packed sessions last, one at a time.
         """
         packed: dict[str, list[FileWork]] = {}
-        others = []
+        others, foreign = [], []
         for item in work:
-            if item.file.inode < 0:
+            if item.file.inode < 0 and is_foreign(item.file.path, self._where):
+                foreign.append(item)
+            elif item.file.inode < 0:
                 packed.setdefault(item.file.session_id, []).append(item)
             else:
                 others.append((item, item.file.path))
         yield from self._read(others)
+        for batch in _batches(foreign):
+            with contextlib.ExitStack() as opened:
+                paths = [opened.enter_context(briefly(item.file.path, self._where)) for item in batch]
+                yield from self._read(list(zip(batch, paths, strict=True)))
         for session_id, items in packed.items():
             archived = find(session_id, self._where)
             if archived is None:  # it went just now, which shows there
@@ -242,7 +251,9 @@ class _Update:
         file = item.file
         if not file.agent:
             if not self._job(item, path).end:
-                self._db.execute("UPDATE files SET parent=? WHERE id=?", (_parent_of(path), item.file_id))
+                self._db.execute(
+                    "UPDATE files SET parent=? WHERE id=?", (_parent_of(item.file.path, self._where), item.file_id)
+                )
             return item
         session_id = file.session_id or transcript_files.owning_session(path)
         hidden = transcript_files.agent_type(path) in HELPERS
@@ -303,6 +314,18 @@ class _Update:
         self._uncommitted = 0
 
 
+def _batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
+    """Files that are converted together: as many as are worth several processes."""
+    batch: list[FileWork] = []
+    for item in work:
+        batch.append(item)
+        if sum(each.file.size for each in batch) >= BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
 def _place(text: str) -> ReadPosition:
     """Where a file's last part begins, as it was noted."""
     try:
@@ -313,9 +336,9 @@ def _place(text: str) -> ReadPosition:
         raise IndexDamaged(f"The index holds what nobody wrote: {error}") from error
 
 
-def _parent_of(path: str) -> str:
+def _parent_of(path: str, where: Where) -> str:
     try:
-        parent = read_parent(path)
-    except OSError:
+        parent = parent_of(path, where)
+    except (OSError, SessionNotFound, NotATranscript):
         return ""
     return parent.session_id if parent else ""

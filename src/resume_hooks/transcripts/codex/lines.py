@@ -139,11 +139,14 @@ def _skip_rest(stream: BinaryIO) -> int:
     return skipped
 
 
-def first_line(path: str) -> RolloutLine:
-    """The line that a rollout must begin with. NotATranscript where it is none, SessionNotFound as ``open_rollout``."""
+def first_lines(path: str) -> list[RolloutLine]:
+    """The line that a rollout must begin with, and the next where it says something.
+
+    NotATranscript where the first does not tell of a session, SessionNotFound as ``open_rollout``.
+    """
     with open_rollout(path) as stream:
-        raw = stream.readline(MAX_LINE)
-    line = read_line(raw, path, 0, 0)
-    if line is None or line.kind != META:
+        raws = [stream.readline(MAX_LINE), stream.readline(MAX_LINE)]
+    first, second = (read_line(raw, path, number) for number, raw in enumerate(raws))
+    if first is None or first.kind != META:
         raise NotATranscript(f"{path} is no rollout of Codex", "Its first line tells nothing of a session.")
-    return line
+    return [first, *([second] if second else [])]

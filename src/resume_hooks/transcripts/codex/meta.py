@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from resume_hooks.paths import is_session_id
-from resume_hooks.transcripts.codex.lines import ENDING, MAX_ORDINAL, PACKED, first_line
+from resume_hooks.transcripts.codex.lines import ENDING, MAX_ORDINAL, META, PACKED, RolloutLine, first_lines
 from resume_hooks.transcripts.records import Record, mapping, positive, string
 
 _ID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -68,8 +69,15 @@ def name_of(thread_id: str, started: str) -> str:
 
 
 def read_meta(path: str) -> ThreadMeta:
-    """What the first line of a rollout says. NotATranscript, SessionNotFound as ``first_line``."""
-    return meta_of(first_line(path).payload, path)
+    """What a rollout says of itself. NotATranscript, SessionNotFound as ``first_lines``."""
+    return meta_in(first_lines(path), path)
+
+
+def meta_in(lines: Sequence[RolloutLine], path: str = "") -> ThreadMeta:
+    """What the first lines of a rollout say: forks of old clients tell their parent in the second alone."""
+    meta = meta_of(lines[0].payload if lines else {}, path)
+    copied = _id(lines[1].payload, "id") if len(lines) > 1 and lines[1].kind == META else ""
+    return meta._replace(forked_from=copied) if copied != meta.thread_id and not meta.forked_from else meta
 
 
 def meta_of(payload: Record, path: str = "") -> ThreadMeta:
