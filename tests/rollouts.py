@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,27 @@ def write(home: Path, lines: Iterable[Line | bytes], thread_id: str = THREAD, *,
     assert parse_name(str(path)) is not None
     path.write_bytes(b"".join((one if isinstance(one, bytes) else json.dumps(one).encode()) + b"\n" for one in lines))
     return path
+
+
+def mutated(lines: list[bytes], chance: random.Random) -> list[bytes]:
+    """The lines with some damage."""
+    left = list(lines)
+    for _ in range(chance.randrange(1, 8)):
+        place = chance.randrange(len(left))
+        raw = left[place]
+        cut = chance.randrange(len(raw) + 1)
+        values = [b"null", b"[]", b"{}", b'"x"', b"-1", b"1e999", b"true", b"[" * 900 + b"]" * 900]
+        left[place] = chance.choice(
+            [
+                raw[:cut],
+                raw[:cut] + bytes([chance.randrange(256)]) + raw[cut + 1 :],
+                b"",
+                b"\xff\xfe" + raw,
+                raw.replace(b'"payload":', b'"payload":%s,"x":' % chance.choice(values), 1),
+                raw.replace(b'"content":', b'"content":%s,"x":' % chance.choice(values)),
+                raw.replace(b'"output":', b'"output":%s,"x":' % chance.choice(values)),
+                raw.replace(b'"type":', b'"type":%s,"x":' % chance.choice(values), chance.randrange(1, 3)),
+                chance.choice(lines),
+            ]
+        )
+    return left

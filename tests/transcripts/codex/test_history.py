@@ -29,6 +29,7 @@ from tests.rollouts import (
     item,
     line,
     meta,
+    mutated,
     numbered,
     output,
     said,
@@ -178,30 +179,6 @@ def test_packed_rollouts_are_read_or_said_to_be_packed(tmp_path: Path) -> None:
         list(rollout_lines(str(packed)))
 
 
-def _mutated(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """The lines with some damage."""
-    left = list(lines)
-    for _ in range(chance.randrange(1, 8)):
-        place = chance.randrange(len(left))
-        raw = left[place]
-        cut = chance.randrange(len(raw) + 1)
-        values = [b"null", b"[]", b"{}", b'"x"', b"-1", b"1e999", b"true", b"[" * 900 + b"]" * 900]
-        left[place] = chance.choice(
-            [
-                raw[:cut],
-                raw[:cut] + bytes([chance.randrange(256)]) + raw[cut + 1 :],
-                b"",
-                b"\xff\xfe" + raw,
-                raw.replace(b'"payload":', b'"payload":%s,"x":' % chance.choice(values), 1),
-                raw.replace(b'"content":', b'"content":%s,"x":' % chance.choice(values)),
-                raw.replace(b'"output":', b'"output":%s,"x":' % chance.choice(values)),
-                raw.replace(b'"type":', b'"type":%s,"x":' % chance.choice(values), chance.randrange(1, 3)),
-                chance.choice(lines),
-            ]
-        )
-    return left
-
-
 @pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
 def test_damage_is_passed_over_or_told(tmp_path: Path) -> None:
     """Of 300 damaged rollouts each gives a history, or one of our own errors."""
@@ -210,7 +187,7 @@ def test_damage_is_passed_over_or_told(tmp_path: Path) -> None:
     for number in range(300):
         lines = chance.choice(small).read_bytes().splitlines()
         path = tmp_path / f"{number}.jsonl"
-        path.write_bytes(b"\n".join(_mutated(lines, chance)))
+        path.write_bytes(b"\n".join(mutated(lines, chance)))
         try:
             found = effective(chain_lines(str(path), find_in_corpus))
         except ResumeHooksError:
@@ -233,14 +210,16 @@ def test_memory_is_bounded_by_what_is_live(tmp_path: Path) -> None:
         stream.write(b"\n" + json.dumps(output("1", "end")).encode() + b"\n")
     script = (
         "import resource, sys\n"
+        "from resume_hooks.transcripts.codex.as_records import as_records\n"
         "from resume_hooks.transcripts.codex.history import effective\n"
         "from resume_hooks.transcripts.codex.lines import rollout_lines\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
-        "before = peak(); print(len(effective(rollout_lines(sys.argv[1]))), peak() - before)"
+        "before = peak(); print(len(effective(rollout_lines(sys.argv[1]))))\n"
+        "print(sum(1 for _ in as_records(rollout_lines(sys.argv[1]), 'x')), peak() - before)"
     )
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
-    count, grown = map(int, done.stdout.split())
-    assert count == 2
+    count, converted, grown = map(int, done.stdout.split())
+    assert (count, converted) == (2, 30 * 8 + 1)
     assert grown < GROWTH
 
 

@@ -56,9 +56,15 @@ def as_records(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Record]
 
 
 class Converter:
-    """Turns lines into records as they come; ``end`` gives what was held back for the count of its tokens."""
+    """Turns lines into records as they come; ``end`` gives what was held back for the count of its tokens.
 
-    def __init__(self, thread_id: str) -> None:
+    ``early`` tells whether the client wrote that count before what was counted, as old ones did; None until one shows.
+    """
+
+    def __init__(self, thread_id: str, *, early: bool | None = None) -> None:
+        self.early = early
+        self._usage: Record = {}  # a count that came early
+        self._answers = False
         self._thread_id = thread_id
         self._ids = Ids()
         self._parent: str | None = None
@@ -174,7 +180,7 @@ class Converter:
     def _compaction(self, line: RolloutLine) -> Iterator[Record]:
         """The boundary, what the harness said again, and what was left of the conversation as its summary."""
         left = replacement(line.payload, [prompt for _, prompt in self._turns if prompt])
-        uuid, told = self._ids.of({"compacted": len(left)}), self._ids.of({"compacted": -1})
+        uuid, told = self._ids.beside("boundary"), self._ids.beside("summary")
         before, self._parent, self._turns = self._parent, None, []
         extra = {"subtype": records.COMPACTION, "content": "Conversation compacted", "logicalParentUuid": before}
         yield self._linked(line, uuid, records.SYSTEM, extra, {"compactMetadata": {"trigger": "auto"}})
@@ -199,10 +205,14 @@ class Converter:
                 self._parent = self._turns[place][0]
                 del self._turns[place:]
             return done
-        if kind != "token_count" or not self._held:
+        usage = _usage(mapping(mapping(payload, "info"), "last_token_usage")) if kind == "token_count" else {}
+        if not usage:
             return []
-        usage = _usage(mapping(mapping(payload, "info"), "last_token_usage"))
-        for record in self._held if usage else ():
+        if self.early is None:
+            self.early = not self._answers
+        if self.early:
+            self._usage = usage
+        for record in self._held if not self.early else ():
             if record["type"] == records.ASSISTANT:
                 record["message"]["usage"] = usage
         return self.end()
@@ -212,6 +222,9 @@ class Converter:
         if kind == records.ASSISTANT:
             response = self._held[0]["message"]["id"] if self._held else f"msg_{uuid}"
             message: Record = {"id": response, "type": "message", "role": kind, "model": self._model or UNKNOWN}
+            self._answers = True
+            if self._usage:
+                message["usage"] = self._usage
         else:
             message = {"role": kind}
             if isinstance(content, list) and len(content) == 1 and content[0]["type"] == records.TEXT:

@@ -59,8 +59,11 @@ class Ids:
         self._state = hashlib.blake2b(self._state + of_items.dump(payload), digest_size=16).digest()
         if isinstance(given, str) and is_session_id(given):
             return given
-        digits = self._state.hex()
-        return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+        return _as_uuid(self._state)
+
+    def beside(self, what: str) -> str:
+        """An id for what is no item and stands here, a kind of it each."""
+        return _as_uuid(hashlib.blake2b(self._state + what.encode(), digest_size=16).digest())
 
 
 class History:
@@ -167,3 +170,8 @@ def _turns(event: Record) -> int:
 
 def _said(text: str) -> Record:
     return {"type": of_items.MESSAGE, "role": "user", "content": [{"type": "input_text", "text": text}]}
+
+
+def _as_uuid(state: bytes) -> str:
+    digits = state.hex()
+    return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"

@@ -26,6 +26,7 @@ class RolloutEnds(HeadTail):
         self.path = path
         self._agent = agent
         self._name = name
+        self._early: bool | None = None  # how this client counts, as the head tells it
         try:
             status = os.stat(path)
         except OSError as error:
@@ -69,7 +70,10 @@ class RolloutEnds(HeadTail):
     @cached_property
     def last_records(self) -> list[Record]:
         """The records of the tail."""
-        return self.first_records if self.small else self._converted(self.tail)
+        if self.small or not self.first_records:
+            return self.first_records
+        self._early = bool(self._early)
+        return self._converted(self.tail)
 
     @property
     def whole(self) -> list[Record] | None:
@@ -118,11 +122,12 @@ class RolloutEnds(HeadTail):
         return list(self._records(_lines(region, self.path)))
 
     def _records(self, lines: Iterable[RolloutLine]) -> Iterator[Record]:
-        converter = Converter(self.meta.thread_id)
+        converter = Converter(self.meta.thread_id, early=self._early)
         converter.know(self.meta)
         for line in lines:
             yield from converter.take(line)
         yield from converter.end()
+        self._early = converter.early
 
 
 def _lines(region: bytes, path: str) -> Iterator[RolloutLine]:
