@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import re
@@ -39,8 +40,14 @@ class Known(NamedTuple):
 
     def load(self, where: Where) -> Agent:
         """The strategy, from the agent's folder beside this module."""
-        module = importlib.import_module(f"resume_hooks.sessions.agents.{self.name}.strategy")
-        return cast("Agent", module.strategy(self.home_in(where), os.path.join(where.state, COPIES, self.name), where))
+        return _loaded(self.name, self.home_in(where), os.path.join(where.state, COPIES, self.name), where)
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded(name: str, home: str, copies: str, where: Where) -> Agent:
+    """One strategy a run, which need not look at everything again for each of many sessions."""
+    module = importlib.import_module(f"resume_hooks.sessions.agents.{name}.strategy")
+    return cast("Agent", module.strategy(home, copies, where))
 
 
 _ROLLOUT = re.compile(r"rollout-\d{4}-[\dT-]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[0-9a-f_-]*\.jsonl(?:\.zst)?")

@@ -6,6 +6,7 @@ A thread that goes on from another file shows what was said since, and its first
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
@@ -16,7 +17,9 @@ from resume_hooks.transcripts.codex.as_records import Converter, first_record
 from resume_hooks.transcripts.codex.lines import PACKED, RolloutLine, open_rollout, read_line, rollout_lines
 from resume_hooks.transcripts.codex.meta import ThreadMeta, meta_in
 from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
-from resume_hooks.transcripts.records import Record, mapping, positive
+from resume_hooks.transcripts.records import Record, positive
+
+_WINDOW = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
 
 
 class RolloutEnds(HeadTail):
@@ -98,9 +101,8 @@ class RolloutEnds(HeadTail):
     @cached_property
     def window(self) -> int:
         """The model's context window in tokens, as the tail tells it; 0 where it doesn't."""
-        lines = [line for line in _lines(self.tail, self.path) if line.event() == "token_count"]
-        windows = (positive(mapping(line.payload, "info").get("model_context_window")) for line in reversed(lines))
-        return next(filter(None, windows), 0)
+        told = _WINDOW.findall(self.tail)
+        return positive(int(told[-1])) if told else 0
 
     def holds(self, wanted: Callable[[Record], bool]) -> bool:
         """Whether some record of the newest file is ``wanted``."""
@@ -108,12 +110,20 @@ class RolloutEnds(HeadTail):
             return True
         return not self.small and any(wanted(record) for record in self._records(rollout_lines(self.path)))
 
-    def _later_prompt(self) -> str:
-        """The first prompt behind long instructions."""
+    @cached_property
+    def first_prompt(self) -> str:
+        """The text of the first prompt, no more converted than that; behind long instructions as far as a megabyte."""
+        found = self._prompt_in(self.head)
+        if found or self.small:
+            return found
         with open_rollout(self.path) as stream:
-            region = stream.read(WIDE_REACH)
-        prompts = (records.prompt_text(record) for record in self._converted(region) if records.is_prompt(record))
-        return next((text for text in prompts if text.strip()), "")
+            return self._prompt_in(stream.read(WIDE_REACH))
+
+    def _prompt_in(self, region: bytes) -> str:
+        said = (
+            records.prompt_text(each) for each in self._records(_lines(region, self.path)) if records.is_prompt(each)
+        )
+        return next((text for text in said if text.strip()), "")
 
     def _last(self, kind: str, field: str) -> str:  # noqa: ARG002 - as its parent's
         return self._name if kind == "custom-title" else ""

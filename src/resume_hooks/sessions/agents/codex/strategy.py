@@ -35,7 +35,7 @@ FRESH = 60  # seconds after a write during which a thread counts as live, since 
 
 
 class Codex:
-    """The threads of a CODEX_HOME, as they were when first asked for; ``copies`` is a folder of ours."""
+    """The threads of a CODEX_HOME; ``copies`` is a folder of ours. ``store`` and ``files`` look at it anew."""
 
     name = NAME
     label = "Codex"
@@ -47,17 +47,23 @@ class Codex:
 
     @cached_property
     def rollouts(self) -> Rollouts:
-        """What lies there."""
+        """What lies there, as it was last looked at."""
         return Rollouts(self._home)
 
     @cached_property
     def _names(self) -> dict[str, str]:
         return thread_names(self._home)
 
+    def _look(self) -> Rollouts:
+        """Look anew."""
+        for seen in ("rollouts", "_names"):
+            self.__dict__.pop(seen, None)
+        return self.rollouts
+
     @property
     def store(self) -> SessionStore:
         """The threads by the projects that their folders belong to."""
-        return Threads(self)
+        return Threads(self._look())
 
     def ends(self, path: str) -> RolloutEnds:
         """What a listing shows of a rollout, or of what a copy was made of."""
@@ -112,7 +118,7 @@ class Codex:
     def files(self) -> list[TranscriptFile]:
         """The threads that can be read, each by its newest file."""
         self._copies.make_room()
-        return [_file(thread) for thread in self.rollouts.threads.values() if _is_utf8(thread.newest.path)]
+        return [_file(thread) for thread in self._look().threads.values() if _is_utf8(thread.newest.path)]
 
     def notes(self) -> list[str]:
         """How many compressed rollouts are passed over."""
@@ -138,14 +144,17 @@ class Codex:
         return Commands(f"/resume {session_id}", f"{go}codex resume {session_id}")
 
     def _copy_of(self, rollout: str) -> str:
-        return self._copies.of(rollout, self.rollouts.path_of, self._names.get(_thread_id(rollout), ""))
+        return self._copies.of(rollout, self._file_of, self._names.get(_thread_id(rollout), ""))
+
+    def _file_of(self, rollout_id: str) -> str | None:
+        return self.rollouts.path_of(rollout_id) or self._look().path_of(rollout_id)
 
 
 class Threads:
     """The threads of a CODEX_HOME as a store of sessions; a project's name is that of its folder here, too."""
 
-    def __init__(self, codex: Codex) -> None:
-        self._codex = codex
+    def __init__(self, rollouts: Rollouts) -> None:
+        self._threads = rollouts.threads
 
     def projects(self) -> list[str]:
         """The projects that threads were started in."""
@@ -154,14 +163,14 @@ class Threads:
     def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
         """The threads of these projects, the last written first."""
         wanted = None if projects is None else set(projects)
-        threads = [each for own, each in self._codex.rollouts.threads.items() if own.startswith(prefix)]
+        threads = [each for own, each in self._threads.items() if own.startswith(prefix)]
         return newest_first(
             _session(each) for each in threads if wanted is None or self._projects[each.thread_id] in wanted
         )
 
     def find(self, session_id: str) -> SessionFile | None:
         """The thread of an id."""
-        thread = self._codex.rollouts.threads.get(session_id) if is_session_id(session_id) else None
+        thread = self._threads.get(session_id) if is_session_id(session_id) else None
         return _session(thread) if thread else None
 
     def hidden(self) -> list[str]:
@@ -174,7 +183,7 @@ class Threads:
 
     @cached_property
     def _projects(self) -> dict[str, str]:
-        return {own: _project(each.newest.path) for own, each in self._codex.rollouts.threads.items()}
+        return {own: _project(each.newest.path) for own, each in self._threads.items()}
 
 
 def strategy(home: str, copies: str, where: Where) -> Codex:
