@@ -7,27 +7,21 @@ the same as in its parent. What is encrypted says nothing; of a summary that is,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.codex import items as of_items
+from resume_hooks.transcripts.codex.blocks import message_blocks, output_blocks
 from resume_hooks.transcripts.codex.history import OWN_ID, Ids, replacement
 from resume_hooks.transcripts.codex.lines import COMPACTED, CONTEXT, EVENT, ITEM, META, RolloutLine
 from resume_hooks.transcripts.codex.meta import ThreadMeta, meta_of
 from resume_hooks.transcripts.codex.tools import uses
 from resume_hooks.transcripts.records import Record, mapping, positive, string
 
-MAX_PICTURE = 8 * 1024 * 1024  # characters of a picture's encoding; of a larger one a record says that it was there
 ENCRYPTED = "[What was said before is a summary that only the model's provider can read.]"
 MARK = "agent-session"  # the kind of a converted transcript's first line
 HEADLESS = "sdk-exec"  # how a run without a screen was started, in the word that stands for that everywhere
 UNKNOWN = "unknown"  # the model where nothing told it
-TELLING = 400  # characters of an output's beginning that tell how a command ended
-
-_PICTURE = re.compile(r"</?image\b[^>]{0,200}>")
-_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
-_EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})\b")
 
 
 def first_record(meta: ThreadMeta, first: Record, agent: str) -> Record:
@@ -134,7 +128,7 @@ class Converter:
 
     def _asked(self, line: RolloutLine, uuid: str, item: Record) -> Iterator[Record]:
         """What stands in the user's place; what an editor put before a request is no user's word."""
-        blocks = _said(item)
+        blocks = message_blocks(item)
         if not blocks:
             return
         if of_items.is_summary(item):
@@ -157,7 +151,7 @@ class Converter:
             own = string(item, "id") or string(item, "call_id")
             return [{"type": records.SERVER_CALL, "id": own, "name": called.name, "input": called.given}]
         if kind not in of_items.CALLS:
-            return _said(item) if kind in {of_items.MESSAGE, "agent_message"} else []
+            return message_blocks(item) if kind in {of_items.MESSAGE, "agent_message"} else []
         own, made = of_items.call_id(item), uses(item)
         if len(made) > 1:
             self._uses[own] = len(made)
@@ -169,7 +163,7 @@ class Converter:
     def _results(self, item: Record) -> list[Record]:
         """What a call was answered with: a result for each of its uses, the first of which says it."""
         own = of_items.call_id(item)
-        content, failed = _told(item)
+        content, failed = output_blocks(item)
         found: list[Record] = []
         for place in range(self._uses.pop(own, 1)):
             said = content if place == 0 else ""
@@ -191,8 +185,8 @@ class Converter:
             if of_items.kind(item) in of_items.ENCRYPTED:
                 kept.append({"type": records.TEXT, "text": ENCRYPTED})
             elif of_items.opens_turn(item) or string(item, "role") == "assistant":
-                kept += _said(item)
-            elif of_items.kind(item) == of_items.MESSAGE and (blocks := _said(item)):
+                kept += message_blocks(item)
+            elif of_items.kind(item) == of_items.MESSAGE and (blocks := message_blocks(item)):
                 yield self._record(line, uuid, records.USER, blocks, isMeta=True)
         if kept:
             yield self._record(line, told, records.USER, kept, isCompactSummary=True)
@@ -246,45 +240,6 @@ def _nth(call_id: str, place: int) -> str:
 def beside(uuid: str) -> str:
     """The id of a second record that is made of an item."""
     return f"{uuid[:-1]}{(int(uuid[-1], 16) + 8) % 16:x}"
-
-
-def _said(item: Record) -> list[Record]:
-    """The texts and pictures of a message, without the marks that stand around pictures."""
-    found = [_block(part) for part in of_items.parts(item)]
-    return [block for block in found if block and not _PICTURE.fullmatch(string(block, "text").strip())]
-
-
-def _block(part: Record) -> Record | None:
-    if string(part, "type") == "input_image":
-        return _picture(part.get("image_url"))
-    text = string(part, "text")
-    return {"type": records.TEXT, "text": text} if text.strip() else None
-
-
-def _picture(url: object) -> Record:
-    where = url if isinstance(url, str) else ""
-    match = _DATA.match(where)
-    if len(where) > MAX_PICTURE:
-        return {"type": records.TEXT, "text": f"[A picture of {len(where):,} characters, which is left out here.]"}
-    if match is None:
-        return {"type": records.IMAGE, "source": {"type": "url", "url": where}}
-    source = {"type": "base64", "media_type": match[1], "data": where[match.end() :]}
-    return {"type": records.IMAGE, "source": source}
-
-
-def _told(item: Record) -> tuple[str | list[Record], bool]:
-    """What an output says, and whether it says that the call failed."""
-    found = [block for part in of_items.parts(item) if (block := _block(part))]
-    text = string(found[0], "text") if found else ""
-    failed = mapping(item, "output").get("success") is False
-    if text.startswith('{"output":'):  # how old clients told how a command ended
-        inner = records.parse(text.encode()) or {}
-        failed = failed or bool(positive(mapping(inner, "metadata").get("exit_code")))
-        text = string(inner, "output") if inner else text
-        found[0] = {"type": records.TEXT, "text": text}
-    match = _EXIT.search(text[:TELLING])
-    failed = failed or (match is not None and int(match[1]) != 0)
-    return (text if len(found) == 1 and "text" in found[0] else found or ""), failed
 
 
 def _usage(counted: Record) -> Record:
