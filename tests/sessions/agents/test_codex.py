@@ -97,6 +97,16 @@ def test_locators(config_home: ConfigHome, home: Path) -> None:
         found(config_home, session_id(9))
 
 
+def test_paths_in_a_models_shell(config_home: ConfigHome, home: Path) -> None:
+    """A model may name a rollout by its path, and no other file of that home."""
+    path = write(home, TALK)
+    (home / "history.jsonl").write_text(json.dumps({"session_id": THREAD, "ts": 1, "text": "mine"}) + "\n")
+    where = Where({**config_home.environ, "CLAUDECODE": "1"})
+    assert resolve(str(path), CWD, where, foreign=True).session_id == THREAD
+    with pytest.raises(UsageError, match="is no transcript"):
+        resolve(str(home / "history.jsonl"), CWD, where, foreign=True)
+
+
 def test_names_of_the_database(config_home: ConfigHome, home: Path) -> None:
     """Names are taken from it by their column, the list's come before; a database of another form is passed over."""
     write(home, TALK)

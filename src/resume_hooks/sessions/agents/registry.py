@@ -25,11 +25,12 @@ COPIES = "mirrors"  # in the state folder: sessions of other agents in our form 
 
 
 class Known(NamedTuple):
-    """An agent beside this client's: its home, what its files are called, and what says which session runs us."""
+    """An agent beside this client's: its home, the folders that hold sessions, their names, what says which runs us."""
 
     name: str
     home_variable: str
     home: str
+    folders: tuple[str, ...]
     named: re.Pattern[str]
     session_variable: str
 
@@ -51,7 +52,7 @@ def _loaded(name: str, home: str, copies: str, where: Where) -> Agent:
 
 
 _ROLLOUT = re.compile(r"rollout-\d{4}-[\dT-]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[0-9a-f_-]*\.jsonl(?:\.zst)?")
-OTHERS = (Known("codex", "CODEX_HOME", ".codex", _ROLLOUT, "CODEX_THREAD_ID"),)
+OTHERS = (Known("codex", "CODEX_HOME", ".codex", ("sessions", "archived_sessions"), _ROLLOUT, "CODEX_THREAD_ID"),)
 NAMES = (NAME, *(known.name for known in OTHERS))
 
 
@@ -125,7 +126,8 @@ def found(session_id: str, where: Where) -> SessionFile | None:
 
 def homes_of_others(where: Where) -> list[str]:
     """The folders that sessions of other agents, and our copies of them, lie in."""
-    return [place for one in OTHERS for place in (one.home_in(where), os.path.join(where.state, COPIES, one.name))]
+    own = [os.path.join(one.home_in(where), folder) for one in OTHERS for folder in one.folders]
+    return [*own, *(os.path.join(where.state, COPIES, one.name) for one in OTHERS)]
 
 
 def asking(where: Where) -> str:
