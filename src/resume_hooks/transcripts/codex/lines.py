@@ -20,6 +20,7 @@ ENDING, PACKED = ".jsonl", ".jsonl.zst"
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of a line; a longer one is passed over. The longest ever seen has 638 KB, but pictures have no limit."""
 
+STEP = 1024 * 1024  # bytes that are read at a time
 MAX_ORDINAL = 1 << 53
 
 
@@ -63,7 +64,7 @@ class RolloutLine(NamedTuple):
 
 def rollout_lines(path: str) -> Iterator[RolloutLine]:
     """The lines of one file that say something. SessionNotFound where it can't be read, or can't be unpacked here."""
-    with open_rollout(path) as stream:
+    with open_rollout(path, STEP) as stream:
         offset = number = 0
         try:
             while raw := stream.readline(MAX_LINE):
@@ -87,10 +88,13 @@ def read_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> Roll
 
 
 @contextlib.contextmanager
-def open_rollout(path: str) -> Iterator[BinaryIO]:
-    """A rollout to be read from its start, a packed one as what it holds. SessionNotFound if that can't be done."""
+def open_rollout(path: str, step: int = -1) -> Iterator[BinaryIO]:
+    """A rollout to be read from its start, a packed one as what it holds, so many bytes of the file at a time.
+
+    SessionNotFound if that can't be done.
+    """
     try:
-        with open(path, "rb") as stream:
+        with open(path, "rb", buffering=step) as stream:
             if path.endswith(PACKED):
                 with _unpacked(stream, path) as unpacked:
                     yield unpacked
@@ -132,7 +136,7 @@ def _unpacked(stream: BinaryIO, path: str) -> contextlib.AbstractContextManager[
 def _skip_rest(stream: BinaryIO) -> int:
     """Pass over the rest of a line; returns its bytes."""
     skipped = 0
-    while piece := stream.readline(MAX_LINE):
+    while piece := stream.readline(STEP):
         skipped += len(piece)
         if piece.endswith(b"\n"):
             break
