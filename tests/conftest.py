@@ -21,10 +21,10 @@ from tests.cli.fork_server import ForkServer
 from tests.corpus import real_session  # noqa: F401 - a fixture
 from tests.needs import REPO, need
 
-REAL_CLIENT_HOME = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".claude")
-"""What must never be touched, whatever HOME says."""
+REAL_HOMES = tuple(os.path.join(pwd.getpwuid(os.getuid()).pw_dir, name) for name in (".claude", ".codex"))
+"""What must never be touched, whatever HOME says: the folders of the clients of whoever runs the tests."""
 
-_ROOTS = (f"{REAL_CLIENT_HOME}/", f"{os.path.realpath(REAL_CLIENT_HOME)}/")
+_ROOTS = tuple(f"{path}/" for home in REAL_HOMES for path in (home, os.path.realpath(home)))
 
 NO_HOME = "/dev/null/home-of-the-tests"
 """What HOME is in the tests: nothing can be read or made under a device, not even by root."""
@@ -56,8 +56,8 @@ settings.load_profile("tests")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background: every child would be deaf to it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_OURS = ("CLAUDE_", "CLAUDECODE", "RESUME_HOOKS_")
-_KEPT = ("RESUME_HOOKS_CORPUS", "RESUME_HOOKS_CLIENTS")
+_OURS = ("CLAUDE_", "CLAUDECODE", "CODEX_", "RESUME_HOOKS_")
+_KEPT = ("RESUME_HOOKS_CORPUS", "RESUME_HOOKS_CODEX", "RESUME_HOOKS_CLIENTS")
 _EVENTS = frozenset(
     {
         "open",
@@ -82,7 +82,7 @@ _EVENTS = frozenset(
 
 
 class RealHomeTouched(AssertionError):
-    """A test reached for the real client's folder."""
+    """A test reached for a real client's folder."""
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
@@ -92,7 +92,7 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     for path in arguments[:2]:
         name = os.fsdecode(path) if isinstance(path, (bytes, os.PathLike)) else path
         if isinstance(name, str) and f"{os.path.abspath(name)}/".startswith(_ROOTS):
-            raise RealHomeTouched(f"{event} of {name}: tests never touch the real ~/.claude")
+            raise RealHomeTouched(f"{event} of {name}: tests never touch the real ~/.claude and ~/.codex")
 
 
 sys.addaudithook(_watch)

@@ -1,10 +1,11 @@
-"""The guard in conftest.py itself: a touch of the real ~/.claude is an error, not a quiet read or write."""
+"""The guard in conftest.py itself: a touch of the real ~/.claude or ~/.codex is an error, not a quiet read or write."""
 
 from __future__ import annotations
 
 import os
 import pwd
 import shutil
+import sqlite3
 from collections.abc import Callable
 
 import pytest
@@ -15,6 +16,7 @@ from tests.builders import ConfigHome
 
 REAL = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".claude")
 INSIDE = os.path.join(REAL, "projects", "-never", "x.jsonl")
+CODEX = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".codex")
 
 TOUCHES: list[Callable[[], object]] = [
     lambda: open(INSIDE, "rb"),  # noqa: SIM115
@@ -27,6 +29,9 @@ TOUCHES: list[Callable[[], object]] = [
     lambda: os.symlink(INSIDE, "/tmp/nothing-here/link"),
     lambda: shutil.rmtree(REAL),
     lambda: create_session(INSIDE, [b"{}\n"], lambda path: None),
+    lambda: os.scandir(os.path.join(CODEX, "sessions")),
+    lambda: open(os.path.join(CODEX, "session_index.jsonl"), "ab"),  # noqa: SIM115
+    lambda: sqlite3.connect(os.path.join(CODEX, "state_5.sqlite")),
 ]
 
 

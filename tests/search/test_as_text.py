@@ -24,10 +24,12 @@ from tests.search.index.probe import uid
 HIT = Hit(
     reference=f"{SESSION}:4",
     short="11111111:4",
+    agent="claude",
     session_id=SESSION,
     session_file=f"/p/{SESSION}.jsonl",
     file=f"/p/{SESSION}.jsonl",
     folder="/home/user/proj",
+    resume=f"cd /home/user/proj && claude --resume {SESSION}",
     title="Tune it",
     turn=2,
     role="reply",

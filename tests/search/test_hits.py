@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli
+from resume_hooks.paths import Where
 from resume_hooks.search import engine
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import index_file, words_folder
@@ -167,9 +168,9 @@ def test_a_session_that_cannot_be_read_later(config_home: ConfigHome, monkeypatc
     """The other hits are shown, and what is counted can be shown."""
     paths = [talk(config_home, number, f"tune the linter {number}") for number in (1, 2)]
 
-    def enter_late(db: sqlite3.Connection, scope: Scope) -> Entered:
+    def enter_late(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
         paths[0].unlink(missing_ok=True)
-        return enter(db, scope)
+        return enter(db, scope, where)
 
     monkeypatch.setattr(engine, "enter", enter_late)
     found = search(config_home, "linter")

@@ -99,7 +99,7 @@ def test_title_of_a_first_prompt(config_home: ConfigHome) -> None:
     command = "<command-message>go</command-message><command-name>/go</command-name><command-args>on now</command-args>"
     write_session(config_home.project(), ONE, [user("please\n\n  fix the " + "very " * 30 + "bad bug", uuid="u")])
     write_session(config_home.project(), TWO, [user(command, uuid="u")])
-    for row in locate.candidates(locate.all_sessions(config_home.where)):
+    for row in locate.candidates(locate.all_sessions(config_home.where), config_home.where):
         assert resolved(config_home, str(row["title"])) == row["session_id"]
     assert resolved(config_home, "please fix the " + "very " * 12 + "very\u2026") == ONE
     assert resolved(config_home, "/go on now") == TWO
@@ -286,7 +286,7 @@ def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome) -> None:
     listed = locate.all_sessions(config_home.where)
     os.unlink(listed[0].path)
     assert locate.titled("here", listed) == []
-    assert locate.candidates(listed) == []
+    assert locate.candidates(listed, config_home.where) == []
     assert not locate.belongs(listed[0].path, CWD)
 
 

@@ -19,7 +19,8 @@ from resume_hooks.cli.options import (
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.audit.report import Audit, Leak, audit
-from resume_hooks.sessions import locate
+from resume_hooks.paths import project_names
+from resume_hooks.sessions.agents.registry import store_of
 
 SHOWN = 200  # secrets that are listed to people; ``--json`` lists all
 
@@ -93,8 +94,9 @@ def _sessions(options: VerbOptions) -> set[str] | None:
     if options.everywhere:
         return None
     if options.project:
-        return {session.session_id for session in locate.sessions_of(current_folder(), options.where)}
-    return {options.located().session_id}
+        names = project_names(current_folder(), options.where)
+        return {session.session_id for session in store_of(options.where).sessions(names)}
+    return {options.located(foreign=True).session_id}
 
 
 def _reach(sessions: set[str] | None, *, project: bool) -> str:

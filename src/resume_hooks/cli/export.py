@@ -19,10 +19,12 @@ from resume_hooks.cli.options import (
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.progress import watched
 from resume_hooks.errors import OutputFailed, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.reading.export.document import FORMS, HTML, JSON, Document, ExportOptions, lineage_of
 from resume_hooks.reading.export.redact import LIMIT
 from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
 from resume_hooks.reading.export.writing import Sink, WrittenFile, require_place, write
+from resume_hooks.sessions.agents.registry import is_foreign, original
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.transcript_files import subagent_name
@@ -66,7 +68,9 @@ def command(options: VerbOptions) -> None:
       resume-hooks export 1a2b3c4d --format json --lineage -o bundle.json
     """
     document_options = _choice(options)
-    session = resolve_transcript(options.locator, current_folder(), options.where)
+    session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
+    if document_options.form == JSON and is_foreign(session.path, options.where):
+        raise UsageError("A bundle holds sessions of Claude Code alone", "Write a page, Markdown or text.")
     sessions, warnings = [session], list[str]()
     if options.lineage and subagent_name(session.path) is None:
         sessions, gone = lineage_of(session, options.where)
@@ -130,7 +134,7 @@ def _data(document: Document, path: str, written: WrittenFile, *, done: bool) ->
     session = document.sessions[-1]
     return {
         "session_id": session.session_id,
-        "session_file": session.path,
+        "session_file": original(session.path, Where()),
         "document": path,
         "format": document.choice.form,
         "written": done,

@@ -11,6 +11,8 @@ from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, loc
 from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import watched
 from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import agent_at, original
 from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.transcripts import tokens
@@ -32,7 +34,7 @@ def command(options: VerbOptions) -> None:
       resume-hooks info
       resume-hooks info 5e12a303 --json
     """
-    session = options.located()
+    session = options.located(foreign=True)
     with watched(session.path, quiet=options.as_json) as watching:
         transcript = scan(session.path, observers=watching)
     data = facts(session.session_id, HeadTail(session.path), transcript)
@@ -45,7 +47,8 @@ def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str
     context = tokens.session_context(glance.path, transcript.chain, window if isinstance(window, int) else 0)
     return {
         "session_id": session_id,
-        "session_file": glance.path,
+        "agent": agent_at(glance.path, Where()).name,
+        "session_file": original(glance.path, Where()),
         "title": glance.title,
         "tag": glance.tag,
         "cwd": glance.cwd,
@@ -76,6 +79,7 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
     return [
         ("title", data["title"]),
         ("id", data["session_id"]),
+        *([("agent", data["agent"])] if data["agent"] != NAME else []),
         ("file", data["session_file"]),
         ("folder", data["cwd"] or "unknown"),
         ("branch", data["branch"] or "none"),

@@ -27,7 +27,7 @@ def command(options: VerbOptions) -> None:
       resume-hooks lineage 5e12a303 --continued
       resume-hooks lineage "Fix the parser" --json
     """
-    rows = Family(options.where).lineage(options.located().path)
+    rows = Family(options.where).lineage(options.located(foreign=True).path)
     archive_ancestors(rows[:-1], options.where)  # nothing else notices a fork that the client made
     shown = without_trims(rows) if options.continued else rows
     options.emit({"rows": shown}, lambda: render(shown))

@@ -17,6 +17,7 @@ from resume_hooks.cli.output import emit
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions import locate
+from resume_hooks.sessions.agents.registry import ALL, NAMES
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -35,6 +36,9 @@ locator_argument = click.argument("locator", metavar="[SESSION]", required=False
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document (docs/schema).")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+agent_option = click.option(
+    "--agent", type=click.Choice([*NAMES, ALL]), default=ALL, show_default=True, help="Whose sessions."
+)
 MAX_CHARACTERS = 8_000  # of an answer as text: about 2,000 tokens of a model that reads it
 max_chars_option = click.option(
     "--max-chars", type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,
@@ -60,9 +64,9 @@ class VerbOptions(SimpleNamespace):
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def located(self) -> SessionFile:
-        """The session that the locator names, seen from the current folder."""
-        return located(self.locator, self.where)
+    def located(self, *, foreign: bool = False) -> SessionFile:
+        """The session that the locator names, seen from the current folder; another agent's if ``foreign``."""
+        return located(self.locator, self.where, foreign=foreign)
 
     def emit(self, data: object, text: Callable[[], str], warnings: Sequence[str] = ()) -> None:
         """Print the verb's answer."""
@@ -114,9 +118,9 @@ def _flag(name: str) -> str:
     return max(options[name], key=len)
 
 
-def located(locator: str | None, where: Where) -> SessionFile:
-    """The session that a locator names, seen from the current folder."""
-    return locate.resolve(locator, current_folder(), where)
+def located(locator: str | None, where: Where, *, foreign: bool = False) -> SessionFile:
+    """The session that a locator names, seen from the current folder; another agent's if ``foreign``."""
+    return locate.resolve(locator, current_folder(), where, foreign=foreign)
 
 
 def current_folder() -> str:

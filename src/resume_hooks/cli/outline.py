@@ -15,9 +15,11 @@ from resume_hooks.cli.options import (
     max_chars_option,
 )
 from resume_hooks.cli.progress import watched
+from resume_hooks.paths import Where
 from resume_hooks.reading.outline import Outline, OutlineTurn, outline
 from resume_hooks.reading.outline_scan import Compaction
 from resume_hooks.reading.outline_text import outline_text
+from resume_hooks.sessions.agents.registry import original
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
 from resume_hooks.sessions.record_references import TranscriptNames, names_of
 from resume_hooks.transcripts import turns as words
@@ -44,7 +46,7 @@ def command(options: VerbOptions) -> None:
       resume-hooks outline 1a2b3c4d/agent-a63d21c --json
     """
     asked = words.parse(options.turns) if options.turns is not None else None
-    session = resolve_transcript(options.locator, current_folder(), options.where)
+    session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     with watched(session.path, quiet=options.as_json) as watching:
         found = outline(session, watching=watching)
     within = asked.within(found.turn_count) if asked else range(found.turn_count + 1)
@@ -71,7 +73,7 @@ def _data(session: SessionFile, found: Outline, turns: list[OutlineTurn], names:
     return {
         **found._asdict(),
         "session_id": session.session_id,
-        "session_file": session.path,
+        "session_file": original(session.path, Where()),
         "turns": [_row(turn, names) for turn in turns],
         "compactions": compactions,
         "subagents": [

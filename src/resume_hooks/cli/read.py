@@ -116,7 +116,7 @@ def _count(before: str) -> int:
 
 def _session_of(options: VerbOptions) -> SessionFile:
     locator = options.target if options.target is not None else options.session
-    return resolve_transcript(locator, current_folder(), options.where)
+    return resolve_transcript(locator, current_folder(), options.where, foreign=True)
 
 
 def _look_up(options: VerbOptions) -> OriginalRecord:
@@ -132,7 +132,7 @@ def _look_up(options: VerbOptions) -> OriginalRecord:
     reference = parse(target, session)
     here = current_folder()
     if names_subagent(reference.session) or subagent_name(reference.session):
-        found = resolve_transcript(reference.session, here, options.where)
+        found = resolve_transcript(reference.session, here, options.where, foreign=True)
         if subagent_name(found.path):
             entry = named_by(reference, RecordLines(found.path, found.session_id))
             return OriginalRecord(entry, entry)

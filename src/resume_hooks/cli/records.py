@@ -10,11 +10,13 @@ from resume_hooks.cli.options import VerbOptions
 from resume_hooks.clock import minute
 from resume_hooks.derive.originals import OriginalRecord, is_marked
 from resume_hooks.errors import OutputFailed, ResumeHooksError
+from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import Gap, TextPiece, fit, fit_ends, shares
 from resume_hooks.reading.outline_text import marker, span_text
 from resume_hooks.reading.passages import Passage, whole_command
 from resume_hooks.reading.render import Rendering, render
 from resume_hooks.reading.selections import ShellCall, TurnReader
+from resume_hooks.sessions.agents.registry import original as place_of_original
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import RecordLine, TranscriptNames, shortened
 from resume_hooks.sessions.transcript_files import title_of
@@ -165,7 +167,8 @@ def _command(one: ShellCall, names: TranscriptNames, width: int) -> str:
 
 
 def _session(session: SessionFile) -> dict[str, Any]:
-    return {"session_id": session.session_id, "session_file": session.path, "title": title_of(session.path)}
+    file = place_of_original(session.path, Where())
+    return {"session_id": session.session_id, "session_file": file, "title": title_of(session.path)}
 
 
 PARTLY = "part of this record was trimmed before, and that original is gone"
@@ -211,7 +214,7 @@ def _data(found: OriginalRecord, shown: Rendering, text: str, record: Record) ->
     return {
         "reference": original.reference,
         "session_id": original.session_id,
-        "session_file": original.file,
+        "session_file": place_of_original(original.file, Where()),
         "record": original.number,
         "uuid": string(record, "uuid"),
         "kind": shown.kind,

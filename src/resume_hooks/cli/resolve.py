@@ -6,6 +6,7 @@ import click
 
 from resume_hooks import clock
 from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
+from resume_hooks.sessions.agents.registry import agent_at, original
 from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -23,13 +24,14 @@ def command(options: VerbOptions) -> None:
       resume-hooks resolve 5e12
       resume-hooks resolve "Fix the parser" --json
     """
-    session = options.located()
+    session = options.located(foreign=True)
     data = {
         "session_id": session.session_id,
-        "session_file": session.path,
+        "agent": agent_at(session.path, options.where).name,
+        "session_file": original(session.path, options.where),
         "title": HeadTail(session.path).title,
         "size": session.size,
         "ended": clock.from_epoch(session.mtime),
         **archive_facts(session.path, options.where),
     }
-    options.emit(data, lambda: f"{session.session_id}\n{session.path}")
+    options.emit(data, lambda: f"{session.session_id}\n{data['session_file']}")

@@ -13,6 +13,7 @@ import click
 
 from resume_hooks.cli.options import (
     VerbOptions,
+    agent_option,
     as_one_value,
     current_folder,
     folder_of,
@@ -27,7 +28,6 @@ from resume_hooks.search.as_text import MOST_LIMIT, text_of
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import ALIASES, Scope, lineage_scope, project_at, project_of, session_scope
-from resume_hooks.system.invocation import resume_command
 
 _HERE = "."
 PATIENCE = 1.5
@@ -50,6 +50,7 @@ PATIENCE = 1.5
 )
 @click.option("--role", type=click.Choice(sorted(ALIASES)), help="Who said it.")
 @click.option("--helpers", is_flag=True, help="Also headless runs of a single question.")
+@agent_option
 @click.option("--limit", type=click.IntRange(1, MOST_LIMIT), default=10, show_default=True, help="Hits.")
 @max_chars_option
 @json_option
@@ -108,6 +109,7 @@ def _scope(options: VerbOptions) -> Scope:
         file=options.file,
         role=options.role or "",
         helpers=options.helpers,
+        program=options.agent,
     )
 
 
@@ -155,7 +157,7 @@ def _row(hit: Hit) -> dict[str, Any]:
     del row["marks"], row["short"]
     row["commands"] = {
         "read": f"resume-hooks read {shlex.quote(hit.reference)}",
-        "resume": resume_command(hit.folder, hit.session_id),
+        "resume": row.pop("resume"),
         "handoff": f"resume-hooks handoff {hit.session_id}",
     }
     return row

@@ -10,15 +10,16 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli.options import VerbOptions, as_one_value, folder_of, json_option
+from resume_hooks.cli.options import VerbOptions, agent_option, as_one_value, folder_of, json_option
 from resume_hooks.clock import DAY, HOUR, MINUTE, minute
 from resume_hooks.paths import canonical
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import agents, store_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.git_worktrees import project_at
-from resume_hooks.system.invocation import resume_command
 from resume_hooks.system.text import plain_line
 
 LIMIT = 20
@@ -40,6 +41,7 @@ _STEPS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
 @click.option(
     "--expiring", is_flag=True, help="Only those that the client may delete within seven days, the earliest first."
 )
+@agent_option
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
@@ -56,6 +58,7 @@ def command(options: VerbOptions) -> None:
       resume-hooks sessions --expiring --all
       resume-hooks sessions --project ~/work/parser --json
       resume-hooks sessions --archived
+      resume-hooks sessions --agent codex --all
     """
     options.refuse_together("everywhere", "project")
     options.refuse_together("archived", "expiring")
@@ -67,7 +70,7 @@ def command(options: VerbOptions) -> None:
 
         print_list(options, asked, scope)
         return
-    look = SessionLister(folder, options.where)
+    look = SessionLister(folder, options.where, store_of(options.where, options.agent))
     found = listing.page(
         look,
         asked,
@@ -84,7 +87,8 @@ def command(options: VerbOptions) -> None:
         "sessions": [_data(row) for row in found.rows],
         "archived": [],
     }
-    notes = [] if found.rows else _not_looked_at(look)
+    notes = [note for agent in agents(options.where, options.agent) for note in agent.notes()]
+    notes += [] if found.rows else _not_looked_at(look)
     options.emit(data, lambda: _text(found, folder, options), notes)
 
 
@@ -109,7 +113,7 @@ def _data(row: ListedSession) -> dict[str, Any]:
     return {
         **data,
         "context": {**context, "percent": row.percent},
-        "commands": {"in_client": f"/resume {row.session_id}", "shell": resume_command(row.folder, row.session_id)},
+        "commands": row.commands,
     }
 
 
@@ -143,6 +147,7 @@ def _marks(row: ListedSession, folder: str, *, with_end: bool) -> str:
     kind = "" if row.kind == ORIGINAL else row.kind
     named = row.agent_name if row.agent_name != row.title else ""
     said = (
+        row.agent if row.agent != NAME else "",
         f"from {minute(row.expires_at)} UTC on" if with_end and row.expires_at else "",
         "live" if row.live else "",
         "kept" if row.kept else "",

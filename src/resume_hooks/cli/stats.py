@@ -9,13 +9,14 @@ from typing import Any
 import click
 
 from resume_hooks import clock
-from resume_hooks.cli.options import VerbOptions, as_one_value, folder_of, json_option, time_of
+from resume_hooks.cli.options import VerbOptions, agent_option, as_one_value, folder_of, json_option, time_of
 from resume_hooks.cli.output import columns
 from resume_hooks.cli.progress import at_work
 from resume_hooks.reading.stats import state_sizes
 from resume_hooks.reading.stats.cache import TranscriptCounts, gather
 from resume_hooks.reading.stats.state_sizes import FolderSize
 from resume_hooks.reading.stats.totals import HIGH, Figures, Hook, Month, Saving, figures, hook_data
+from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import Project, project_at
 from resume_hooks.system.text import counted, plain_line
@@ -28,6 +29,7 @@ SHOWN_PARTS = 6  # entries of our folder that are named, the largest ones
 @click.option("--month", is_flag=True, help="From the first day of this month on.")
 @click.option("--all", "everywhere", is_flag=True, help="Every project, not only this one and its worktrees.")
 @click.option("--project", metavar="DIR", help="The project of another folder, which may be gone.")
+@agent_option
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
@@ -53,7 +55,7 @@ def command(options: VerbOptions) -> None:
     with at_work("Counting", quiet=options.as_json) as told:
         gathered = gather(options.where, told)
     project = None if options.everywhere else project_at(folder, options.where)
-    found = figures(gathered.transcripts, day, _belongs(project))
+    found = figures(gathered.transcripts, day, _belongs(project, options.agent))
     state = state_sizes.parts(options.where)
     data = {
         "scope": "all" if options.everywhere else folder,
@@ -75,11 +77,13 @@ def _first_day(since: str | None, *, month: bool) -> str:
     return clock.stamp(time_of(since))[:10] if since else ""
 
 
-def _belongs(project: Project | None) -> Callable[[TranscriptCounts], bool]:
-    """Whether a transcript is of the project; None for all."""
-    if project is None:
-        return lambda _: True
-    return lambda one: project.holds(one.counts.folders, one.folder)
+def _belongs(project: Project | None, agent: str) -> Callable[[TranscriptCounts], bool]:
+    """Whether a transcript is of the project, None for all, and of the agent."""
+
+    def belongs(one: TranscriptCounts) -> bool:
+        return agent in {ALL, one.program} and (project is None or project.holds(one.counts.folders, one.folder))
+
+    return belongs
 
 
 def _heading(data: dict[str, Any]) -> str:

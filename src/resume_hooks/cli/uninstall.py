@@ -14,6 +14,7 @@ from resume_hooks.cli.left_behind import FOLDERS, REMOVE_MARKETPLACE, left_behin
 from resume_hooks.cli.options import VerbOptions, as_one_value, json_option
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.registry import COPIES
 from resume_hooks.sessions.archived.layout import unpacked
 from resume_hooks.system import claude_cli
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
@@ -118,16 +119,22 @@ def _purged(state: str) -> list[str]:
     notes = [path for prefix in NOTES for path in sorted(glob.glob(os.path.join(pending, f"{prefix}*")))]
     files = [path for path in (os.path.join(state, name) for name in FILES) if os.path.lexists(path)]
     plugin = plugin_folder()
-    made = (os.path.join(state, WORDS), unpacked(Where()))
+    made = (os.path.join(state, WORDS), *_copies())
     folders = [folder for folder in made if os.path.isdir(folder) and not os.path.islink(folder)]
     return [*files, *notes, *folders, *([plugin] if is_assembled(plugin) else [])]
+
+
+def _copies() -> tuple[str, ...]:
+    """The folders of copies that can be made anew."""
+    where = Where()
+    return unpacked(where), os.path.join(where.state, COPIES)
 
 
 def _remove(state: str, goes: list[str]) -> None:
     """Remove these paths, and what is empty then. WriteFailed."""
     try:
         for path in goes:
-            if path == unpacked(Where()):
+            if path in _copies():
                 shutil.rmtree(path, ignore_errors=True)
             elif os.path.isdir(path) and not os.path.islink(path):
                 shutil.rmtree(path)

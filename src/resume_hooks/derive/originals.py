@@ -77,7 +77,7 @@ def look_up(reference: Reference, cwd: str, where: Where) -> OriginalRecord:
 def _asked(reference: Reference, originals: Originals, cwd: str, where: Where) -> RecordLine:
     """The record itself; if its session is gone, from a backup that an in-place trim left."""
     try:
-        session = locate.resolve(reference.session, cwd, where)
+        session = locate.resolve(reference.session, cwd, where, foreign=True)
     except SessionNotFound:
         prefix = reference.session.lower()
         backed_up = originals.backed_up(prefix) if len(prefix) >= locate.MIN_PREFIX else []

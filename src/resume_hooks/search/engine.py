@@ -60,7 +60,7 @@ class Searcher:
     def __init__(self, index: OpenIndex, scope: Scope, where: Where) -> None:
         self._index = index
         self._scope = scope
-        self._entered = enter(index.db, scope)
+        self._entered = enter(index.db, scope, where)
         self._within = limits(index.db, index.words, scope, self._entered)
         self._terms = Terms(index.words)
         self._sources = Sources(index, self._entered.files, where)

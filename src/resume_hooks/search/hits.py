@@ -38,18 +38,20 @@ class Hit:
 
     ``reference`` is ``<session>[/agent-<id>]:<line>``, ``short`` the same with as much of the id as is needed; a
     sub-agent whose session is gone goes by its path. ``file`` holds the record, ``session_file`` is its session's;
-    ``sessions`` are all that hold it, the first one first; ``same`` counts its further turns that say the very same.
-    ``words`` were found in the turn, ``missing`` were not; ``found_by`` are the numbers from 1 of the wordings that
-    found it, where there were several. ``confidence`` is how likely it answers, 0 to 1, as measured; ``strength`` says
-    that in a word.
+    ``agent`` is whose that is, ``resume`` the command that goes on in it. ``sessions`` are all that hold the
+    record, the first one first; ``same`` counts its further turns that say the very same. ``words`` were found in the
+    turn, ``missing`` were not; ``found_by`` are the numbers from 1 of the wordings that found it, where there were
+    several. ``confidence`` is how likely it answers, 0 to 1, as measured; ``strength`` says that in a word.
     """
 
     reference: str
     short: str
+    agent: str
     session_id: str
     session_file: str
     file: str
     folder: str
+    resume: str
     title: str
     turn: int
     role: str
@@ -216,10 +218,12 @@ class Hits:
         return Hit(
             reference=f"{path}:{first.line}" if lost else f"{file.session_id}{tail}",
             short=f"{path}:{first.line}" if lost else f"{session.short}{tail}",
+            agent=session.agent,
             session_id=file.session_id,
             session_file=session.file,
             file=path,
             folder=session.folder,
+            resume=session.resume,
             title=session.title,
             turn=first.turn,
             role=ROLES[first.role],

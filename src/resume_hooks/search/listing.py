@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,13 +18,16 @@ from resume_hooks import clock, settings
 from resume_hooks.clock import DAY
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.protocol import Agent, Commands
+from resume_hooks.sessions.agents.registry import agent_at, store_of
 from resume_hooks.sessions.expiry import SOON, is_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.liveness import Clients
-from resume_hooks.sessions.locator_candidates import LocalStore, SessionStore
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import SessionFile, known_ids
+from resume_hooks.sessions.session_store import LocalStore, SessionStore
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.git_worktrees import Project, project_at
 from resume_hooks.transcripts import tokens
@@ -42,9 +44,10 @@ class ListedSession(NamedTuple):
     ``tokens`` is the context in use, None where the end doesn't tell; ``measured`` is false where no answer counted it.
     ``kind`` is how it was derived, ``original`` if it wasn't. ``expires_days`` are whole days until the client may
     delete it, 0 if it may today, ``expires_at`` is the instant; both None if it never does. ``kept``: it is in the
-    vault, too.
+    vault, too. ``agent`` is the one whose session it is, ``commands`` how to go on in it.
     """
 
+    agent: str
     session_id: str
     path: str
     title: str
@@ -68,6 +71,7 @@ class ListedSession(NamedTuple):
     expires_at: str | None
     kept: bool
     live: bool
+    commands: Commands
 
     @property
     def percent(self) -> int | None:
@@ -154,27 +158,30 @@ class SessionLister:
 
     def at(self, session: SessionFile, project: Project | None, *, helpers: bool = False) -> ListedSession | None:
         """The row of a session; None where it is none to be listed. SessionNotFound where it can't be read."""
-        ends = HeadTail(session.path)
+        agent = agent_at(session.path, self.where)
+        ends = agent.ends(session.path)
         if not (ends.is_listed or (helpers and ends.is_helper and ends.says_something)):
             return None
-        if project is not None and not project.holds(ends.folders, os.path.basename(os.path.dirname(session.path))):
+        if project is not None and not project.holds(ends.folders, ends.project):
             return None
-        return None if self._family.is_superseded(session.path) else self._row(session, ends)
+        return None if self._family.is_superseded(session.path) else self._row(session, ends, agent)
 
-    def _row(self, session: SessionFile, ends: HeadTail) -> ListedSession:
+    def _row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
         parent = self._family.parent_of(session.path)
         stated = tokens.stated_size_in(ends.first_records[0]) if ends.first_records else None
         window = self._window or tokens.window_of_parent(stated)
         context = tokens.end_context(ends.last_records, window)
-        count = context.tokens if context else stated.tokens if stated else None
+        count = context.tokens if context else (stated.tokens or None) if stated else None
+        own, folder = agent.name == NAME, home_folder(ends, self.where)
         return ListedSession(
+            agent=agent.name,
             session_id=session.session_id,
             path=session.path,
             title=ends.title,
             tag=ends.tag,
             agent_name=ends.agent_name,
             branch=ends.branch,
-            folder=home_folder(ends, self.where),
+            folder=folder,
             created=ends.created,
             ended=ends.ended,
             mtime=ends.mtime,
@@ -187,15 +194,20 @@ class SessionLister:
             kind=parent.kind if parent else ORIGINAL,
             derivation_type=parent.derivation_type if parent else ORIGINAL,
             parent_id=(parent.session_id or None) if parent else None,
-            expires_days=self._days_left(ends.mtime),
-            expires_at=None if self._kept_days is None else clock.from_epoch(ends.mtime + self._kept_days * DAY),
+            expires_days=self._days_left(ends.mtime) if own else None,
+            expires_at=self._expiry(ends.mtime) if own else None,
             kept=is_archived(session.session_id, 0.0, self.where),
-            live=bool(self._clients.why_live(session)),
+            live=bool(self._clients.why_live(session) if own else agent.why_live(session)),
+            commands=agent.commands(session.session_id, folder),
         )
 
     def goes_soon(self, session: SessionFile) -> bool:
         """Whether the client may delete a session within seven days."""
-        return self._kept_days is not None and session.mtime + self._kept_days * DAY < self._now + SOON
+        own = agent_at(session.path, self.where).name == NAME
+        return own and self._kept_days is not None and session.mtime + self._kept_days * DAY < self._now + SOON
+
+    def _expiry(self, mtime: float) -> str | None:
+        return None if self._kept_days is None else clock.from_epoch(mtime + self._kept_days * DAY)
 
     def _days_left(self, mtime: float) -> int | None:
         if self._kept_days is None:
@@ -205,5 +217,8 @@ class SessionLister:
 
 def short_ids(rows: Sequence[ListedSession], where: Where) -> list[str]:
     """The first eight characters of each id, where no other session of this machine begins so; else all of it."""
-    alike = Counter(session_id[:SHORT] for session_id in known_ids(where))
+    others = {row.session_id for row in rows if row.agent != NAME}
+    if others:
+        others = {session.session_id for session in store_of(where).sessions()}
+    alike = Counter(session_id[:SHORT] for session_id in known_ids(where) | others)
     return [row.session_id if alike[row.session_id[:SHORT]] > 1 else row.session_id[:SHORT] for row in rows]

@@ -14,6 +14,7 @@ from resume_hooks.paths import Where, project_key
 from resume_hooks.search.index.postings import SCHEMA, Postings
 from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.sessions import locate
+from resume_hooks.sessions.agents.registry import ALL, agent_at
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.project_folder import home_folder
@@ -38,6 +39,7 @@ class Scope:
     ``sessions`` are ids, ``agent`` the name of one of their sub-agents; ``folders`` are working directories, to which
     ``within`` adds what was started below a folder and ``projects`` names of project folders; ``since`` and ``until``
     are seconds since the epoch. ``asking`` is a session whose last turn is left out: it holds the question.
+    ``program`` is the agent whose sessions are meant.
     """
 
     sessions: frozenset[str] | None = None
@@ -53,6 +55,7 @@ class Scope:
     role: str = ""
     helpers: bool = False
     asking: str = ""
+    program: str = ALL
 
     @property
     def narrow(self) -> bool:
@@ -63,13 +66,13 @@ class Scope:
 
 def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     """One session and its sub-agents, or one of these. Raises as ``locate.resolve``."""
-    session_id, _, agent = resolve_transcript(locator, cwd, where).session_id.partition("/")
+    session_id, _, agent = resolve_transcript(locator, cwd, where, foreign=True).session_id.partition("/")
     return Scope(sessions=frozenset({session_id}), agent=agent)
 
 
 def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     """A session and its ancestors. Raises as ``locate.resolve``."""
-    rows = Family(where).lineage(locate.resolve(locator, cwd, where).path)
+    rows = Family(where).lineage(locate.resolve(locator, cwd, where, foreign=True).path)
     return Scope(sessions=frozenset(row.session_id for row in rows))
 
 
@@ -102,14 +105,16 @@ class Limits(NamedTuple):
     turns: list[tuple[Occur, Query]]
 
 
-def enter(db: sqlite3.Connection, scope: Scope) -> Entered:
+def enter(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
     """The files in scope."""
     holds = Project(scope.folders or (), scope.within).holds
     helpers = set() if scope.helpers or scope.sessions is not None else _helpers(db)
     wanted: set[int] = set()
     left_out: set[str] = set()
-    rows = db.execute("SELECT id, session, agent, folder, cwd FROM files WHERE hidden=0").fetchall()
-    for file_id, session, agent, folder, cwd in rows:
+    rows = db.execute("SELECT id, session, agent, folder, cwd, path FROM files WHERE hidden=0").fetchall()
+    for file_id, session, agent, folder, cwd, path in rows:
+        if scope.program != ALL and agent_at(path, where).name != scope.program:
+            continue
         if scope.sessions is not None and (session not in scope.sessions or scope.agent not in ("", agent)):
             continue
         if scope.folders is not None and folder not in scope.projects and not holds([cwd], folder):

@@ -12,6 +12,7 @@ from resume_hooks.search.index.archived import TranscriptPaths
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.record_text import Text, text_at
+from resume_hooks.sessions.agents.registry import agent_at, original
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -30,12 +31,14 @@ class IndexedFile(NamedTuple):
 
 
 class HitSession(NamedTuple):
-    """What is shown of a session: its file, its id as short as it can be, its title, where it is resumed."""
+    """What is shown of a session: its file, its id as short as it can be, its title, where and how it is resumed."""
 
     file: str
     short: str
     title: str
     folder: str
+    agent: str
+    resume: str
 
 
 class Sources:
@@ -48,6 +51,7 @@ class Sources:
         self._db = index.db
         self._words = index.words
         self._scoped = scoped
+        self._where = where
         self._opening = TranscriptPaths(where)
         self._files: dict[int, IndexedFile | None] = {}
         self.size = 0
@@ -58,7 +62,8 @@ class Sources:
         """The text of a record; None where it is no longer what was indexed."""
         if (file := self.file(record)) is None:
             return None
-        text, size = text_at(self.path(file), file.inode, record, subagent=bool(file.agent))
+        path = self._opening.path_of(file.path, file.session_id)
+        text, size = text_at(path, file.inode, record, subagent=bool(file.agent))
         self.size += size
         return text
 
@@ -71,8 +76,8 @@ class Sources:
         return self._files[record.file]
 
     def path(self, file: IndexedFile) -> str:
-        """Where a file can be read."""
-        return self._opening.path_of(file.path, file.session_id)
+        """Where a file can be read; of another agent's where it lies."""
+        return original(self._opening.path_of(file.path, file.session_id), self._where)
 
     def tools(self, record: Posting) -> str:
         """The tools that a record calls or answers, as they are shown."""
@@ -137,11 +142,14 @@ class Sources:
             ).fetchone()
             file = self._opening.path_of(str(near[0]), session_id) if near else path
             short = start if alike == 1 else session_id
+            agent = agent_at(file, self._where)
             try:
                 ends = HeadTail(file)
-                self._sessions[session_id] = HitSession(file, short, ends.title, ends.cwd)
+                title, folder = ends.title, ends.cwd
             except SessionNotFound:
-                self._sessions[session_id] = HitSession(file, short, "(file gone)", os.path.dirname(file))
+                title, folder = "(file gone)", os.path.dirname(file)
+            resume = agent.commands(session_id, folder).shell
+            self._sessions[session_id] = HitSession(agent.original(file), short, title, folder, agent.name, resume)
         return self._sessions[session_id]
 
 

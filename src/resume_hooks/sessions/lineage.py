@@ -14,15 +14,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from resume_hooks.errors import SessionNotFound, WriteFailed
+from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, is_session_file, session_id_of
 from resume_hooks.sessions import locate as store
+from resume_hooks.sessions.agents.registry import found, is_foreign, parent_of
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import all_vaulted, is_archived_copy, opened, own_path, place_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
 from resume_hooks.system.text import one_line, plain
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
-from resume_hooks.transcripts.provenance import Parent, read_parent
+from resume_hooks.transcripts.provenance import Parent
 
 KEPT, MISSING = "kept", "missing"  # what a row's status is beside ``present``
 MAX_DEPTH = 1_000  # generations followed; more can only be a forgery
@@ -67,7 +68,7 @@ class Family:
 
     def parent_of(self, path: str) -> Parent | None:
         """The parent of the session at ``path``: as the file says, else as our links say."""
-        return self._or_linked(_recorded_parent(path), session_id_of(path) or "", path)
+        return self._or_linked(_recorded_parent(path, self._where), session_id_of(path) or "", path)
 
     def _or_linked(self, recorded: Parent | None, session_id: str, path: str) -> Parent | None:
         link = self._links.get(session_id)
@@ -93,7 +94,10 @@ class Family:
         """Where a row's transcript can be read; None where it is gone."""
         if row.status == MISSING:
             return None
-        return self.readable(row.session_id) if row.status == KEPT else row.session_file
+        if row.status == KEPT:
+            return self.readable(row.session_id)
+        foreign = is_foreign(row.session_file, self._where)
+        return self._of_another(row.session_id) if foreign else row.session_file
 
     def _kept(self, session_id: str) -> ArchivedSession | None:
         if session_id not in self._found:
@@ -113,7 +117,16 @@ class Family:
             return None
         path_by_id = find_session(parent.session_id, self._where)
         beside = os.path.join(here, f"{parent.session_id}.jsonl")
-        return next((path for path in (path_by_id, beside) if path and self._may_open(path, here)), None)
+        known = next((path for path in (path_by_id, beside) if path and self._may_open(path, here)), None)
+        return known or self._of_another(parent.session_id)
+
+    def _of_another(self, session_id: str) -> str | None:
+        """The session of another agent, as it can be read."""
+        try:
+            session = found(session_id, self._where)
+        except (SessionNotFound, NotATranscript, WriteFailed):
+            return None
+        return session.path if session else None
 
     def _may_open(self, path: str, here: str) -> bool:
         folder = os.path.dirname(path)
@@ -220,10 +233,10 @@ def without_trims(rows: list[Ancestor]) -> list[Ancestor]:
     return rows_left
 
 
-def _recorded_parent(path: str) -> Parent | None:
+def _recorded_parent(path: str, where: Where) -> Parent | None:
     """The parent that a file names. SessionNotFound where it can't be read."""
     try:
-        return read_parent(path)
+        return parent_of(path, where)
     except OSError as error:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
 

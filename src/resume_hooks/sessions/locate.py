@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import agent_at
 from resume_hooks.sessions.archived_locator import archived_copy
-from resume_hooks.sessions.locator_candidates import SessionStore, Surroundings, candidates, titled
+from resume_hooks.sessions.locator_candidates import Surroundings, candidates, titled
 from resume_hooks.sessions.locator_forms import (
     MIN_PREFIX,
     RESOLVERS,
@@ -28,6 +30,7 @@ from resume_hooks.sessions.session_files import (
     sessions_of,
     unlistable,
 )
+from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagent_name, subagents_of
 from resume_hooks.system.text import one_line, plain_line
 
@@ -55,6 +58,7 @@ def resolve(
     *,
     resolvers: Sequence[Resolver] = RESOLVERS,
     store: SessionStore | None = None,
+    foreign: bool = False,
 ) -> SessionFile:
     """The session that a locator names.
 
@@ -62,21 +66,44 @@ def resolve(
     order: latest and latest~2, a full id, a path, a pull request, a unique prefix of an id, an exact title, a tag, a
     unique part of a title, the number of a pull request. Of titles, tags and pull requests those of this project come
     before all others. What names no session there may name one of which the vault alone has a copy: its path is then
-    that of the copy. AmbiguousLocator lists its candidates, SessionNotFound says what was tried.
+    that of the copy. So it is of a session of another agent, which only who takes ``foreign`` ones gets; UsageError for
+    anybody else. AmbiguousLocator lists its candidates, SessionNotFound says what was tried.
     """
     around = Surroundings(cwd, where, store)
     if locator is None:
-        return current_session(around) or latest(cwd, where)
+        return _handed_out(current_session(around) or _latest(around, foreign=foreign), where, foreign=foreign)
     words = locator.strip()
     if not words:
         raise UsageError("An empty locator names no session", "Give an id, a title or a path.")
     try:
-        return _by_forms(words, around, resolvers)
+        return _handed_out(_by_forms(words, around, resolvers), where, foreign=foreign)
     except SessionNotFound:
         session = archived_copy(words, around, resolvers) if store is None else None
         if session is None:
             raise
         return session
+
+
+def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> SessionFile:
+    """A session in our form of record. UsageError for another agent's where none is taken."""
+    agent = agent_at(session.path, where)
+    if agent.name != NAME and not foreign:
+        raise UsageError(
+            f"{session.session_id} is a session of {agent.label}, which this verb does not work on",
+            "These do: sessions, search, outline, read, info, lineage, stats, export, audit, resolve.",
+        )
+    return agent.readable(session)
+
+
+def _latest(around: Surroundings, *, foreign: bool) -> SessionFile:
+    """The latest session of a folder; another agent's only where the client has none there."""
+    try:
+        return latest(around.cwd, around.where)
+    except SessionNotFound:
+        near = [session for session in around.near if agent_at(session.path, around.where).name != NAME]
+        if not (foreign and near):
+            raise
+        return near[0]
 
 
 def _by_forms(words: str, around: Surroundings, resolvers: Sequence[Resolver]) -> SessionFile:
@@ -87,16 +114,16 @@ def _by_forms(words: str, around: Surroundings, resolvers: Sequence[Resolver]) -
     raise not_found(words, around)
 
 
-def resolve_transcript(locator: str | None, cwd: str, where: Where) -> SessionFile:
+def resolve_transcript(locator: str | None, cwd: str, where: Where, *, foreign: bool = False) -> SessionFile:
     """The transcript that a locator names: a session as ``resolve`` has it, or a sub-agent's.
 
     The ``session_id`` of a sub-agent's transcript is ``<session id>/agent-<id>``, so that references name its records.
     What lies at a path, and what has a title, may hold ``/agent-`` as well: the path comes first, the title last.
     """
-    named = None if locator is None else _resolve_subagent(locator.strip(), cwd, where)
+    named = None if locator is None else _resolve_subagent(locator.strip(), cwd, where, foreign=foreign)
     if named is not None:
         return named
-    session = resolve(locator, cwd, where)
+    session = resolve(locator, cwd, where, foreign=foreign)
     name = subagent_name(session.path)
     if name is None or session.session_id == name:
         return session
@@ -111,13 +138,13 @@ def names_subagent(locator: str) -> bool:
     return os.sep not in session or session.endswith(".jsonl")
 
 
-def _resolve_subagent(locator: str, cwd: str, where: Where) -> SessionFile | None:
+def _resolve_subagent(locator: str, cwd: str, where: Where, *, foreign: bool) -> SessionFile | None:
     """The sub-agent of a session that is found; None where the words must mean something else."""
     if not names_subagent(locator) or os.path.exists(absolute(locator, cwd)):
         return None
     session_name, _, name = locator.rpartition("/")
     try:
-        session = resolve(session_name, cwd, where)
+        session = resolve(session_name, cwd, where, foreign=foreign)
     except SessionNotFound:
         return None
     started = subagents_of(session.path)
@@ -125,9 +152,9 @@ def _resolve_subagent(locator: str, cwd: str, where: Where) -> SessionFile | Non
     if len(fitting) == 1:
         return _as_session(fitting[0], session.session_id)
     if fitting:
-        raise AmbiguousLocator(locator, candidates(_as_session(one, session.session_id) for one in fitting))
+        raise AmbiguousLocator(locator, candidates((_as_session(one, session.session_id) for one in fitting), where))
     try:
-        return resolve(locator, cwd, where)
+        return resolve(locator, cwd, where, foreign=foreign)
     except SessionNotFound as error:
         names = one_line(plain_line(", ".join(one.name for one in started)), 400) or "no sub-agents"
         raise SessionNotFound(

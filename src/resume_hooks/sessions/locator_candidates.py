@@ -9,15 +9,17 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import orjson
 
-from resume_hooks import clock, paths
+from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, project_names, read_at
-from resume_hooks.sessions import session_files
-from resume_hooks.sessions.session_files import SessionFile, belongs, newest_first, where_hidden
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import agent_at, ends_of, store_of
+from resume_hooks.sessions.session_files import SessionFile, belongs, fits, newest_first, where_hidden
+from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 
 _KINDS = (b'-title"', b'"pr-link"', b'"tag"')
@@ -26,57 +28,6 @@ _KINDS = (b'-title"', b'"pr-link"', b'"tag"')
 _CUSTOM = re.compile(rb"""^\{.*"customTitle":\s?"[^"]""", re.MULTILINE)
 _CLEARED = re.compile(rb'"customTitle":\s?""')
 _TITLE = re.compile(rb"""^\{.*"(?:customTitle|aiTitle)":\s?"[^"]""", re.MULTILINE)
-
-
-class SessionStore(Protocol):
-    """Sessions by project: ``projects`` and session ids are the keys of the official SDK's ``SessionStore``, too."""
-
-    def projects(self) -> list[str]:
-        """The names of the projects that are there, sorted."""
-
-    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
-        """The sessions of these projects (None: of all) whose ids start with ``prefix``, newest first."""
-
-    def find(self, session_id: str) -> SessionFile | None:
-        """The session of an id in any project, the newest copy; None where there is none."""
-
-    def hidden(self) -> list[str]:
-        """The places that are there and can't be looked into."""
-
-    def linked(self, session_id: str = "") -> list[str]:
-        """The projects behind symbolic links, or the files of an id there: links are not followed."""
-
-
-class LocalStore:
-    """The project folders of a config home."""
-
-    def __init__(self, where: Where) -> None:
-        self._where = where
-
-    def projects(self) -> list[str]:
-        """The names of the project folders; links are none."""
-        return [os.path.basename(folder) for folder in paths.all_folders(self._where)]
-
-    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
-        """The session files of these project folders, newest first."""
-        if projects is None:
-            return session_files.all_sessions(self._where, prefix)
-        home = self._where.projects
-        folders = (folder for name in projects if not os.path.islink(folder := os.path.join(home, name)))
-        return newest_first(s for folder in folders for s in session_files.sessions_in(folder, prefix))
-
-    def find(self, session_id: str) -> SessionFile | None:
-        """The file of an id; only ids are looked up, whatever was typed."""
-        path = paths.find_session(session_id, self._where)
-        return None if path is None else session_files.session_file(path)
-
-    def hidden(self) -> list[str]:
-        """The folders that can't be listed."""
-        return session_files.unlistable(self._where)
-
-    def linked(self, session_id: str = "") -> list[str]:
-        """The project folders that are links, or the files of an id that lie behind links."""
-        return session_files.linked(self._where, session_id)
 
 
 class Facts(NamedTuple):
@@ -94,7 +45,7 @@ class Surroundings:
     def __init__(self, cwd: str, where: Where, store: SessionStore | None = None) -> None:
         self.cwd = cwd
         self.where = where
-        self.store = store or LocalStore(where)
+        self.store = store or store_of(where)
         self._facts: dict[str, Facts | None] = {}
         self._names: dict[str, bytes] = {}
         self._sifted: dict[tuple[re.Pattern[bytes], bool], list[SessionFile]] = {}
@@ -130,31 +81,42 @@ class Surroundings:
     def nearest(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool]) -> list[SessionFile]:
         """The sessions whose ends match ``pattern`` and that fit: those of this project, else those of all others."""
         near = self._fitting(pattern, fits, near=True)
-        here = [session for session in near if belongs(session.path, self.cwd)]
+        here = [session for session in near if self.is_of_this_folder(session)]
         return here or newest_first([*near, *self._fitting(pattern, fits, near=False)])
 
     def candidates(self, sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
         """Rows that let a person choose between sessions."""
-        return candidates(sessions)
+        return candidates(sessions, self.where)
+
+    def is_of_this_folder(self, session: SessionFile) -> bool:
+        """Whether a session is of the working directory, and not of one with the same key."""
+        try:
+            return fits(ends_of(session.path, self.where), self.cwd)
+        except SessionNotFound:
+            return False  # deleted since it was listed
+
+    def _naming(self, session: SessionFile) -> bytes:
+        agent = agent_at(session.path, self.where)
+        return naming_lines(session) if agent.name == NAME else agent.naming(session.path)
 
     def _fitting(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool], *, near: bool) -> list[SessionFile]:
         if (pattern, near) not in self._sifted:
-            self._sifted[pattern, near] = sift(pattern, self.near if near else self.far, self._names)
+            self._sifted[pattern, near] = sift(pattern, self.near if near else self.far, self._names, self._naming)
         sifted = self._sifted[pattern, near]
         return [session for session in sifted if (facts := self._facts_of(session)) is not None and fits(facts)]
 
     def _facts_of(self, session: SessionFile) -> Facts | None:
         if session.path not in self._facts:
-            self._facts[session.path] = _read(session)
+            self._facts[session.path] = _read(session, self.where)
         return self._facts[session.path]
 
 
-def candidates(sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
+def candidates(sessions: Iterable[SessionFile], where: Where) -> list[dict[str, object]]:
     """Rows that let a person choose between sessions, in the order given; each title is a locator itself."""
     rows: list[dict[str, object]] = []
     for session in sessions:
         try:
-            title = HeadTail(session.path).title
+            title = ends_of(session.path, where).title
         except SessionNotFound:
             continue  # deleted since the folder was listed
         rows.append(
@@ -168,15 +130,20 @@ def candidates(sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
     return rows
 
 
-def _read(session: SessionFile) -> Facts | None:
+def _read(session: SessionFile, where: Where) -> Facts | None:
     try:
-        ends = HeadTail(session.path)
+        ends = ends_of(session.path, where)
     except SessionNotFound:
         return None  # deleted since it was listed
     return Facts(titles_of(ends), ends.tag, ends.pull_requests, ends.is_listed)
 
 
-def sift(pattern: re.Pattern[bytes], sessions: Iterable[SessionFile], read: dict[str, bytes]) -> list[SessionFile]:
+def sift(
+    pattern: re.Pattern[bytes],
+    sessions: Iterable[SessionFile],
+    read: dict[str, bytes],
+    naming: Callable[[SessionFile], bytes] | None = None,
+) -> list[SessionFile]:
     """The sessions in whose ends a line that names them matches ``pattern``, which sees small letters alone.
 
     Tags and pull requests are looked for in the last 64 KB, where clients keep them, titles at both ends. What ``read``
@@ -185,7 +152,7 @@ def sift(pattern: re.Pattern[bytes], sessions: Iterable[SessionFile], read: dict
     sifted = []
     for session in sessions:
         if session.path not in read:
-            read[session.path] = _naming_lines(session)
+            read[session.path] = (naming or naming_lines)(session)
         if pattern.search(read[session.path]):
             sifted.append(session)
     return sifted
@@ -217,7 +184,7 @@ def as_written(words: str) -> re.Pattern[bytes]:
     return re.compile(between.join(plain))
 
 
-def _naming_lines(session: SessionFile) -> bytes:
+def naming_lines(session: SessionFile) -> bytes:
     """The lines that may name a session, in small letters; by the fewest calls, for there may be thousands."""
     try:
         descriptor = os.open(session.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))

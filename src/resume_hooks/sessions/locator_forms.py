@@ -12,9 +12,10 @@ from itertools import islice
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import ENDING, Where, is_session_id
+from resume_hooks.sessions.agents.registry import agent_at, asking, homes_of_others
 from resume_hooks.sessions.archived.layout import unpacked, vault
 from resume_hooks.sessions.locator_candidates import Surroundings, as_written
-from resume_hooks.sessions.session_files import SessionFile, latest, session_file, where_linked
+from resume_hooks.sessions.session_files import SessionFile, latest, where_linked
 from resume_hooks.system.text import one_line, plain_line
 
 MIN_PREFIX = 4  # characters of an id that a prefix needs; fewer would fit by chance
@@ -75,7 +76,7 @@ def by_path(words: str, around: Surroundings) -> SessionFile | None:
     try:
         if "CLAUDECODE" in around.where.environ:
             _refuse_others_files(path, around.where)
-        return session_file(path)
+        return agent_at(path, around.where).session(path)
     except SessionNotFound:
         return None
 
@@ -169,7 +170,7 @@ def is_one_form(words: str) -> bool:
 
 def current_session(around: Surroundings) -> SessionFile | None:
     """The session of the client that runs us, or None outside of one."""
-    session_id = around.where.environ.get("CLAUDE_CODE_SESSION_ID", "")
+    session_id = around.where.environ.get("CLAUDE_CODE_SESSION_ID", "") or asking(around.where)
     if not is_session_id(session_id):
         return None
     session = around.store.find(session_id)
@@ -185,7 +186,7 @@ def not_found(words: str, around: Surroundings) -> SessionNotFound:
     path = typed_path(words, around)
     if path is not None:
         try:
-            session_file(path)
+            agent_at(path, around.where).session(path)
         except SessionNotFound as error:
             return error
     return SessionNotFound(
@@ -240,7 +241,7 @@ def absolute(words: str, cwd: str) -> str:
 
 def _refuse_others_files(path: str, where: Where) -> None:
     """UsageError for a path outside the transcripts: a model's shell runs our verbs unasked, so they open no more."""
-    homes = (where.projects, vault(where), unpacked(where))
+    homes = (where.projects, vault(where), unpacked(where), *homes_of_others(where))
     below = tuple(os.path.realpath(home) + os.sep for home in homes)
     inside = os.path.realpath(path).startswith(below) and path.endswith(ENDING)
     if os.path.lexists(path) and (not inside or os.path.islink(path)):

@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where, find_session, is_session_id
-from resume_hooks.sessions import locate
+from resume_hooks.sessions.agents.registry import is_foreign, store_of
 from resume_hooks.sessions.archived.layout import session_in
 from resume_hooks.sessions.archived.manifest import archived_ids
 from resume_hooks.sessions.locate import SessionFile
@@ -86,11 +86,11 @@ def names_of(session: SessionFile, where: Where) -> TranscriptNames:
     """The names of a transcript that ``subagents.locate`` finds again."""
     session_id, slash, agent = session.session_id.partition("/")
     known = find_session(session_id, where)
-    vaulted = known is None and session_in(session.path, where) == session_id
+    vaulted = known is None and (session_in(session.path, where) == session_id or is_foreign(session.path, where))
     files = [one.path for one in subagents_of(known)] if slash and known else [known]
     if not vaulted and session.path not in files:
         return TranscriptNames(session.path, session.path)
-    alike = {other.session_id for other in locate.all_sessions(where, session_id[:SHORT])}
+    alike = {other.session_id for other in store_of(where).sessions(prefix=session_id[:SHORT])}
     if vaulted:
         alike |= {other for other in archived_ids(where) if other.startswith(session_id[:SHORT])}
     short = session_id[:SHORT] if len(alike) == 1 else session_id

@@ -122,11 +122,16 @@ def belongs(path: str, cwd: str) -> bool:
 
     The folders named inside decide, as far as they fit the project folder that the file lies in.
     """
-    key = os.path.basename(os.path.dirname(path))[:MAX_KEY]
     try:
-        fitting = [folder for folder in HeadTail(path).folders if project_key(folder)[:MAX_KEY] == key]
+        return fits(HeadTail(path), cwd)
     except SessionNotFound:
         return False  # deleted since it was listed
+
+
+def fits(ends: HeadTail, cwd: str) -> bool:
+    """The same of a session whose ends were read."""
+    key = ends.project[:MAX_KEY]
+    fitting = [folder for folder in ends.folders if project_key(folder)[:MAX_KEY] == key]
     return not fitting or paths.canonical(cwd) in {paths.canonical(folder) for folder in fitting}
 
 

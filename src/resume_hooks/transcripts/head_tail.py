@@ -146,6 +146,11 @@ class HeadTail:
         return self._first_field("cwd") or self._raw_first("cwd")
 
     @property
+    def project(self) -> str:
+        """The name of the project folder that the session is of."""
+        return os.path.basename(os.path.dirname(self.path))
+
+    @property
     def branch(self) -> str:
         """The last git branch seen, ``""`` for none."""
         return self._last_field("gitBranch")

@@ -60,7 +60,7 @@ def read_parent(path: str) -> Parent | None:
     """The parent that a session file names, or None. OSError if it can't be read."""
     with open(path, "rb") as stream:
         first = Line(0, 0, stream.readline(MAX_FIRST_LINE)).body
-        if b'_metadata"' in first and (found := _from_metadata(records.parse(first))):
+        if b'_metadata"' in first and (found := parent_in(records.parse(first))):
             return found
         rest = stream.read(max(0, HEAD - len(first)))
     lines = rest.split(b"\n") if b'"forkedFrom"' in rest else []
@@ -105,7 +105,8 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
     return orjson.dumps(line)
 
 
-def _from_metadata(record: Record | None) -> Parent | None:
+def parent_in(record: Record | None) -> Parent | None:
+    """The parent that the first record of a session names; None for none."""
     if record is None:
         return None
     trim, on = records.mapping(record, "trim_metadata"), records.mapping(record, "continue_metadata")

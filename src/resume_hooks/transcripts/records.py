@@ -244,5 +244,5 @@ def refuse_foreign(record: Record, path: str) -> None:
     if record.get("type") == "session_meta" and isinstance(record.get("payload"), dict):
         raise NotATranscript(
             f"{os.path.basename(path)} is a Codex rollout file, not a Claude Code transcript",
-            "Only sessions of Claude Code can be read.",
+            "One of Codex is read under the name that Codex gave it: rollout-<time>-<id>.jsonl.",
         )

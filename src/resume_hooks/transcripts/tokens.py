@@ -102,13 +102,15 @@ def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse
     stated = stated_size(path)
     window = window or window_of_parent(stated)
     context = context_of(chain, window)
-    if context.measured or stated is None:
+    if context.measured or stated is None or not stated.tokens:
         return context
     return ContextUse(stated.tokens, window or window_for(stated.tokens), measured=False)
 
 
 def window_of_parent(stated: StatedSize | None) -> int:
-    """The window of what a child is a trim of, where that needed a large one; else 0."""
+    """The window that is stated, or of what a child is a trim of, where that needed a large one; else 0."""
+    if stated and stated.window:
+        return stated.window
     return LARGE_WINDOW if stated and window_for(stated.original) == LARGE_WINDOW else 0
 
 
@@ -148,11 +150,13 @@ class StatedSize(NamedTuple):
     """What a child of ours says of itself in its first line, until an answer counts it.
 
     ``original`` are the tokens of the session that it is a trim of, 0 for none; ``ratio`` is characters a token.
+    ``window`` is that of the model where another agent told it, else 0. ``tokens`` is 0 where only that is stated.
     """
 
     tokens: int
     original: int
     ratio: float
+    window: int = 0
 
 
 def stated_size(path: str) -> StatedSize | None:
@@ -162,7 +166,7 @@ def stated_size(path: str) -> StatedSize | None:
             first = stream.readline(MAX_FIRST_LINE)
     except OSError as error:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
-    return stated_size_in(parse(first) or {}) if b'_metadata"' in first else None
+    return stated_size_in(parse(first) or {}) if b'_metadata"' in first or b'"context_window"' in first else None
 
 
 def stated_size_in(record: Record) -> StatedSize | None:
@@ -170,8 +174,9 @@ def stated_size_in(record: Record) -> StatedSize | None:
     said, trimmed = mapping(record, "continue_metadata"), mapping(record, "trim_metadata")
     counted = mapping(trimmed, "stats")
     count = positive(said.get("context_tokens")) or positive(counted.get("trimmed_tokens"))
-    if not count:
+    window = positive(record.get("context_window"))
+    if not count and not window:
         return None
     ratio = said.get("characters_per_token")
     sound = ratio if isinstance(ratio, float) and 1 <= ratio <= 10 else CHARACTERS_PER_TOKEN
-    return StatedSize(count, positive(counted.get("original_tokens")), sound)
+    return StatedSize(count, positive(counted.get("original_tokens")), sound, window)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from resume_hooks.search.listing import ListedSession
+from resume_hooks.sessions.agents.protocol import Commands
 from tests.builders import CWD, instant, session_id
 
 
 def row(number: int = 1, **fields: Any) -> ListedSession:
     """A row of a small session, one hour old at ``NOW``; ``fields`` replace its own."""
     usual: dict[str, Any] = {
+        "agent": "claude",
         "session_id": session_id(number),
         "path": f"/nowhere/{session_id(number)}.jsonl",
         "title": f"Title {number}",
@@ -34,6 +36,7 @@ def row(number: int = 1, **fields: Any) -> ListedSession:
         "expires_at": None,
         "kept": False,
         "live": False,
+        "commands": Commands(f"/resume {session_id(number)}", f"cd {CWD} && claude --resume {session_id(number)}"),
     }
     return ListedSession(**{**usual, **fields})
 

@@ -186,7 +186,7 @@ def test_hooks_by_event_and_whose() -> None:
 
     def one(number: int, day: str, durations: dict[int, int]) -> TranscriptCounts:
         counts = Counts((), {day: Day(1)}, {"Stop|ours": {day: durations}, "Stop|others": {day: {9: 1}}}, None)
-        return TranscriptCounts(session_id(number), "", "p", 1, there=True, counts=counts)
+        return TranscriptCounts(session_id(number), "", "p", 1, there=True, counts=counts, program="claude")
 
     rows = [one(1, "2026-01-01", {500: 100}), one(2, "2026-01-02", {1: 1}), one(3, "2026-01-03", {3: 2, 70: 1})]
     found = figures(rows, "2026-01-02", lambda _: True).hooks
@@ -200,7 +200,9 @@ def test_child_kinds_in_order() -> None:
     """By month, then kind."""
 
     def one(number: int, child: Child) -> TranscriptCounts:
-        return TranscriptCounts(session_id(number), "", "p", 1, there=True, counts=Counts((), {}, {}, child))
+        return TranscriptCounts(
+            session_id(number), "", "p", 1, there=True, counts=Counts((), {}, {}, child), program="claude"
+        )
 
     at = "2026-0{}-01T00:00:00.000Z"
     rows = [one(n, Child(kind, at.format(month), 10, 4)) for n, kind, month in ((1, "trim", 2), (2, "fork", 2))]

@@ -34,6 +34,8 @@ class SearchForm(Strict):
             Like(
                 marks=None,
                 short=None,
+                resume=None,
+                agent="whose session it is: claude, codex",
                 reference="<session id>[/agent-<id>]:<0-based line>; read takes it",
                 file="the transcript that holds the record: the session's, or a sub-agent's",
                 turn="by prompts in the file's order, from 1; 0 before the first",

@@ -12,6 +12,7 @@ from resume_hooks.sessions.lineage import Ancestor
 Folder = Annotated[str, Field(description="where the client must be started to find it")]
 
 
+AgentName = Annotated[str, Field(description="whose session it is: claude, codex")]
 KIND = "original, handoff, rollover, trim, fork, clear..."
 
 
@@ -46,6 +47,7 @@ class EndContext(Strict):
 class SessionRow(Strict):
     """A session, as the first and last 64 KB of its file tell."""
 
+    agent: AgentName
     session_id: str
     session_file: str
     title: str
@@ -120,6 +122,7 @@ class CopyFacts(Strict):
 class ResolveForm(CopyFacts):
     """The session that a locator names."""
 
+    agent: AgentName
     session_id: str
     session_file: str
     title: str
@@ -130,6 +133,7 @@ class ResolveForm(CopyFacts):
 class InfoForm(CopyFacts):
     """What a session holds."""
 
+    agent: AgentName
     session_id: str
     session_file: str
     title: str

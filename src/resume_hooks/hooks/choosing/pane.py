@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
@@ -21,6 +22,7 @@ from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister
 from resume_hooks.sessions import locate
+from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.invocation import resume_command, typed
 from resume_hooks.system.text import plain
@@ -154,6 +156,7 @@ def _said(asked: Asked, folder: str, where: Where) -> tuple[list[Said], int]:
     try:
         with opened_index(where, limit=PATIENCE) as index:
             scope = Scope() if asked.everywhere else project_at(folder, where)
+            scope = replace(scope, program=NAME)  # what is chosen is opened in this client
             return said_of(Searcher(index, scope, where), asked.words), index.outcome.behind
     except ResumeHooksError:
         return [], 0

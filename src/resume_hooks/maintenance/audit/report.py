@@ -25,7 +25,8 @@ from resume_hooks.maintenance.scrub.locations import (
     notes_of,
 )
 from resume_hooks.maintenance.scrub.scan_place import is_lines
-from resume_hooks.paths import ENDING, Where
+from resume_hooks.paths import ENDING, Where, session_id_of
+from resume_hooks.sessions.agents.registry import others
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import MANIFEST
 from resume_hooks.sessions.transcript_files import subagent_name
@@ -166,7 +167,9 @@ class _AuditRun:
 
 
 def _places(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:
-    for place in inventory({}, where):
+    files = (file for agent in others(where) for file in agent.files())
+    elsewhere = (Location(TRANSCRIPT, file.path, file.session_id, "") for file in files)
+    for place in (*inventory({}, where), *elsewhere):
         unknown = not place.session_id and place.kind in _KEEPERS and not os.path.isfile(place.path)
         if sessions is None or place.session_id in sessions or unknown:
             yield place
@@ -192,7 +195,8 @@ def _leaks(text: _AuditFile, scanned: FileScan) -> Iterator[Leak]:
     when = clock.from_epoch(scanned.mtime_ns / 1e9)
     for found in scanned.findings:
         reference = ""
-        if place.kind == TRANSCRIPT or found.part.endswith(f"/{place.session_id}{ENDING}"):
+        own = place.kind == TRANSCRIPT and session_id_of(text.path)
+        if own or found.part.endswith(f"/{place.session_id}{ENDING}"):
             reference = f"{place.session_id}:{found.line}"
         elif place.kind == SUBAGENT and place.session_id:
             reference = f"{place.session_id}/{subagent_name(text.path)}:{found.line}"

@@ -22,6 +22,7 @@ from resume_hooks.paths import ENDING, Where, all_folders, is_session_id
 from resume_hooks.search.index.database import FILE_NAME as INDEX
 from resume_hooks.search.index.database import FOLDER as WORDS
 from resume_hooks.search.index.database import index_file
+from resume_hooks.sessions.agents.registry import COPIES
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import FOLDER as VAULT
 from resume_hooks.sessions.archived.layout import HISTORY, UNPACKED, unpacked, vault
@@ -54,7 +55,7 @@ MOST_FILES = 200_000
 _ELSEWHERE = frozenset({"projects", HISTORY, "plugins", "sessions", "local", "node_modules", ".git"})
 """Folders of the config home that hold nothing that was said, or are looked at session by session."""
 
-_OUR_OWN = frozenset({VAULT, UNPACKED, WORDS, contents.FOLDER, backups.FOLDER, "plugin"})
+_OUR_OWN = frozenset({VAULT, UNPACKED, COPIES, WORDS, contents.FOLDER, backups.FOLDER, "plugin"})
 _NO_NOTES = frozenset({SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))})
 
 

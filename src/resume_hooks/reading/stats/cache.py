@@ -15,14 +15,15 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import Where, read_regular
+from resume_hooks.paths import Where, project_key, read_regular
 from resume_hooks.reading.stats.count import Counts, count, from_row, to_row
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import agent_at, all_files, briefly
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.transcript_files import TranscriptFile, all_files, owning_session
+from resume_hooks.sessions.transcript_files import TranscriptFile, owning_session
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.tokens import end_context
 
 FILE_NAME = "stats.json"
@@ -36,7 +37,7 @@ Progress = Callable[[int, int], None]
 class TranscriptCounts(NamedTuple):
     """A transcript and its counts; ``there`` is false where only the counts are left.
 
-    ``folder`` is the name of its project folder.
+    ``folder`` is the name of its project folder, ``program`` the agent whose it is.
     """
 
     session_id: str
@@ -45,6 +46,7 @@ class TranscriptCounts(NamedTuple):
     size: int
     there: bool
     counts: Counts
+    program: str
 
 
 class AllCounts(NamedTuple):
@@ -69,11 +71,12 @@ def gather(where: Where, progress: Progress = lambda _done, _total: None) -> All
         progress(done, total)
         done += file.size
         with contextlib.suppress(SessionNotFound):  # gone since it was listed
-            fresh[key] = _Kept(_stamp(file), _with_before(count(file.path, agent=bool(file.agent)), file, family))
+            with briefly(file.path, where) as path:
+                counts = count(path, agent=bool(file.agent))
+            fresh[key] = _Kept(_stamp(file), _with_before(counts, file, family))
     if due:
         _write(fresh, files.keys(), where)
-    home = where.projects + os.sep
-    found = [_counted(key, row, home, there=key in files) for key, row in fresh.items()]
+    found = [_counted(key, row, where, there=key in files) for key, row in fresh.items()]
     return AllCounts(found, len(due))
 
 
@@ -95,7 +98,7 @@ def _with_before(counts: Counts, file: TranscriptFile, family: Family) -> Counts
     child = counts.child
     if child is None or child.before:
         return counts
-    parent = family.parent_of(file.path) or read_parent(file.path)
+    parent = family.parent_of(file.path)
     located = family.locate(parent, file.path) if parent else None
     if located is None:
         return counts
@@ -106,10 +109,14 @@ def _with_before(counts: Counts, file: TranscriptFile, family: Family) -> Counts
     return counts
 
 
-def _counted(key: str, row: _Kept, home: str, *, there: bool) -> TranscriptCounts:
+def _counted(key: str, row: _Kept, where: Where, *, there: bool) -> TranscriptCounts:
     session_id, _, agent = key.partition("/")
     path, size, _ = row.stamp
-    return TranscriptCounts(session_id, agent, path.removeprefix(home).partition(os.sep)[0], size, there, row.counts)
+    program = agent_at(path, where).name
+    folder = path.removeprefix(where.projects + os.sep).partition(os.sep)[0]
+    if program != NAME:
+        folder = next(map(project_key, row.counts.folders), "")
+    return TranscriptCounts(session_id, agent, folder, size, there, row.counts, program)
 
 
 def _path(where: Where) -> str:

@@ -11,8 +11,9 @@ import os
 import zlib
 from collections.abc import Collection, Iterable, Iterator
 
-from resume_hooks.errors import SessionNotFound, WriteFailed
+from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import ENDING, Where
+from resume_hooks.sessions.agents.registry import agent_at, is_foreign
 from resume_hooks.sessions.archived.layout import MANIFEST, beside, folder_of, real, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, archived_ids, find
 from resume_hooks.sessions.archived.sessions import opened
@@ -52,6 +53,8 @@ class TranscriptPaths:
 
     def path_of(self, path: str, session_id: str) -> str:
         """A path that can be read, if there is one."""
+        if is_foreign(path, self._where):
+            return self._copy(path)
         if os.path.lexists(path):
             return path
         if session_id not in self._folders:
@@ -59,6 +62,14 @@ class TranscriptPaths:
             self._folders[session_id] = _folder(archived, self._where) if archived else None
         folder = self._folders[session_id]
         return _within(folder, path, session_id) if folder else path
+
+    def _copy(self, path: str) -> str:
+        """The copy of a session of another agent."""
+        if path not in self._folders:
+            agent = agent_at(path, self._where)
+            with contextlib.suppress(SessionNotFound, NotATranscript, WriteFailed):
+                self._folders[path] = agent.readable(agent.session(path)).path
+        return self._folders.get(path) or path
 
 
 @contextlib.contextmanager

@@ -27,8 +27,8 @@ from resume_hooks.search.index.database import (
 from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
 from resume_hooks.search.index.postings import LEVELS, Postings
 from resume_hooks.search.index.update import FileWork, IsOver, Progress, UpdateOutcome, changes, update
+from resume_hooks.sessions.agents.registry import all_files
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.transcript_files import all_files
 from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import MODE
 from resume_hooks.system.text import counted

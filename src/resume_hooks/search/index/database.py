@@ -40,7 +40,7 @@ _WRONG = ("no such", "has no column", "decode to UTF-8")
 """What SQLite says of a file that it can read, but that isn't our index."""
 
 
-_TURNS = "SELECT turns FROM files WHERE path=? AND size=? AND mtime=? AND end=size"
+_TURNS = "SELECT turns FROM files WHERE path=? AND size=? AND mtime=? AND (end=size OR inode<0)"
 
 
 def index_file(where: Where) -> str:

@@ -12,11 +12,11 @@ from resume_hooks.search.index.database import VERSION, index_file, open_read_on
 from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.update import changes
-from resume_hooks.sessions.transcript_files import all_files
+from resume_hooks.sessions.agents.registry import all_files, is_foreign
 
 _COUNTS = (
     "count(DISTINCT session) FROM files",
-    "count(*) FROM files WHERE inode<0 AND agent=''",
+    "group_concat(path, char(10)) FROM files WHERE inode<0 AND agent=''",
 )
 
 
@@ -59,7 +59,8 @@ def status_of(where: Where) -> Status:
     except (sqlite3.DatabaseError, IndexDamaged, IndexUnusable, TypeError):
         return nothing._replace(state="damaged", size=_size(where))
     behind = sum(not item.same for item in work) + len(gone)
-    sessions, vaulted = counts
+    sessions, elsewhere = counts
+    vaulted = sum(not is_foreign(path, where) for path in (elsewhere or "").split("\n") if path)
     return Status(path, "ready", _size(where), *there, sessions, held, behind, vaulted)
 
 

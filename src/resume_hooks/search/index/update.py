@@ -23,11 +23,14 @@ from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.read_transcript import Part, ReadJob, ReadPosition
 from resume_hooks.search.index.worker_pool import readings
 from resume_hooks.sessions import transcript_files
+from resume_hooks.sessions.agents.registry import briefly, is_foreign
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.transcript_files import TranscriptFile
 
 COMMIT = 192 * 1024 * 1024
 """Bytes read after which what was found is made to last."""
+
+BATCH = 128 * 1024 * 1024  # bytes of other agents' sessions of which copies lie there at a time
 
 LARGE = 8 * 1024 * 1024  # bytes to be read from which on the words are gathered in more memory
 
@@ -206,16 +209,22 @@ class _Update:
     def _readings(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Part | None]]:
         """What is read of each file; of one of which nothing is to be read, None, and its id is then 0.
 
-        Packed sessions come last, one at a time.
+        Those of other agents come later, some at a time, packed sessions last, one at a time.
         """
         packed: dict[str, list[FileWork]] = {}
-        others = []
+        others, foreign = [], []
         for item in work:
-            if item.file.inode < 0:
+            if item.file.inode < 0 and is_foreign(item.file.path, self._where):
+                foreign.append(item)
+            elif item.file.inode < 0:
                 packed.setdefault(item.file.session_id, []).append(item)
             else:
                 others.append((item, item.file.path))
         yield from self._read(others)
+        for batch in _batches(foreign):
+            with contextlib.ExitStack() as opened:
+                paths = [opened.enter_context(briefly(item.file.path, self._where)) for item in batch]
+                yield from self._read(list(zip(batch, paths, strict=True)))
         for session_id, items in packed.items():
             archived = find(session_id, self._where)
             if archived is None:  # it went just now, which shows there
@@ -299,6 +308,18 @@ class _Update:
         self._postings.commit()
         self._db.execute("COMMIT")
         self._uncommitted = 0
+
+
+def _batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
+    """Files that are converted together: as many as are worth several processes."""
+    batch: list[FileWork] = []
+    for item in work:
+        batch.append(item)
+        if sum(each.file.size for each in batch) >= BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def _place(text: str) -> ReadPosition:

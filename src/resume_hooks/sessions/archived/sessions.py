@@ -10,6 +10,7 @@ import os
 
 from resume_hooks.errors import OnlyKept
 from resume_hooks.paths import Where, find_session
+from resume_hooks.sessions.agents.registry import original
 from resume_hooks.sessions.archived.layout import real, session_in, unpacked, vault
 from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_ids, find
 from resume_hooks.sessions.session_files import SessionFile, session_file
@@ -27,9 +28,9 @@ def project_folder_of(path: str, where: Where) -> str:
 
 
 def own_path(path: str, where: Where) -> str:
-    """Where the client had what lies at ``path``: of an archived copy its old place, else ``path`` itself."""
+    """Where its client has or had what lies at ``path``: of a copy the place of the original, else ``path`` itself."""
     archived = _archived_at(path, where)
-    return os.path.join(where.projects, archived.project, below(path, where)) if archived else path
+    return os.path.join(where.projects, archived.project, below(path, where)) if archived else original(path, where)
 
 
 def below(path: str, where: Where) -> str:

@@ -1,0 +1,82 @@
+"""Claude Code: its transcripts are our form of record, and lie where everything else looks for them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from functools import cached_property
+
+from resume_hooks.paths import Where
+from resume_hooks.sessions import session_files, transcript_files
+from resume_hooks.sessions.agents.protocol import Commands
+from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session_store import LocalStore, SessionStore
+from resume_hooks.sessions.transcript_files import TranscriptFile
+from resume_hooks.system.invocation import resume_command
+from resume_hooks.transcripts import provenance
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.provenance import Parent
+
+NAME = "claude"
+
+
+class Claude:
+    """The sessions of a config home."""
+
+    name = NAME
+    label = "Claude Code"
+
+    def __init__(self, where: Where) -> None:
+        self._where = where
+
+    @cached_property
+    def store(self) -> SessionStore:
+        """The project folders."""
+        return LocalStore(self._where)
+
+    def ends(self, path: str) -> HeadTail:
+        """The ends of a transcript."""
+        return HeadTail(path)
+
+    def naming(self, path: str) -> bytes:
+        """Its title; whoever goes through many looks at their bytes alone."""
+        return HeadTail(path).title.lower().encode()
+
+    def session(self, path: str) -> SessionFile:
+        """The transcript at a path, whatever it is called."""
+        return session_files.session_file(path)
+
+    def readable(self, session: SessionFile) -> SessionFile:
+        """The session itself."""
+        return session
+
+    @contextlib.contextmanager
+    def briefly(self, path: str) -> Iterator[str]:
+        """The path itself."""
+        yield path
+
+    def original(self, path: str) -> str:
+        """The path itself."""
+        return path
+
+    def parent(self, path: str) -> Parent | None:
+        """What the first line says, or a fork's mark."""
+        return provenance.read_parent(path)
+
+    def files(self) -> list[TranscriptFile]:
+        """Those of sub-agents, too."""
+        return transcript_files.all_files(self._where)
+
+    def notes(self) -> list[str]:
+        """Nothing: the store tells what is hidden."""
+        return []
+
+    def why_live(self, session: SessionFile) -> str:
+        """By the clients that run."""
+        from resume_hooks.sessions.liveness import why_live  # processes are looked at by few
+
+        return why_live(session, self._where)
+
+    def commands(self, session_id: str, folder: str) -> Commands:
+        """The client's own."""
+        return Commands(f"/resume {session_id}", resume_command(folder, session_id))

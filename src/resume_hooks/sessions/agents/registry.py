@@ -1,0 +1,171 @@
+"""Which agents there are. One that is not installed costs a look at a folder, and nothing of it is loaded."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, cast
+
+from resume_hooks.errors import NotATranscript, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.paths import Where, is_session_id
+from resume_hooks.sessions.agents.claude import NAME, Claude
+from resume_hooks.sessions.agents.protocol import Agent
+from resume_hooks.sessions.session_files import SessionFile, newest_first
+from resume_hooks.sessions.session_store import SessionStore
+from resume_hooks.sessions.transcript_files import TranscriptFile
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.provenance import Parent
+
+ALL = "all"
+COPIES = "mirrors"  # in the state folder: sessions of other agents in our form of record, a folder an agent
+
+
+class Known(NamedTuple):
+    """An agent beside this client's: its home, the folders that hold sessions, their names, what says which runs us."""
+
+    name: str
+    home_variable: str
+    home: str
+    folders: tuple[str, ...]
+    named: re.Pattern[str]
+    session_variable: str
+
+    def home_in(self, where: Where) -> str:
+        """Its folder; it may not exist."""
+        default = os.path.join(where.environ.get("HOME") or os.path.expanduser("~"), self.home)
+        return os.path.abspath(where.environ.get(self.home_variable) or default)
+
+    def load(self, where: Where) -> Agent:
+        """The strategy, from the agent's folder beside this module."""
+        return _loaded(self.name, self.home_in(where), os.path.join(where.state, COPIES, self.name), where)
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded(name: str, home: str, copies: str, where: Where) -> Agent:
+    """One strategy a run, which need not look at everything again for each of many sessions."""
+    module = importlib.import_module(f"resume_hooks.sessions.agents.{name}.strategy")
+    return cast("Agent", module.strategy(home, copies, where))
+
+
+_ROLLOUT = re.compile(r"rollout-\d{4}-[\dT-]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[0-9a-f_-]*\.jsonl(?:\.zst)?")
+OTHERS = (Known("codex", "CODEX_HOME", ".codex", ("sessions", "archived_sessions"), _ROLLOUT, "CODEX_THREAD_ID"),)
+NAMES = (NAME, *(known.name for known in OTHERS))
+
+
+def others(where: Where) -> list[Agent]:
+    """The agents beside this client's own that have a home on this machine."""
+    return [known.load(where) for known in OTHERS if os.path.isdir(known.home_in(where))]
+
+
+def agents(where: Where, name: str = ALL) -> list[Agent]:
+    """The agents of a name, or all that are there, this client's first. UsageError where the named one has no home."""
+    if name in {ALL, NAME}:
+        return [Claude(where), *(others(where) if name == ALL else [])]
+    found = [agent for agent in others(where) if agent.name == name]
+    if not found:
+        known = next(known for known in OTHERS if known.name == name)
+        raise UsageError(f"{known.home_in(where)} is not there", f"Set {known.home_variable} to where {name} keeps it.")
+    return found
+
+
+def agent_at(path: str, where: Where) -> Agent:
+    """The agent that a path is of, by its name or as one of our copies; this client's for any other."""
+    copies, name = os.path.join(where.state, COPIES, ""), os.path.basename(path)
+    copied = os.path.abspath(path).removeprefix(copies).partition(os.sep)[0] if copies in path else ""
+    known = next((one for one in OTHERS if one.named.fullmatch(name) or one.name == copied), None)
+    return known.load(where) if known else Claude(where)
+
+
+def is_foreign(path: str, where: Where) -> bool:
+    """Whether a path is another agent's, or our copy of such a session."""
+    return agent_at(path, where).name != NAME
+
+
+def ends_of(path: str, where: Where) -> HeadTail:
+    """What the two ends of a session tell, whoever wrote it. SessionNotFound if it can't be read."""
+    return agent_at(path, where).ends(path)
+
+
+def parent_of(path: str, where: Where) -> Parent | None:
+    """The parent that a session names, whoever wrote it. OSError, SessionNotFound."""
+    return agent_at(path, where).parent(path)
+
+
+def original(path: str, where: Where) -> str:
+    """Where its agent has what lies at ``path``."""
+    return agent_at(path, where).original(path)
+
+
+def all_files(where: Where) -> list[TranscriptFile]:
+    """Every transcript of every agent."""
+    return [file for agent in agents(where) for file in agent.files()]
+
+
+@contextlib.contextmanager
+def briefly(path: str, where: Where) -> Iterator[str]:
+    """A path at which a file of ``all_files`` can be read while the block lasts; one that is none where it can't be."""
+    with contextlib.ExitStack() as closing:
+        try:
+            readable = closing.enter_context(agent_at(path, where).briefly(path))
+        except (SessionNotFound, NotATranscript, WriteFailed):
+            readable = f"{path}.unreadable"
+        yield readable
+
+
+def found(session_id: str, where: Where) -> SessionFile | None:
+    """The session of an id of another agent, as it can be read; None where there is none. Errors as ``readable``."""
+    for agent in others(where) if is_session_id(session_id) else []:
+        if session := agent.store.find(session_id):
+            return agent.readable(session)
+    return None
+
+
+def homes_of_others(where: Where) -> list[str]:
+    """The folders that sessions of other agents, and our copies of them, lie in."""
+    own = [os.path.join(one.home_in(where), folder) for one in OTHERS for folder in one.folders]
+    return [*own, *(os.path.join(where.state, COPIES, one.name) for one in OTHERS)]
+
+
+def asking(where: Where) -> str:
+    """The session of another agent whose shell we run in; ``""`` for none."""
+    said = (where.environ.get(known.session_variable, "") for known in OTHERS)
+    return next((session_id for session_id in said if is_session_id(session_id)), "")
+
+
+def store_of(where: Where, name: str = ALL) -> SessionStore:
+    """The sessions of the agents of a name as one store."""
+    stores = [agent.store for agent in agents(where, name)]
+    return stores[0] if len(stores) == 1 else Stores(stores)
+
+
+class Stores:
+    """Several stores as one."""
+
+    def __init__(self, stores: Iterable[SessionStore]) -> None:
+        self._stores = tuple(stores)
+
+    def projects(self) -> list[str]:
+        """The projects of all."""
+        return sorted({name for store in self._stores for name in store.projects()})
+
+    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+        """The sessions of all, newest first."""
+        wanted = None if projects is None else list(projects)
+        return newest_first(session for store in self._stores for session in store.sessions(wanted, prefix))
+
+    def find(self, session_id: str) -> SessionFile | None:
+        """The session of an id in the first store that has it."""
+        sessions = (store.find(session_id) for store in self._stores)
+        return next((session for session in sessions if session is not None), None)
+
+    def hidden(self) -> list[str]:
+        """What can't be looked into."""
+        return [place for store in self._stores for place in store.hidden()]
+
+    def linked(self, session_id: str = "") -> list[str]:
+        """What lies behind links."""
+        return [place for store in self._stores for place in store.linked(session_id)]

@@ -1,0 +1,131 @@
+"""Verbs on sessions of another agent: the reading ones work on every real rollout, all others refuse in a sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from resume_hooks.cli.main import cli as command
+from resume_hooks.cli.schema import form
+from tests.builders import SESSION, ConfigHome, conversation, write_session
+from tests.cli.conftest import Cli, Document
+from tests.rollouts import THREAD, codex_rollouts, counted, meta, said, write
+
+KEY = "sk-ant-api03-" + "Ab3dE5gH" * 11 + "-AAAAAA"
+
+REFUSING = [
+    ["handoff"],
+    ["rollover"],
+    ["fork"],
+    ["trim"],
+    ["rename", "x"],
+    ["tag", "x"],
+    ["fsck"],
+    ["scrub"],
+    ["delete", "--yes"],
+    ["untrim"],
+    ["continue"],
+    ["archive"],
+]
+
+
+@pytest.fixture
+def home(config_home: ConfigHome) -> Path:
+    """A session of each agent, both of the same folder."""
+    talk = [said("user", "Tune the parser", 1), said("assistant", f"Tuned. {KEY}", 2), counted(9_000, 3)]
+    write_session(config_home.project("/home/user/proj"), SESSION, conversation(2))
+    return write(config_home.root / ".codex", [meta(), *talk])
+
+
+def test_lists_of_both(home: Path, cli: Cli, document: Document) -> None:
+    """Both by default, with a word at the other one's; each alone when asked for."""
+    rows = document("sessions", "--all")["data"]["sessions"]
+    assert {(row["agent"], row["session_id"]) for row in rows} == {("claude", SESSION), ("codex", THREAD)}
+    (row,) = document("sessions", "--all", "--agent", "codex")["data"]["sessions"]
+    assert row["commands"] == {
+        "in_client": f"/resume {THREAD}",
+        "shell": f"cd /home/user/proj && codex resume {THREAD}",
+    }
+    assert (row["session_file"], row["expires_at"], row["context"]["window"]) == (str(home), None, 258_400)
+    assert len(document("sessions", "--project", "/home/user/proj")["data"]["sessions"]) == 2
+    (row,) = document("sessions", "--all", "--agent", "claude")["data"]["sessions"]
+    assert row["session_id"] == SESSION
+    text = cli("sessions", "--all", environ={"COLUMNS": "200"}).stdout.decode()
+    assert ["  codex · live" in line for line in text.splitlines() if THREAD[:8] in line] == [True]
+
+
+def test_search_statistics_and_secrets(home: Path, cli: Cli, document: Document) -> None:
+    """Found in both, or in one; tokens are counted; a secret is told where it lies."""
+    (hit,) = document("search", "tune parser", "--all")["data"]["hits"]
+    assert (hit["agent"], hit["session_file"], hit["role"]) == ("codex", str(home), "prompt")
+    assert hit["commands"]["resume"] == f"cd /home/user/proj && codex resume {THREAD}"
+    assert document("search", "tune parser", "--all", "--agent", "claude")["data"]["hits"] == []
+    assert document("read", hit["reference"])["data"]["text"] == "Tune the parser"
+    assert f"{THREAD} · codex" in cli("search", "tune", "--all").stdout.decode()
+    assert document("stats", "--all", "--agent", "codex")["data"]["months"][0]["sent"] == 8_980
+    assert document("stats", "--all")["data"]["sessions"] == 2
+    assert document("stats", "--project", "/home/user/proj", "--agent", "codex")["data"]["sessions"] == 1
+    done = cli("audit", THREAD, "--json")
+    assert done.returncode == 1
+    (secret,) = json.loads(done.stdout)["data"]["secrets"]
+    assert (secret["file"], secret["reference"], secret["session_id"]) == (str(home), "", THREAD)
+    assert document("index")["data"]["vaulted"] == 0
+
+
+@pytest.mark.parametrize("words", REFUSING, ids=lambda words: str(words[0]))
+def test_what_cannot_be_done_is_refused(home: Path, cli: Cli, words: list[str]) -> None:
+    """One sentence that names the agent and the verbs that work; the rollout keeps every byte."""
+    before = home.read_bytes()
+    done = cli(words[0], THREAD, *words[1:])
+    assert done.returncode == 2
+    assert b"is a session of Codex, which this verb does not work on" in done.stderr
+    assert home.read_bytes() == before
+
+
+def test_a_bundle_is_refused(home: Path, cli: Cli, tmp_path: Path) -> None:
+    """What would be imported as a session of this client is no such session; a page is."""
+    done = cli("export", THREAD, "-o", str(tmp_path / "a.json"))
+    assert b"A bundle holds sessions of Claude Code alone" in done.stderr
+    assert cli("export", THREAD, "-o", str(tmp_path / "a.html")).returncode == 0
+    assert "Tune the parser" in (tmp_path / "a.html").read_text()
+
+
+@pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
+def test_every_reading_verb_on_every_real_rollout(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Each gives its documented form, in one process; the rollouts stay as they are."""
+    home = config_home.root / ".codex" / "sessions"
+    home.mkdir(parents=True)
+    for path in codex_rollouts():
+        (home / path.name).write_bytes(path.read_bytes())
+
+    def run(*words: str) -> Any:
+        done = CliRunner().invoke(command, [*words, "--json"], env=config_home.environ)
+        assert done.exit_code == 0 or words[0] == "audit", (words, done.output)
+        data = json.loads(done.stdout)["data"]
+        form(words[0]).model_validate(data)
+        return data
+
+    listed = run("sessions", "--all", "--helpers", "--limit", "0")["sessions"]
+    assert len(listed) == len(codex_rollouts())
+    assert {row["agent"] for row in listed} == {"codex"}
+    for row in listed:
+        own = row["session_id"]
+        assert run("resolve", own)["session_file"] == row["session_file"]
+        info = run("info", own)
+        assert (info["bad_lines"], info["context"]["tokens"] > 0) == ([], True)
+        assert run("outline", own)["turn_count"] >= row["turns_at_least"]
+        assert run("read", own, "--turns", "1")["records"]
+        assert run("read", own, "--page")["events"]
+        run("read", own, "--commands")
+        assert run("lineage", own)["rows"][-1]["session_id"] == own
+        if row["size"] < 500_000:
+            assert run("export", own, "-o", str(tmp_path / f"{own}.md"))["turns"]
+    assert run("search", "the", "--all", "--helpers", "--limit", "50")["total"]
+    assert run("audit", listed[-1]["session_id"])["files"] == 1
+    assert run("stats", "--all")["sessions"] == len(listed)
+    for path in codex_rollouts():
+        assert (home / path.name).read_bytes() == path.read_bytes()

@@ -1,0 +1,136 @@
+"""Rollouts of Codex for tests: the real ones of the corpus, and made-up ones, line by line."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.transcripts.codex.meta import name_of, parse_name
+from tests.needs import corpus_folder
+
+Line = dict[str, Any]
+
+THREAD = "01a00000-0000-7000-8000-000000000001"
+STARTED = "2026-11-22T09-39-56"
+
+
+def codex_folder() -> Path:
+    """Where real rollouts are looked for: beside the transcripts; it may not exist."""
+    return Path(os.environ.get("RESUME_HOOKS_CODEX") or corpus_folder().parent / "codex")
+
+
+def codex_rollouts() -> list[Path]:
+    """Every rollout of the corpus, sorted; empty where there is none (usable to parametrise)."""
+    return sorted(codex_folder().rglob("rollout-*.jsonl"))
+
+
+def find_in_corpus(rollout_id: str) -> str | None:
+    """The file of the corpus whose name ends with an id."""
+    return next((str(path) for path in codex_rollouts() if path.stem.endswith(rollout_id)), None)
+
+
+every_rollout = pytest.mark.parametrize("rollout", codex_rollouts(), ids=lambda path: path.stem[-12:])
+"""A test of each real rollout in turn; skipped where there are none."""
+
+
+def meta(thread_id: str = THREAD, **fields: object) -> Line:
+    """A first line."""
+    payload = {
+        "id": thread_id,
+        "timestamp": "2026-11-22T09:39:56.619Z",
+        "cwd": "/home/user/proj",
+        "originator": "codex_cli_rs",
+        "cli_version": "0.169.0",
+        "source": "cli",
+        "model_provider": "openai",
+    }
+    return line("session_meta", payload | fields)
+
+
+def line(kind: str, payload: Line, second: int = 0) -> Line:
+    """A line of a rollout, said so many seconds after the first."""
+    instant = f"2026-11-22T{9 + second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.000Z"
+    return {"timestamp": instant, "type": kind, "payload": payload}
+
+
+def item(kind: str, second: int = 0, **fields: object) -> Line:
+    """A line that holds an item."""
+    return line("response_item", {"type": kind, **fields}, second)
+
+
+def said(role: str, text: str, second: int = 0) -> Line:
+    """A message."""
+    part = "output_text" if role == "assistant" else "input_text"
+    return item("message", second, role=role, content=[{"type": part, "text": text}])
+
+
+def call(call_id: str, command: str, second: int = 0) -> Line:
+    """A command that is run."""
+    return item("function_call", second, name="exec_command", arguments=json.dumps({"cmd": command}), call_id=call_id)
+
+
+def output(call_id: str, told: object, second: int = 0, kind: str = "function_call_output") -> Line:
+    """What a call was answered with: text, or a list of parts."""
+    return item(kind, second, call_id=call_id, output=told)
+
+
+def event(kind: str, second: int = 0, **fields: object) -> Line:
+    """A line that tells of an event."""
+    return line("event_msg", {"type": kind, **fields}, second)
+
+
+def counted(tokens: int, second: int = 0) -> Line:
+    """A count of tokens after a response."""
+    usage = {"input_tokens": tokens - 20, "cached_input_tokens": 500, "output_tokens": 20, "total_tokens": tokens}
+    return event("token_count", second, info={"last_token_usage": usage, "model_context_window": 258_400})
+
+
+def compacted(items: Sequence[Line], second: int = 0) -> Line:
+    """A compaction that leaves these items."""
+    return line("compacted", {"message": "", "replacement_history": [one["payload"] for one in items]}, second)
+
+
+def numbered(lines: Iterable[Line], start: int = 0) -> list[Line]:
+    """The lines of a paginated thread."""
+    return [one | {"ordinal": number} for number, one in enumerate(lines, start)]
+
+
+def write(home: Path, lines: Iterable[Line | bytes], thread_id: str = THREAD, *, rollout_id: str = "") -> Path:
+    """A rollout in a CODEX_HOME."""
+    folder = home / "sessions" / "2026" / "11" / "22"
+    folder.mkdir(parents=True, exist_ok=True)
+    name = name_of(thread_id, STARTED)
+    path = folder / (name.replace(thread_id, f"{thread_id}_{rollout_id}") if rollout_id else name)
+    assert parse_name(str(path)) is not None
+    path.write_bytes(b"".join((one if isinstance(one, bytes) else json.dumps(one).encode()) + b"\n" for one in lines))
+    return path
+
+
+def mutated(lines: list[bytes], chance: random.Random) -> list[bytes]:
+    """The lines with some damage."""
+    left = list(lines)
+    for _ in range(chance.randrange(1, 8)):
+        place = chance.randrange(len(left))
+        raw = left[place]
+        cut = chance.randrange(len(raw) + 1)
+        values = [b"null", b"[]", b"{}", b'"x"', b"-1", b"1e999", b"true", b"[" * 900 + b"]" * 900]
+        left[place] = chance.choice(
+            [
+                raw[:cut],
+                raw[:cut] + bytes([chance.randrange(256)]) + raw[cut + 1 :],
+                b"",
+                b"\xff\xfe" + raw,
+                raw.replace(b'"payload":', b'"payload":%s,"x":' % chance.choice(values), 1),
+                raw.replace(b'"content":', b'"content":%s,"x":' % chance.choice(values)),
+                raw.replace(b'"output":', b'"output":%s,"x":' % chance.choice(values)),
+                raw.replace(b'"type":', b'"type":%s,"x":' % chance.choice(values), chance.randrange(1, 3)),
+                chance.choice(lines),
+            ]
+        )
+    return left
