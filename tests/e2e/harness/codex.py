@@ -83,13 +83,17 @@ class CodexHome:
         """The session files, oldest name first."""
         return sorted((self.codex / "sessions").rglob("rollout-*.jsonl"), key=lambda path: path.name)
 
-    def place(self, source: Path) -> Path:
-        """Lay a rollout among the sessions, as one of the mock's provider: 0.169 lets a session change none."""
+    def place(self, source: Path, cwd: Path | None = None) -> Path:
+        """Lay a rollout among the sessions, as one of the mock's provider: 0.169 lets a session change none.
+
+        With a ``cwd`` it was started there.
+        """
         day = re.match(r"rollout-(\d{4})-(\d\d)-(\d\d)", source.name)
         assert day, source.name
         target = self.codex.joinpath("sessions", *day.groups(), source.name)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(b"".join(map(_of_the_mock, source.read_bytes().splitlines(keepends=True))))
+        told = {"model_provider": PROVIDER, **({"cwd": str(cwd)} if cwd else {})}
+        target.write_bytes(b"".join(_with(line, told) for line in source.read_bytes().splitlines(keepends=True)))
         target.chmod(0o600)
         return target
 
@@ -126,10 +130,11 @@ def thread_of(path: Path) -> str:
     return str(re.findall(UUID, path.name)[0])
 
 
-def _of_the_mock(line: bytes) -> bytes:
+def _with(line: bytes, told: Mapping[str, str]) -> bytes:
+    """A first line that tells this; any other line as it is."""
     if b'"session_meta"' not in line[:120]:
         return line
     record: dict[str, Any] = json.loads(line)
     if record.get("type") == "session_meta":
-        record["payload"]["model_provider"] = PROVIDER
+        record["payload"] |= told
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -12,7 +12,6 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write import ChildPlan
 from resume_hooks.derive.codex.parent import CodexParent
 from resume_hooks.derive.codex.rollout import Identity, Told, meta_line, told_lines
-from resume_hooks.system.text import encodable_all
 from resume_hooks.transcripts.codex.history import History
 from resume_hooks.transcripts.codex.lines import META, TITLE, rollout_lines
 from resume_hooks.transcripts.codex.meta import parse_name, read_meta
@@ -59,7 +58,7 @@ def body_of(child: Draft, parent: CodexParent, told: Sequence[Told], head: bytes
     ``whole``: with what the client told the model of its surroundings, else it will do so anew.
     """
     lines = [meta_line(parent.meta, identity(child, head)), *told_lines(told, parent.context if whole else ())]
-    return RolloutBody(tuple(lines), tuple(encodable_all(item.payload) for item in told))
+    return RolloutBody(tuple(lines), tuple(item.payload for item in told))
 
 
 def checks(path: str, draft: Draft, items: Sequence[Record]) -> list[Check]:

@@ -5,7 +5,6 @@ Never what is encrypted: the provider takes it back whole or not at all.
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ import orjson
 from resume_hooks.derive.trim.candidates import TrimMaterial, protected_from
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.selection import HEAD, TAIL, Choice
+from resume_hooks.transcripts.attachments import Address
 from resume_hooks.transcripts.codex import items as of_items
 from resume_hooks.transcripts.content import INPUT, MEDIA, PROMPT, RESULT, TEXT, Piece, ToolCall
 from resume_hooks.transcripts.placeholders import (
@@ -65,11 +65,10 @@ def material(payloads: Sequence[Record], options: Options) -> TrimMaterial:
 
 
 def edited(payload: Record, choices: Sequence[Choice]) -> Record:
-    """A copy of an item in which each chosen piece is its placeholder."""
-    item = copy.deepcopy(payload)
+    """An item in which each chosen piece is its placeholder; the one that is given stays as it is."""
     for choice in choices:
-        _replace(item, choice)
-    return item
+        payload = _replaced(payload, choice.piece.address, choice)
+    return payload
 
 
 def _call(item: Record, place: int) -> ToolCall:
@@ -128,18 +127,17 @@ def _is_gone_answer(item: Record) -> bool:
     return string(item, "role") == "assistant" and stands_for_answer(of_items.text(item))
 
 
-def _replace(item: Record, choice: Choice) -> None:
-    *path, last = choice.piece.address
-    if path[:1] == ["arguments"]:
-        given = of_items.arguments(item)
-        item["arguments"] = orjson.dumps({**given, str(last): choice.placeholder}).decode()
-        return
-    holder: Any = item
-    for key in path:
-        holder = holder[key]
-    if choice.piece.kind == MEDIA:
-        holder[last] = {"type": "input_text", "text": choice.placeholder}
-    elif choice.piece.kind == PROMPT:
-        holder[last] = f"{holder[last][:HEAD]}\n{choice.placeholder}\n{holder[last][-TAIL:]}"
-    else:
-        holder[last] = choice.placeholder
+def _replaced(value: Any, path: Address, choice: Choice) -> Any:
+    """``value`` with the piece at ``path`` replaced; what does not lie on the way is not copied."""
+    if not path:
+        if choice.piece.kind == MEDIA:
+            return {"type": "input_text", "text": choice.placeholder}
+        if choice.piece.kind == PROMPT:
+            return f"{value[:HEAD]}\n{choice.placeholder}\n{value[-TAIL:]}"
+        return choice.placeholder
+    step, *rest = path
+    if step == "arguments":
+        return {**value, step: orjson.dumps({**of_items.arguments(value), str(rest[0]): choice.placeholder}).decode()}
+    changed: Any = list(value) if isinstance(value, list) else dict(value)
+    changed[step] = _replaced(value[step], tuple(rest), choice)
+    return changed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from resume_hooks.system.text import encodable_all
+from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.codex import items as of_items
 from resume_hooks.transcripts.codex.history import OWN_ID
 from resume_hooks.transcripts.codex.lines import CONTEXT, EVENT, ITEM, META, OPENING, RolloutLine
@@ -105,7 +105,7 @@ def fresh_lines(told: Payload, answer: Payload, title: str, turn: str, at: str) 
 def message(role: str, text: str) -> Payload:
     """A message of the user or of the assistant."""
     kind = "output_text" if role == "assistant" else "input_text"
-    return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": encodable(text)}]}
 
 
 def _event(payload: Payload) -> Payload | None:
@@ -123,4 +123,4 @@ def _said(kind: str, text: str) -> Payload:
 
 
 def _line(kind: str, payload: Payload, at: str, marks: Mapping[str, Any] = {}) -> bytes:
-    return encode(encodable_all({"timestamp": at, "type": kind, "payload": payload, **marks})) + b"\n"
+    return encode({"timestamp": at, "type": kind, "payload": payload, **marks}) + b"\n"
