@@ -11,7 +11,7 @@ from resume_hooks.derive.codex.child import CodexPlan, body_of
 from resume_hooks.derive.codex.parent import CodexParent
 from resume_hooks.derive.cut_point import Cut
 from resume_hooks.derive.fork import ForkFacts
-from resume_hooks.errors import NothingToFork
+from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.transcripts.codex import items as of_items
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
@@ -31,6 +31,10 @@ def plan(parent: CodexParent, child: Draft, cut: Cut | None) -> CodexForkPlan:
     if cut is not None:
         kept = {node.uuid for node in cut.nodes}
         last = max((place for place, item in enumerate(told) if item.uuid in kept), default=-1)
+        if last < 0:
+            raise UsageError(
+                f"{cut.asked.capitalize()} lies before a compaction", "Codex can be cut behind that alone."
+            )
         told = told[: last + 1]
     if not any(of_items.kind(item.payload) == of_items.MESSAGE for item in told):
         raise NothingToFork("There is nothing to fork: nothing was said up to there that a client would send")
