@@ -15,7 +15,6 @@ from resume_hooks.derive.compare import (
     Estimate,
 )
 from resume_hooks.hooks.resume_card import command_of, recommended, resume_card, table
-from resume_hooks.sessions.agents.claude import Claude
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, FirstRequest, Traffic
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -61,7 +60,6 @@ def comparison(
         estimates=estimates,
         trim_estimated=trim_estimated,
         advice=advice,
-        commands=Claude(home.where).commands(SESSION, "/home/user/proj"),
     )
 
 

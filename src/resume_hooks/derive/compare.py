@@ -16,8 +16,6 @@ from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.sessions import lineage_block, locate
-from resume_hooks.sessions.agents.protocol import Commands
-from resume_hooks.sessions.agents.registry import agent_at
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts import api_usage as traffic
@@ -89,7 +87,6 @@ class Comparison:
     estimates: tuple[Estimate, ...]
     trim_estimated: bool
     advice: Advice | None
-    commands: Commands
 
 
 class _Trimmed(NamedTuple):
@@ -114,13 +111,11 @@ def compare(session_id: str, path: str, where: Where, window: int, at: str, *, l
     warm = seen.is_warm(now_ms)
     fresh = base.tokens + _opening(path, glance, where)
     summary_reads = _summary_reads(glance, context, base, trimmed)
-    folder = home_folder(glance, where)
     strategies = _strategies(context, seen, base, fresh, summary_reads, trimmed, warm=warm)
     return Comparison(
         session_id=session_id,
         glance=glance,
-        folder=folder,
-        commands=agent_at(path, where).commands(session_id, folder),
+        folder=home_folder(glance, where),
         context=context,
         traffic=seen,
         base=base,
