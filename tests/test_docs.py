@@ -68,8 +68,9 @@ def test_links_between_the_pages_lead_somewhere() -> None:
 
 def test_one_version_everywhere() -> None:
     """Package, plugin and changelog agree."""
-    manifest = json.loads((REPO / ".claude-plugin" / "plugin.json").read_text("utf-8"))
-    assert manifest["version"] == resume_hooks.__version__
+    for client in (".claude-plugin", ".codex-plugin"):
+        manifest = json.loads((REPO / client / "plugin.json").read_text("utf-8"))
+        assert manifest["version"] == resume_hooks.__version__
     assert f"## [{resume_hooks.__version__}]" in (REPO / "CHANGELOG.md").read_text("utf-8")
 
 

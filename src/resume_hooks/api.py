@@ -8,11 +8,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from resume_hooks import settings
-from resume_hooks.derive import cut_point, fork, fresh_child
+from resume_hooks.derive import agents, cut_point
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.fresh_child import NOTHING, Contents
-from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options, options_of
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
@@ -117,7 +116,7 @@ def rollover(session_file: str | Path, *, next_step: str = "", dry_run: bool = F
     kind = "handoff" if next_step.strip() else "rollover"
     session = locate.session_file(_named(session_file))
     contents = Contents(digest_of(session, Where())) if kind == "handoff" else NOTHING
-    decided = fresh_child.plan(session, Where(), kind=kind, next_step=next_step, contents=contents)
+    decided = agents.fresh(session, Where(), kind=kind, next_step=next_step, contents=contents)
     return carry_out(decided, Where(), dry_run=dry_run)
 
 
@@ -128,8 +127,8 @@ def trim(session_file: str | Path, options: Options | None = None, *, dry_run: b
     ResumeHooksError; nothing is left behind then.
     """
     session = locate.session_file(_named(session_file))
-    reading = plan.read(session, settings.number("context_window"))
-    decided = plan.plan(reading, Where(), options_of() if options is None else options)
+    chosen = options_of() if options is None else options
+    decided = agents.trim(session, Where(), chosen, settings.number("context_window"))
     return carry_out(decided, Where(), dry_run=dry_run)
 
 
@@ -150,7 +149,7 @@ def fork_session(
         raise UsageError("at and turn exclude each other", "A session is cut once.")
     cut = cut_point.AtTurn(turn) if turn is not None else cut_point.parse_record(str(at)) if at is not None else None
     session = locate.session_file(_named(session_file))
-    decided = fork.plan(session, Where(), cut=cut, home=None if home is None else os.fspath(home))
+    decided = agents.fork(session, Where(), cut=cut, home=None if home is None else os.fspath(home))
     return carry_out(decided, Where(), dry_run=dry_run)
 
 

@@ -1,4 +1,4 @@
-"""Verbs on sessions of another agent: the reading ones work on every real rollout, all others refuse in a sentence."""
+"""Verbs on sessions of another agent: the reading ones work on every real rollout, others refuse in a sentence."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli as command
 from resume_hooks.cli.schema import form
+from resume_hooks.derive.summary import add_summary
+from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.sessions.locate import resolve
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.cli.conftest import Cli, Document
+from tests.derive.summary.models import Scripted
 from tests.rollouts import THREAD, codex_rollouts, counted, meta, said, write
 
 KEY = "sk-ant-api03-" + "Ab3dE5gH" * 11 + "-AAAAAA"
 
 REFUSING = [
-    ["handoff"],
-    ["rollover"],
-    ["fork"],
-    ["trim"],
     ["rename", "x"],
     ["tag", "x"],
     ["fsck"],
     ["scrub"],
     ["delete", "--yes"],
-    ["untrim"],
     ["continue"],
     ["archive"],
 ]
@@ -129,3 +128,54 @@ def test_every_reading_verb_on_every_real_rollout(config_home: ConfigHome, tmp_p
     assert run("stats", "--all")["sessions"] == len(listed)
     for path in codex_rollouts():
         assert (home / path.name).read_bytes() == path.read_bytes()
+
+
+def test_the_verbs_that_make_children(home: Path, cli: Cli, document: Document) -> None:
+    """Each gives its documented form, in either agent; what has no sense there is refused; the rollout stays."""
+    before = home.read_bytes()
+    assert document("fork", THREAD)["data"]["agent"] == "codex"
+    made = document("handoff", THREAD, "-n", "go on", "--to", "claude")["data"]
+    assert (made["agent"], made["commands"]["in_client"]) == ("claude", f"/resume {made['session_id']}")
+    assert Path(made["file"]).read_bytes().count(b"was held in Codex") == 1
+    made = document("handoff", SESSION, "-n", "go on", "--to", "codex")["data"]
+    assert made["commands"]["shell"] == f"cd /home/user/proj && codex resume {made['session_id']}"
+    rows = document("lineage", made["session_id"])["data"]["rows"]
+    assert [row["session_id"] for row in rows] == [SESSION, made["session_id"]]
+    assert document("rollover", THREAD, "--quick")["data"]["title"].endswith(" · rollover 1")
+    assert document("trim", THREAD)["data"]["savings"]["pays"] is False
+    assert document("untrim", THREAD, "--all")["data"]["written"] is False
+    assert b"which this verb does not work on" in cli("trim", THREAD, "--in-place").stderr
+    assert home.read_bytes() == before
+
+
+def test_a_summary_stands_in_a_child_of_codex(config_home: ConfigHome, home: Path) -> None:
+    """A model's, asked through the same port; the digest alone stood there before."""
+    parent = resolve(THREAD, "/", config_home.where, foreign=True)
+    begun = add_summary.plan(parent, config_home.where)
+    written = add_summary.write(begun, config_home.where)
+    outcome = add_summary.add_summary(
+        begun, written, Scripted(), config_home.where, limit=60, progress=lambda _n, _c: None
+    )
+    assert outcome.failure == ""
+    assert outcome.receipt.file == written.file
+    text = Path(written.file).read_text("utf-8")
+    assert "goal: Mend the parser." in text
+    assert text.count("custom-title") == 0
+
+
+def test_doctor_tells_of_both(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many sessions an agent has, and what installs the plugin there; nothing where it has it."""
+    monkeypatch.setenv("HOME", str(config_home.root))
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+
+    def told() -> Finding:
+        (found,) = (each for each in diagnose("/") if each.name == "other agents")
+        return found
+
+    assert told().detail == "none beside Claude Code"
+    codex = config_home.root / ".codex"
+    write(codex, [meta(), said("user", "go")])
+    assert (told().code, told().detail) == ("other-agents-without", "Codex: 1 session, without the plugin")
+    assert "codex plugin add resume-hooks@resume-hooks" in told().remedy
+    (codex / "config.toml").write_text('[plugins."resume-hooks@resume-hooks"]\nenabled = true\n', "utf-8")
+    assert (told().code, told().detail) == ("other-agents-ok", "Codex: 1 session")

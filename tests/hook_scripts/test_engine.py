@@ -97,11 +97,12 @@ def test_the_model_may_read(plugin: PluginCopy, verb: str) -> None:
     "verb", ["handoff", "trim", "delete", "config", "install", "--install", "--json", "slash", "new"]
 )
 def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
-    """What writes, and whatever is not known to read, is refused in one sentence with exit status 1."""
-    done = plugin.engine(verb, "x", CLAUDECODE="1")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"resume-hooks: '{verb}' is for the user to run")
-    assert done.stderr.count("\n") == 1
+    """What writes, and whatever is not known to read, is refused in one sentence with exit status 1, in Codex, too."""
+    for shell in ({"CLAUDECODE": "1"}, {"CODEX_THREAD_ID": "01a20583"}):
+        done = plugin.engine(verb, "x", **shell)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"resume-hooks: '{verb}' is for the user to run")
+        assert done.stderr.count("\n") == 1
 
 
 def test_a_slash_command_may_write_and_gets_the_users_text(plugin: PluginCopy) -> None:

@@ -18,6 +18,8 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import ChildPlan, carry_out
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import label_of
 from resume_hooks.system.claude_cli import executable
 
 _OPTIONS = (
@@ -57,6 +59,8 @@ def require_folder(options: VerbOptions, folder: str) -> None:
 
 def require_start(options: VerbOptions, child: Draft) -> None:
     """Refuse ``--start`` on a child that the client would not find."""
+    if _starts(options) and child.agent != NAME:
+        raise UsageError("--start starts Claude Code alone", "Leave --start out: the receipt has the command.")
     if _starts(options) and OUTSIDE in child.warnings:
         raise UsageError("--start can't start a session outside of its project's folder", "Leave --start out.")
     require_folder(options, child.setting.cwd)
@@ -128,7 +132,7 @@ def receipt_text(receipt: Receipt, more: Sequence[tuple[str, object]] = ()) -> s
             ("tokens", receipt.sizes),
             *more,
             ("checks", checks_text(receipt)),
-            ("in Claude Code", receipt.in_client),
+            (f"in {label_of(receipt.agent, Where())}", receipt.in_client),
             ("in a shell", receipt.shell),
         ]
     )

@@ -8,11 +8,19 @@ from typing import Any
 import click
 
 from resume_hooks.cli.child import answer, child_options, make, receipt_text, require_client
-from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, located, locator_argument, time_of
-from resume_hooks.derive import cut_point, fork
+from resume_hooks.cli.options import (
+    VerbOptions,
+    as_one_value,
+    current_folder,
+    located,
+    locator_argument,
+    time_of,
+    to_option,
+)
+from resume_hooks.derive import agents, cut_point
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, BeforeCompaction, Truncator
-from resume_hooks.derive.fork import ForkPlan
+from resume_hooks.derive.fork import ForkFacts
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import Reference
@@ -27,6 +35,7 @@ from resume_hooks.sessions.record_references import Reference
 @click.option("--before-compaction", is_flag=True, help="As it was before its last compaction.")
 @click.option("--here", is_flag=True, help="Make it a session of the current folder.")
 @click.option("--home", metavar="FOLDER", help="Make it a session of this folder.")
+@to_option
 @child_options
 @as_one_value
 def command(options: VerbOptions) -> None:
@@ -37,7 +46,8 @@ def command(options: VerbOptions) -> None:
     compaction, or on an abandoned branch, gives the conversation as it was there. File backups and large outputs
     are linked, so that rewinding files works in the copy.
 
-    With --here or --home it becomes a session of that folder, as where its own folder moved or is gone.
+    With --here or --home it becomes a session of that folder, as where its own folder moved or is gone. With --to it
+    goes on in the other agent: turns and calls as text, without thinking.
 
     \b
     Examples:
@@ -47,11 +57,14 @@ def command(options: VerbOptions) -> None:
       resume-hooks fork 5e12a303 --before 2026-01-31T09:30 --dry-run
       resume-hooks fork 5e12a303 --before-compaction --start
       resume-hooks fork 5e12a303 --here
+      resume-hooks fork 5e12a303 --to codex
     """
     home = _home(options)
     require_client(options)
     session, cut = _cut(options)
-    decided = fork.plan(session, options.where, cut=cut, home=home, output_dir=options.output_dir)
+    decided = agents.fork(
+        session, options.where, cut=cut, home=home, output_dir=options.output_dir, to=options.to or ""
+    )
     made = make(options, decided)
     answer(options, made, {"cut": _data(decided)}, lambda: _text(decided, made))
 
@@ -69,25 +82,29 @@ def _cut(options: VerbOptions) -> tuple[SessionFile, Truncator | None]:
     options.refuse_together("at", "at_message", "before", "turn", "before_compaction", remedy="A session is cut once.")
     if options.at is not None:
         at = cut_point.parse(options.at)
-        return (_session_of(at, options), AtRecord(at.record)) if isinstance(at, Reference) else (options.located(), at)
+        return (
+            (_session_of(at, options), AtRecord(at.record))
+            if isinstance(at, Reference)
+            else (options.located(foreign=True), at)
+        )
     if options.at_message is not None:
-        return options.located(), AtMessage(options.at_message.strip())
+        return options.located(foreign=True), AtMessage(options.at_message.strip())
     if options.before_compaction:
-        return options.located(), BeforeCompaction()
+        return options.located(foreign=True), BeforeCompaction()
     if options.turn is not None:
-        return options.located(), AtTurn(options.turn)
-    return options.located(), Before(time_of(options.before)) if options.before is not None else None
+        return options.located(foreign=True), AtTurn(options.turn)
+    return options.located(foreign=True), Before(time_of(options.before)) if options.before is not None else None
 
 
 def _session_of(at: Reference, options: VerbOptions) -> SessionFile:
     """The session that a reference names. UsageError if SESSION names another."""
-    session = located(at.session, options.where)
-    if options.locator is not None and options.located().path != session.path:
+    session = located(at.session, options.where, foreign=True)
+    if options.locator is not None and options.located(foreign=True).path != session.path:
         raise UsageError(f"--at names another session than '{options.locator}'", "Leave one of them out.")
     return session
 
 
-def _data(decided: ForkPlan) -> dict[str, Any] | None:
+def _data(decided: ForkFacts) -> dict[str, Any] | None:
     cut = decided.cut
     if cut is None:
         return None
@@ -99,7 +116,7 @@ def _data(decided: ForkPlan) -> dict[str, Any] | None:
     }
 
 
-def _text(decided: ForkPlan, made: Receipt) -> str:
+def _text(decided: ForkFacts, made: Receipt) -> str:
     facts: list[tuple[str, object]] = []
     if decided.cut is not None:
         turn = f", in turn {decided.cut.turn}" if decided.cut.turn else ""

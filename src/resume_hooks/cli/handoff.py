@@ -8,9 +8,9 @@ import click
 
 from resume_hooks.cli.child import answer, child_options, receipt_text, require_client, require_start
 from resume_hooks.cli.editor import edit, require_terminal
-from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
-from resume_hooks.derive import digest_edit, fresh_child
-from resume_hooks.derive.child.draft import Draft, draft
+from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument, to_option
+from resume_hooks.derive import agents, digest_edit
+from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt as child_receipt
 from resume_hooks.derive.child.write import write
@@ -22,7 +22,6 @@ from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_records import next_step_of, opening_text
-from resume_hooks.transcripts.head_tail import HeadTail
 
 Made = tuple[Receipt, HandoffFiles]
 """A child's receipt, and the files beside it."""
@@ -36,6 +35,7 @@ Made = tuple[Receipt, HandoffFiles]
 @click.option("--edit", is_flag=True, help="Open your editor on the digest first; an empty text cancels.")
 @click.option("-o", "--out", "--output", "out", help="Also write a handoff document: a .md file, or a folder for one.")
 @click.option("--force", is_flag=True, help="With --out: overwrite the file.")
+@to_option
 @child_options
 @as_one_value
 def command(options: VerbOptions) -> Receipt | None:
@@ -73,7 +73,7 @@ def command(options: VerbOptions) -> Receipt | None:
 def _parent(options: VerbOptions) -> SessionFile:
     """The session that is named, where it is one; words that name none may have been meant for the next step."""
     try:
-        return options.located()
+        return options.located(foreign=True)
     except SessionNotFound as error:
         words = options.locator or ""
         if " " not in words:
@@ -96,7 +96,7 @@ def _require_sense(options: VerbOptions) -> None:
 
 
 def _plan(parent: SessionFile, contents: Contents, options: VerbOptions, child: Draft | None = None) -> RolloverPlan:
-    return fresh_child.plan(
+    return agents.fresh(
         parent,
         options.where,
         kind="handoff",
@@ -104,6 +104,7 @@ def _plan(parent: SessionFile, contents: Contents, options: VerbOptions, child: 
         output_dir=options.output_dir,
         contents=contents,
         child=child,
+        to=options.to or "",
     )
 
 
@@ -129,7 +130,7 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, options: VerbOptions)
     with edit(digest_edit.to_edit(opening_tier(first.contents.digest, old))) as text:
         if edited_text := digest_edit.saved(text):
             # Planned again: meanwhile other children may be made, and the parent may grow.
-            child = draft(parent, HeadTail(parent.path), "handoff", options.where, options.output_dir)
+            child = agents.draft_of(parent, "handoff", options.where, options.output_dir, to=options.to or "")
             edited_text = edited_text.replace(digest_reference(old), digest_reference(child.session_id))
             return _make(_plan(parent, first.contents._replace(edited=edited_text), options, child), options)
     raise ResumeHooksError("The text is empty, so the handoff was cancelled and nothing was made")

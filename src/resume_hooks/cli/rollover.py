@@ -6,7 +6,7 @@ import click
 
 from resume_hooks.cli.child import answer, child_options, make, require_client
 from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import UsageError
 
@@ -43,5 +43,6 @@ def command(options: VerbOptions) -> Receipt:
         raise UsageError("--quick asks no model", "Leave out --quick, or --with-summary, -p, --model and --timeout.")
     require_client(options)
     return answer(
-        options, make(options, fresh_child.plan(options.located(), options.where, output_dir=options.output_dir))
+        options,
+        make(options, agents.fresh(options.located(foreign=True), options.where, output_dir=options.output_dir)),
     )

@@ -28,7 +28,9 @@ def carry_out(options: VerbOptions) -> Receipt:
     """Make the child, or show what would be made and read."""
     require_client(options)
     name = model_name(options.model)
-    begun = add_summary.plan(options.located(), options.where, wish=options.prompt, output_dir=options.output_dir)
+    begun = add_summary.plan(
+        options.located(foreign=True), options.where, wish=options.prompt, output_dir=options.output_dir
+    )
     require_start(options, begun.plan.draft)
     return _show(begun, name, options) if options.dry_run else _make(begun, name, options)
 

@@ -16,11 +16,12 @@ from resume_hooks.cli.child import (
 )
 from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
 from resume_hooks.cli.output import table
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim import in_place, plan
+from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import MIN_SAVINGS, Options, options_of
-from resume_hooks.derive.trim.plan import TrimPlan
+from resume_hooks.derive.trim.plan import TrimNumbers
 from resume_hooks.derive.trim.preview import preview, remarks, savings_data
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.project_folder import home_folder
@@ -86,8 +87,8 @@ def command(options: VerbOptions) -> Receipt:
 
 
 def _in_a_child(trim: Options, options: VerbOptions) -> Receipt:
-    scanned = plan.read(options.located(), settings.number("context_window"))
-    decided = plan.plan(scanned, options.where, trim, output_dir=options.output_dir)
+    window = settings.number("context_window")
+    decided = agents.trim(options.located(foreign=True), options.where, trim, window, output_dir=options.output_dir)
     made = make(options, decided)
     return answer(options, made, {"savings": savings_data(decided)}, lambda: _text(decided, made))
 
@@ -113,7 +114,7 @@ def _refuse(options: VerbOptions) -> None:
         raise UsageError("--start would open a live session a second time", "Leave --start or --live out.")
 
 
-def _text(decided: TrimPlan, made: Receipt) -> str:
+def _text(decided: TrimNumbers, made: Receipt) -> str:
     if not made.written:
         return f"{preview(decided)}\n\nNothing was written."
     return receipt_text(made, [("note", sentence) for sentence in remarks(decided)])

@@ -9,10 +9,10 @@ import click
 from resume_hooks import settings
 from resume_hooks.cli.child import answer, child_options, make, receipt_text, require_client
 from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
-from resume_hooks.derive import untrim
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trimmed_session import TrimmedSession, read_trimmed
-from resume_hooks.derive.untrim import UntrimPlan
+from resume_hooks.derive.untrim import UntrimFacts
 from resume_hooks.errors import UsageError
 
 
@@ -38,9 +38,9 @@ def command(options: VerbOptions) -> None:
       resume-hooks untrim --all --dry-run
     """
     require_client(options)
-    reading = read_trimmed(options.located(), settings.number("context_window"))
+    reading = read_trimmed(options.located(foreign=True), settings.number("context_window"))
     numbers = _numbers(reading, options)
-    decided = untrim.plan(reading, options.where, numbers, strict=options.strict, output_dir=options.output_dir)
+    decided = agents.untrim(reading, options.where, numbers, strict=options.strict, output_dir=options.output_dir)
     made = make(options, decided)
     answer(options, made, {"restoration": _data(decided)}, lambda: _text(decided, made))
 
@@ -56,7 +56,7 @@ def _numbers(reading: TrimmedSession, options: VerbOptions) -> tuple[int, ...] |
     return numbers or None
 
 
-def _data(decided: UntrimPlan) -> dict[str, Any]:
+def _data(decided: UntrimFacts) -> dict[str, Any]:
     return {
         "trimmed": decided.trimmed,
         "restored": len(decided.restored),
@@ -65,7 +65,7 @@ def _data(decided: UntrimPlan) -> dict[str, Any]:
     }
 
 
-def _text(decided: UntrimPlan, made: Receipt) -> str:
+def _text(decided: UntrimFacts, made: Receipt) -> str:
     if decided.is_idle:
         return "Nothing in this session is trimmed.\n\nNothing was written."
     facts = [

@@ -23,7 +23,7 @@ from resume_hooks.derive.child.rewrite_plan import (
     lineage_if_needed,
     scan_parent,
 )
-from resume_hooks.derive.child.write import Sizes
+from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.cut_point import Cut, Truncator
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where, canonical, project_folders
@@ -45,8 +45,16 @@ FORK = "fork"
 REHOMED = "rehome"
 
 
+class ForkFacts(ChildPlan):
+    """Where a fork is cut, whatever form it has, and what moved with it."""
+
+    __slots__ = ()
+    cut: Cut | None
+    relocation: Relocation | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForkPlan(RewritePlan):
+class ForkPlan(ForkFacts, RewritePlan):
     """A fork; ``cut`` is None if the whole live conversation stays, ``relocation`` if its home stays."""
 
     cut: Cut | None

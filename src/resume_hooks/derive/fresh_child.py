@@ -48,6 +48,18 @@ class Contents(NamedTuple):
 NOTHING = Contents()
 
 
+class Opening(NamedTuple):
+    """What a fresh child is told: ``text`` its model, ``card`` its screen; ``head`` is its first line."""
+
+    child: Draft
+    head: bytes
+    text: str
+    card: str
+    ends: HeadTail
+    sizes: Sizes
+    contents: Contents
+
+
 class FreshLines(NamedTuple):
     """The lines of a fresh child, without endings."""
 
@@ -87,18 +99,27 @@ def plan(
     NothingToHandOff where nobody asked anything there yet, UsageError for what can't be a parent or a step.
     """
     ends = HeadTail(parent.path)
-    _refuse(ends, next_step)
-    next_step = encodable(next_step.strip())
-    child = child or draft(parent, ends, kind, where, output_dir, about=next_step)
+    step = usable_step(ends, next_step)
+    child = child or draft(parent, ends, kind, where, output_dir, about=step)
+    return written(opening(parent, ends, child, step, contents, plan_of_work(ends, child.ancestors, where)))
+
+
+def opening(
+    parent: SessionFile, ends: HeadTail, child: Draft, next_step: str, contents: Contents, note: str = ""
+) -> Opening:
+    """What a child of ``parent`` is told: its lineage, a ``note``, what it holds, the next step."""
     digest = contents.edited or opening_tier(contents.digest, child.session_id)
-    told = "\n".join(filter(None, (plan_of_work(ends, child.ancestors, where), contents.summary)))
+    told = "\n".join(filter(None, (note, contents.summary)))
     text = opening_text(child.block, next_step, summary=told, digest=digest)
-    card, _ = redact(_card(child.ancestors, kind, next_step, contents))
-    sizes = Sizes(
-        tokens.recent_context(parent.path).tokens, round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN)
-    )
-    head = child.head(summary=bool(contents.summary))
-    return fresh(child, head, text, card, ends, sizes, contents)
+    card, _ = redact(_card(child.ancestors, child.kind, next_step, contents))
+    before = tokens.recent_context(parent.path).tokens
+    sizes = Sizes(before, round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN))
+    return Opening(child, child.head(summary=bool(contents.summary)), text, card, ends, sizes, contents)
+
+
+def written(told: Opening) -> RolloverPlan:
+    """The plan of a child that is told this."""
+    return fresh(told.child, told.head, told.text, told.card, told.ends, told.sizes, told.contents)
 
 
 def fresh(
@@ -115,7 +136,7 @@ def fresh(
         draft=child,
         body=FreshLines(bodies),
         sizes=sizes,
-        remarks=tuple(_on_secrets(child.block, contents)),
+        remarks=on_secrets(child.block, contents),
         opening=text,
         contents=contents,
     )
@@ -131,17 +152,18 @@ def digest_reference(session_id: str) -> str:
     return f"{session_id[:SHORT]}:{DIGEST_LINE}"
 
 
-def _on_secrets(block: str, contents: Contents) -> list[str]:
+def on_secrets(block: str, contents: Contents) -> tuple[str, ...]:
     """How many secrets were taken out of what the child holds."""
     digest = as_text.full(contents.digest) if contents.digest else ""
     count = left_out([digest, contents.summary, block])
     if not count:
-        return []
+        return ()
     were, them = ("was", "it") if count == 1 else ("were", "them")
-    return [f"{counted(count, 'secret')} {were} left out; the parent's records still have {them}"]
+    return (f"{counted(count, 'secret')} {were} left out; the parent's records still have {them}",)
 
 
-def _refuse(ends: HeadTail, next_step: str) -> None:
+def usable_step(ends: HeadTail, next_step: str) -> str:
+    """The next step as a child is told it. NothingToHandOff, UsageError as ``plan``."""
     if not ends.is_sidechain and not ends.own_turns:
         raise NothingToHandOff("There is nothing to hand off: nobody asked anything in this session yet")
     if len(next_step) > MAX_STEP:
@@ -149,6 +171,7 @@ def _refuse(ends: HeadTail, next_step: str) -> None:
             f"The next step has {len(next_step):,} characters, more than {MAX_STEP:,}",
             "Put the long text into a file and name the file in the next step.",
         )
+    return encodable(next_step.strip())
 
 
 def _card(ancestors: Sequence[Ancestor], kind: str, next_step: str, contents: Contents) -> str:

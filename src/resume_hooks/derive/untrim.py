@@ -14,7 +14,7 @@ from resume_hooks.derive.child.chain_edits import OPENING_REACH, Edit
 from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import RewritePlan, Watcher
-from resume_hooks.derive.child.write import Sizes
+from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, pairs, restored
 from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.plan import LEGEND
@@ -59,12 +59,39 @@ class Restoration(NamedTuple):
     thoughts: frozenset[int]
 
 
+class UntrimFacts(ChildPlan):
+    """What an untrim came to, whatever form its child has.
+
+    ``after`` is what the client would send of the child, ``trimmed`` how many records lack contents.
+    """
+
+    __slots__ = ()
+    restored: Sequence[object]
+    missing: tuple[MissingOriginal, ...]
+    trimmed: int
+    after: ContextUse
+
+    @property
+    def characters(self) -> int:
+        """Characters of what is sent that come back."""
+        raise NotImplementedError
+
+    @property
+    def facts(self) -> list[str]:
+        """What comes back, in words."""
+        return [f"{len(self.restored):,} of {self.trimmed:,} trimmed records are back"] if self.trimmed else []
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is trimmed."""
+        return not self.restored
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UntrimPlan(RewritePlan):
+class UntrimPlan(UntrimFacts, RewritePlan):
     """An untrim; ``digests`` are of restored contents as the child must hold them, by uuid.
 
-    ``after`` is what the client would send of the child, ``trimmed`` how many records lack contents. ``undone`` are the
-    trims of the running client that are taken back.
+    ``undone`` are the trims of the running client that are taken back.
     """
 
     restored: tuple[Restoration, ...]
@@ -132,7 +159,7 @@ def plan(
         draft=child,
         body=body,
         sizes=Sizes(before.tokens, after.tokens),
-        remarks=tuple(_sentences(missing)),
+        remarks=tuple(sentences(missing)),
         thoughts=frozenset(own.union(*(row.thoughts for row in restored))),
         restored=restored,
         missing=missing,
@@ -169,7 +196,7 @@ def _to_restore(
     restored, missing = _originals(reading, wanted, Originals(where))
     if missing and (strict or not restored):
         rest = " Without --strict the rest is restored." if restored else ""
-        raise SessionNotFound(_lost(missing, len(wanted)), f"Nothing was written.{rest}")
+        raise SessionNotFound(lost(missing, len(wanted)), f"Nothing was written.{rest}")
     return restored, missing
 
 
@@ -271,12 +298,13 @@ def _without_legend(record: Record) -> Record:
     return with_content(record, content)
 
 
-def _lost(missing: Sequence[MissingOriginal], wanted: int) -> str:
+def lost(missing: Sequence[MissingOriginal], wanted: int) -> str:
+    """What can't be restored, in a sentence."""
     first = missing[0]
     return f"{len(missing):,} of {wanted:,} records can't be restored; record {first.record}: {first.why}"
 
 
-def _sentences(missing: Sequence[MissingOriginal]) -> list[str]:
+def sentences(missing: Sequence[MissingOriginal]) -> list[str]:
     """Warnings on what stays trimmed."""
     sentences = [f"Record {row.record} stays trimmed: {row.why}." for row in missing[:NAMED]]
     return sentences if len(missing) <= NAMED else [*sentences, f"{len(missing) - NAMED:,} more records stay trimmed."]

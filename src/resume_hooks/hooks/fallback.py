@@ -16,6 +16,7 @@ import time
 from typing import Any, Dict, Optional
 
 from resume_hooks.hooks import reply
+from resume_hooks.hooks.hosts import host_of
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, session_card
 from resume_hooks.hooks.triggers import UNASKED, Trigger, recognise
 from resume_hooks.paths import is_session_id, read_object
@@ -33,7 +34,7 @@ def main() -> None:
     event = reply.read_stdin()
     trigger = recognise(reply.field(event, "prompt")) if event else None
     if event is not None and trigger is not None:
-        reply.write(reply.block(answer(trigger, reply.field(event, "session_id"))))
+        reply.write(reply.block(answer(trigger, reply.field(event, "session_id")), host_of(event)))
 
 
 def main_of_module() -> int:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from resume_hooks import settings
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
@@ -54,7 +54,7 @@ def answer(request: Request) -> TriggerAnswer:
         if standing is not None:
             return _answer_of(standing, request)
         contents = Contents(digest_of(parent, where))
-        plan = fresh_child.plan(parent, where, kind="handoff", next_step=request.text, contents=contents)
+        plan = agents.fresh(parent, where, kind="handoff", next_step=request.text, contents=contents)
     # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
     receipt = write(plan, where)
     return _answer_of(receipt, request, [*_digest_lines(plan), *_files(plan, receipt, where)])

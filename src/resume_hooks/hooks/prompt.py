@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from resume_hooks import settings
 from resume_hooks.errors import InSubagent, ResumeHooksError, SessionNotFound
 from resume_hooks.hooks import reply
+from resume_hooks.hooks.hosts import host_of
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, refusal_card, session_card
 from resume_hooks.hooks.triggers import Trigger, recognise
 from resume_hooks.paths import Where, is_session_id
@@ -42,9 +43,12 @@ def main() -> None:
     """Answer the event on stdin; writes nothing where the prompt passes. Never raises."""
     event = reply.read_stdin()
     trigger = recognise(reply.field(event, "prompt")) if event else None
-    reason = card(trigger, event) if event is not None and trigger is not None else ""
+    if event is None or trigger is None:
+        return
+    host = host_of(event)
+    reason = card(trigger._replace(slash=trigger.slash or host.empties), event)
     if reason:
-        reply.write(reply.block(reason))
+        reply.write(reply.block(reason, host))
 
 
 def card(trigger: Trigger, event: dict[str, Any]) -> str:
@@ -105,11 +109,19 @@ def lane_answer(lane: str, trigger: Trigger, session_id: str, event: dict[str, A
 
     module = importlib.import_module(f"resume_hooks.hooks.{lane}")
     window, where = settings.load()["context_window"].value, Where()
-    path = reply.transcript(event, session_id, where)
+    path = reply.transcript(event, session_id, where) or _of_another(session_id, where)
     answered: TriggerAnswer = module.answer(
         Request(trigger, session_id, path, window if isinstance(window, int) else 0, where)
     )
     return answered
+
+
+def _of_another(session_id: str, where: Where) -> str | None:
+    """A session of another agent as it can be read; None where there is none."""
+    from resume_hooks.sessions.agents.registry import found
+
+    session = found(session_id, where)
+    return session.path if session else None
 
 
 def _require(session_id: str) -> None:

@@ -10,6 +10,7 @@ import os
 import sys
 from typing import Any, Dict, Optional
 
+from resume_hooks.hooks.hosts import CLAUDE, Host
 from resume_hooks.paths import Where, find_session, named_session
 from resume_hooks.system.text import plain, plain_line
 
@@ -72,10 +73,9 @@ def transcript(event: Dict[str, Any], session_id: str, where: Where) -> Optional
     return named_session(field(event, "transcript_path"), session_id, where) or find_session(session_id, where)
 
 
-def block(reason: str) -> bytes:
+def block(reason: str, host: Host = CLAUDE) -> bytes:
     """A reply that keeps the prompt from the model and shows ``reason`` to the user alone."""
-    output = {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}
-    return json.dumps({"decision": "block", "reason": _fit(plain(reason)), "hookSpecificOutput": output}).encode()
+    return json.dumps({"decision": "block", "reason": _fit(plain(host.words(reason))), **host.extra}).encode()
 
 
 def start(context: str, message: str) -> bytes:

@@ -9,11 +9,11 @@ import contextlib
 import time
 
 from resume_hooks.clock import normal
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import HELP, parse
-from resume_hooks.derive.trim.plan import TrimPlan
+from resume_hooks.derive.trim.plan import TrimNumbers
 from resume_hooks.derive.trim.preview import brief, remarks
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import confirmations, trim_cards
@@ -100,12 +100,12 @@ def _confirm(parent: SessionFile, request: Request) -> TriggerAnswer:
     return _answer_of(receipt, [*remarks(decided)], question, slash=request.slash)
 
 
-def _decide(parent: SessionFile, text: str, request: Request) -> TrimPlan:
+def _decide(parent: SessionFile, text: str, request: Request) -> TrimNumbers:
     options = parse(text)
-    return plan.plan(plan.read(parent, request.window), request.where, options)
+    return agents.trim(parent, request.where, options, request.window)
 
 
-def _write(decided: TrimPlan, question: Question, where: Where) -> Receipt:
+def _write(decided: TrimNumbers, question: Question, where: Where) -> Receipt:
     """Make the child, out of any time limit: what is written is never cut in two. Its question stays, answered."""
     try:
         receipt = write(decided, where)

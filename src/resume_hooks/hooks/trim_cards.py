@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim.plan import TrimPlan
+from resume_hooks.derive.trim.plan import TrimNumbers
 from resume_hooks.derive.trim.preview import remarks, totals
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN, Question
@@ -30,7 +30,7 @@ def question_card(preview: str, options: str, unkept: str, *, slash: bool) -> st
     return f"{first}\n{_with(options)}{_indented(preview)}\n{_WAYS}\nTo make it: {yes}"
 
 
-def short_question(decided: TrimPlan) -> str:
+def short_question(decided: TrimNumbers) -> str:
     """The same in three lines at most, where the client asks it itself."""
     return "\n".join([*totals(decided), *remarks(decided)[-1:]])
 

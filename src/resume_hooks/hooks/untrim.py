@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.derive import untrim
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import NothingToTrim, UsageError
@@ -16,7 +16,7 @@ def answer(request: Request) -> TriggerAnswer:
         raise UsageError("untrim takes no words here", f"In a shell: {request.command} --help")
     parent = request.session
     with time_limit(f"{request.command} --all"):
-        decided = untrim.plan(read_trimmed(parent, request.window), request.where)
+        decided = agents.untrim(read_trimmed(parent, request.window), request.where)
     if decided.is_idle:
         raise NothingToTrim("Nothing in this session is trimmed")
     receipt = write(decided, request.where)

@@ -18,6 +18,7 @@ from resume_hooks.maintenance.state_permissions import oddities
 from resume_hooks.paths import Where, read_object
 from resume_hooks.search.index.status import status_of
 from resume_hooks.sessions import locate
+from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.archived.manifest import all_archived as kept_sessions
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system import bug_log, claude_cli, clipboard
@@ -52,6 +53,7 @@ def diagnose(cwd: str) -> list[Finding]:
         "hooks": _hooks_on,
         "plugin": _plugin,
         "engine": _engine,
+        "other agents": _agents,
         "other tools": _others,
         "transcripts": _transcripts,
         "giants": _giants,
@@ -136,6 +138,19 @@ def _ours(data: str) -> list[str]:
 
 def _number(value: object) -> float:
     return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def _agents(_: str) -> Finding:
+    where = Where()
+    told, without = [], []
+    for agent in registry.others(where):
+        told.append(f"{agent.label}: {counted(len(agent.store.sessions()), 'session')}")
+        if installs := agent.without_plugin(NAME):
+            told[-1] += ", without the plugin"
+            without.append(installs)
+    if without:
+        return _note("; ".join(told), f"In the folder of this plugin: {' && '.join(without)}", "without")
+    return _ok("; ".join(told) or "none beside Claude Code")
 
 
 def _others(cwd: str) -> Finding:

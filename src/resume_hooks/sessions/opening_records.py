@@ -16,7 +16,7 @@ from resume_hooks import clock
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING, shortened
 from resume_hooks.system.text import encodable_all
 from resume_hooks.transcripts.placeholders import UNANSWERED
-from resume_hooks.transcripts.records import RESULT, SYNTHETIC_MODEL, TEXT
+from resume_hooks.transcripts.records import ASSISTANT, RESULT, SYNTHETIC_MODEL, TEXT
 
 _USAGE = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}
 NEXT_STEP = "Next step, as the user put it:"
@@ -104,20 +104,27 @@ def _told(setting: ChildSetting, parent: str | None, text: str, card: str, marks
         **marks,
     }
     # Client 2.1.42 resumes at the latest record, and at the first of two that are equally late.
-    answer = {
-        **_envelope(setting._replace(at=clock.later(setting.at)), user_id, "assistant", answer_id),
-        "message": {
-            "id": message_id,
-            "type": "message",
-            "role": "assistant",
-            "model": SYNTHETIC_MODEL,
-            "content": [{"type": TEXT, "text": card}],
-            "stop_reason": "stop_sequence",
-            "stop_sequence": "",
-            "usage": _USAGE,
-        },
+    envelope = _envelope(setting._replace(at=clock.later(setting.at)), user_id, "assistant", answer_id)
+    return [_dump(user), _dump({**envelope, "message": _answer(message_id, card)})]
+
+
+def _answer(message_id: str, text: str) -> dict[str, Any]:
+    return {
+        "id": message_id,
+        "type": "message",
+        "role": ASSISTANT,
+        "model": SYNTHETIC_MODEL,
+        "content": [{"type": TEXT, "text": text}],
+        "stop_reason": "stop_sequence",
+        "stop_sequence": "",
+        "usage": _USAGE,
     }
-    return [_dump(user), _dump(answer)]
+
+
+def spoken_line(setting: ChildSetting, parent: str, record_id: str, role: str, text: str) -> bytes:
+    """A message of a conversation that was held elsewhere."""
+    message = _answer(f"msg_{record_id}", text) if role == ASSISTANT else {"role": role, "content": text}
+    return _dump({**_envelope(setting, parent, role, record_id), "message": message})
 
 
 def lineage_line(setting: ChildSetting, parent: str | None, record_id: str, block: str) -> bytes:

@@ -13,7 +13,17 @@ from resume_hooks.paths import Where, private_folder
 
 NAME = "resume-hooks"
 MARKETPLACE = "resume-hooks"
-PARTS = (".claude-plugin", "hooks", "commands", "skills", "agents", "requirements.lock", "README.md", "LICENSE")
+PARTS = (
+    ".claude-plugin",
+    ".codex-plugin",
+    "hooks",
+    "commands",
+    "skills",
+    "agents",
+    "requirements.lock",
+    "README.md",
+    "LICENSE",
+)
 """What makes up the plugin besides the package under ``src``."""
 
 _MARK = os.path.join("src", "resume_hooks", "__main__.py")

@@ -35,8 +35,11 @@ class OriginalReference(NamedTuple):
     record: int
 
     def __str__(self) -> str:
-        """The short form: the first eight characters of an id name a session, at a fifth of the tokens."""
-        return f"{self.session_id[:8]}:{self.record}"
+        """The short form: the first characters of an id name a session, at a fifth of the tokens.
+
+        An id of version 7 begins with the instant: eight characters are those of every session of the same minute.
+        """
+        return f"{self.session_id[: 13 if self.session_id[14:15] == '7' else 8]}:{self.record}"
 
 
 def for_result(tool: str, characters: int, original: OriginalReference, why: str = "") -> str:

@@ -41,6 +41,7 @@ def test_the_documented_form(written: bool) -> None:
         "parent_session_id": session_id(1),
         "parent_file": "/p",
         "kind": "trim",
+        "agent": "claude",
         "written": written,
         "tokens_before": 9,
         "tokens_after": 3,

@@ -91,6 +91,7 @@ class ReceiptForm(Strict):
     chars_saved: int
     tools_trimmed: int
     checks: list[Annotated[Check, Like()]]
+    agent: Annotated[str, Field(description="who goes on in it: claude, codex")]
     commands: Commands
 
 

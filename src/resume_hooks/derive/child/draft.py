@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from resume_hooks import clock
@@ -12,6 +12,8 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions import lineage_block
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import agent_at
 from resume_hooks.sessions.archived.sessions import is_archived_copy, own_path, project_folder_of
 from resume_hooks.sessions.child_titles import child_title, root_of, title_stem
 from resume_hooks.sessions.lineage import Ancestor, Family
@@ -25,8 +27,22 @@ from resume_hooks.transcripts.provenance import ChildSize, RewindTimes, Trim, co
 OUTSIDE = "The new file does not lie in its project's folder: --resume will not find it there by its id."
 """The warning of a child that the client finds in no folder."""
 
+FOREIGN_VERSION = "2.1.42"
+"""The client that a child of another agent's session says it is of: the oldest one that all is tried on."""
+
+HANDED_OVER = frozenset({"handoff", "rollover", "fork"})
+"""The kinds of children by which a session of one agent goes on in another."""
+
 NOBODY = SessionFile("", "", 0, 0)
 """The parent of a session that comes from elsewhere."""
+
+
+class Place(NamedTuple):
+    """Where another agent's child lies: its folder, and what its file is called by its id."""
+
+    agent: str
+    folder: str
+    name: Callable[[str], str]
 
 
 class Draft(NamedTuple):
@@ -35,7 +51,7 @@ class Draft(NamedTuple):
     ``own_title`` is that of a session whose lines hold one; None where it gets one. ``parent_file`` is where the client
     has the parent, or had it if only an archived copy is left; that is what the child names. ``inode`` is that of the
     file that is read, ``makes_folder``: the project folder may be missing. ``ancestors`` stand oldest first, ``block``
-    is the lineage as text.
+    is the lineage as text. ``agent`` is whose session it will be, ``parent_agent`` whose the parent is.
     """
 
     kind: str
@@ -50,6 +66,8 @@ class Draft(NamedTuple):
     ancestors: tuple[Ancestor, ...] = ()
     block: str = ""
     warnings: tuple[str, ...] = ()
+    agent: str = NAME
+    parent_agent: str = NAME
 
     @property
     def session_id(self) -> str:
@@ -91,7 +109,7 @@ class Draft(NamedTuple):
         )
 
 
-def draft(
+def draft(  # noqa: PLR0913 - what a child may be asked for
     parent: SessionFile,
     ends: HeadTail,
     kind: str,
@@ -100,6 +118,7 @@ def draft(
     *,
     home: str = "",
     about: str = "",
+    place: Place | None = None,
 ) -> Draft:
     """Decide on a child of ``parent``. UsageError for what can't be a parent.
 
@@ -109,26 +128,40 @@ def draft(
     if ends.is_sidechain:
         raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
     ancestors = tuple(Family(where).lineage(parent.path))
-    own_folder = project_folder(home, where) if home else project_folder_of(parent.path, where)
-    setting = ChildSetting(str(uuid.uuid4()), home or home_folder(ends, where), ends.branch, ends.version, clock.now())
-    path = os.path.join(os.path.abspath(output_dir or own_folder), f"{setting.session_id}.jsonl")
+    of = agent_at(parent.path, where)
+    if of.name != NAME and place is None and kind not in HANDED_OVER:
+        raise UsageError(f"{of.label}'s sessions know no {kind}", "Hand it over first: resume-hooks fork --to claude.")
+    parent = parent._replace(path=of.original(parent.path))
+    version = ends.version if of.name == NAME else FOREIGN_VERSION
+    setting = ChildSetting(str(uuid.uuid4()), home or home_folder(ends, where), ends.branch, version, clock.now())
+    if place is not None:
+        own_folder = place.folder
+    elif home or of.name != NAME:
+        own_folder = project_folder(setting.cwd, where)
+    else:
+        own_folder = project_folder_of(parent.path, where)
+    name = place.name(setting.session_id) if place else f"{setting.session_id}.jsonl"
+    path = os.path.join(os.path.abspath(output_dir or own_folder), name)
     root_title, _ = redact(plain_line(about) or _root_title(ancestors))
     stem = title_stem(root_title, kind)
     block = lineage_block.render(ancestors, title=stem, session_id=setting.session_id, file=path, created=setting.at)
-    known = bool(home) or is_known(parent, where) or is_archived_copy(parent.path, where)
+    given = bool(home) or place is not None or of.name != NAME  # the folder, by whose session it will be
+    known = given or is_known(parent, where) or is_archived_copy(parent.path, where)
     parent_file = own_path(parent.path, where)
     return Draft(
         kind=kind,
         setting=setting,
         path=path,
         root_title=root_title,
-        makes_folder=output_dir is None and (bool(home) or parent_file != parent.path),
+        makes_folder=output_dir is None and (given or parent_file != parent.path),
         parent=parent,
         parent_file=parent_file,
         inode=inode_of(parent.path),
         ancestors=ancestors,
         block=redact(block)[0],  # a title is often the first prompt
         warnings=() if known and output_dir is None else (OUTSIDE,),
+        agent=place.agent if place else NAME,
+        parent_agent=of.name,
     )
 
 

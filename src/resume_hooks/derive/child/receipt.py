@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from resume_hooks.system.invocation import resume_command
+from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.protocol import Commands
+from resume_hooks.sessions.agents.registry import commands
 from resume_hooks.transcripts.invariants import Check
 
 FRESH = frozenset({"handoff", "rollover"})
@@ -32,6 +35,7 @@ class Receipt(NamedTuple):
     tools_trimmed: int = 0
     checks: tuple[Check, ...] = ()
     warnings: tuple[str, ...] = ()
+    agent: str = NAME
 
     @property
     def sizes(self) -> str:
@@ -40,14 +44,19 @@ class Receipt(NamedTuple):
         return f"{self.tokens_before:,} tokens here; there about {self.tokens_after:,}{fresh}"
 
     @property
+    def commands(self) -> Commands:
+        """How to go on in the child, or in the parent where there is none."""
+        return commands(self.agent, self.session_id or self.parent_session_id, self.folder, Where())
+
+    @property
     def in_client(self) -> str:
         """What to type in the running client."""
-        return f"/resume {self.session_id or self.parent_session_id}"
+        return self.commands.in_client
 
     @property
     def shell(self) -> str:
         """What to type in a shell."""
-        return resume_command(self.folder, self.session_id or self.parent_session_id)
+        return self.commands.shell
 
     def data(self) -> dict[str, Any]:
         """The receipt in its documented JSON form."""

@@ -123,6 +123,7 @@ def receipt(plan: ChildPlan, written: Written | None = None) -> Receipt:
         parent_session_id=draft.parent.session_id,
         parent_file=draft.parent_file,
         kind=draft.kind,
+        agent=draft.agent,
         written=written is not None,
         folder=draft.setting.cwd,
         tokens_before=sizes.before,
@@ -136,7 +137,8 @@ def receipt(plan: ChildPlan, written: Written | None = None) -> Receipt:
 
 def all_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
     """Every line of a child that was given this title."""
-    return chain(plan.body.lines(), [title_line(plan.draft.session_id, title) + b"\n"])
+    own = [title_line(plan.draft.session_id, title) + b"\n"] if plan.draft.own_title is None else []
+    return chain(plan.body.lines(), own)
 
 
 def all_checks(plan: ChildPlan, title: str, path: str) -> list[Check]:
@@ -167,7 +169,11 @@ class _Title:
 
 def _belongings(draft: Draft, where: Where) -> list[str]:
     """Give a child that stands what goes with it: its parent's task list, unless it forgets, and its link."""
-    tasks = [] if draft.kind == FORGETTING else copy_tasks(draft.parent.session_id, draft.session_id, where)
+    tasks = (
+        []
+        if draft.kind == FORGETTING or draft.agent != draft.parent_agent
+        else copy_tasks(draft.parent.session_id, draft.session_id, where)
+    )
     return [*tasks, *_link(draft, where)]
 
 

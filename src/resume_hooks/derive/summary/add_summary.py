@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child import write as writing
-from resume_hooks.derive.child.draft import draft, renamed
+from resume_hooks.derive.child.draft import renamed
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import Written
@@ -72,10 +72,10 @@ def plan(
             f"The instructions have {len(wish):,} characters, more than {MAX_WISH:,}", "Say it in fewer words."
         )
     digest = digest_of(parent, where)
-    child = draft(parent, HeadTail(parent.path), "rollover", where, output_dir)
+    child = agents.draft_of(parent, "rollover", where, output_dir)
     if standing is not None:
         child = renamed(child, standing.session_id)
-    decided = fresh_child.plan(parent, where, contents=Contents(digest), child=child)
+    decided = agents.fresh(parent, where, contents=Contents(digest), child=child)
     return SummaryRollover(parent, digest, decided, wish.strip(), standing)
 
 
@@ -111,7 +111,7 @@ def add_summary(
         before = _as_written(begun, written)
         summary = _summary(begun, calls, where)
         contents = Contents(begun.digest, summary)
-        decided = fresh_child.plan(begun.parent, where, contents=contents, child=begun.plan.draft)
+        decided = agents.fresh(begun.parent, where, contents=contents, child=begun.plan.draft)
         done = _replace(decided, before, written.title, where)
     except ResumeHooksError as error:
         return SummaryOutcome(written, calls.spent, error.message)

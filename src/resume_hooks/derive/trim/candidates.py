@@ -72,10 +72,12 @@ def material(transcript: Transcript, pieces: Pieces, options: Options, folders: 
     calls = {call_id: call for call_id, call in pieces.calls.items() if call.number in places}
     answered = frozenset(call for call, number in pieces.answered.items() if number in places)
     times = {node.number: node.time_ms for node in chain}
+    prompts = tuple(place for place, node in enumerate(chain) if node.prompt)
+    results = [place for place, node in enumerate(chain) if node.results]
     return TrimMaterial(
         pieces=tuple(live),
         places=places,
-        protected=_protected(chain, options),
+        protected=protected_from(prompts, results, len(chain), options),
         last_turn=_last_answered_turn(chain),
         calls=calls,
         answered=answered,
@@ -87,17 +89,16 @@ def material(transcript: Transcript, pieces: Pieces, options: Options, folders: 
             if places.keys().isdisjoint(pieces.voiced.get(answer, ()))
         ),
         answers_gone=sum(number in places for number in pieces.answers),
-        prompts=tuple(place for place, node in enumerate(chain) if node.prompt),
+        prompts=prompts,
     )
 
 
-def _protected(chain: Sequence[Node], options: Options) -> int:
-    """The place from which on the conversation stays as it is."""
+def protected_from(prompts: Sequence[int], results: Sequence[int], length: int, options: Options) -> int:
+    """The place from which on a conversation stays as it is, by the places of its prompts and of its tool results."""
     if options.keep_recent is not None:
-        return _start_of_turn(chain, options.keep_recent)
-    results = [place for place, node in enumerate(chain) if node.results]
+        return _start_of_turn(prompts, length, options.keep_recent)
     capped = results[-KEPT_RESULTS] if len(results) > KEPT_RESULTS else 0
-    return max(capped, _start_of_turn(chain, options.usual_recent))
+    return max(capped, _start_of_turn(prompts, length, options.usual_recent))
 
 
 def _last_answered_turn(chain: Sequence[Node]) -> int:
@@ -107,12 +108,11 @@ def _last_answered_turn(chain: Sequence[Node]) -> int:
     return next((place for place in range(last, -1, -1) if chain[place].prompt), 0)
 
 
-def _start_of_turn(chain: Sequence[Node], count: int) -> int:
-    """Where the ``count`` last turns begin; the end of the chain for none, its start if there are fewer."""
+def _start_of_turn(prompts: Sequence[int], length: int, count: int) -> int:
+    """Where the ``count`` last turns begin; the end of the conversation for none, its start if there are fewer."""
     if not count:
-        return len(chain)
-    starts = [place for place, node in enumerate(chain) if node.prompt]
-    return starts[-count] if len(starts) >= count else 0
+        return length
+    return prompts[-count] if len(prompts) >= count else 0
 
 
 def restored_writes(

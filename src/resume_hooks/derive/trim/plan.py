@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import RewritePlan
-from resume_hooks.derive.child.write import Sizes
+from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.originals import Originals
 from resume_hooks.derive.trim.calibration import Scale, weigh
 from resume_hooks.derive.trim.candidates import TrimMaterial, material
@@ -36,6 +36,24 @@ LEGEND = (
     "trimmed from this conversation; `resume-hooks read 1a2b3c4d:56` prints an original."
 )
 """What follows the lineage block of a trimmed child, so that each placeholder need not say it."""
+
+
+class Trimmable(Protocol):
+    """A session as a trim reads it, whoever wrote it."""
+
+    @property
+    def context(self) -> ContextUse:
+        """What the client would send of it."""
+
+    @property
+    def scale(self) -> Scale:
+        """What its pieces weigh."""
+
+    def material(self, options: Options) -> TrimMaterial:
+        """What can be trimmed of it."""
+
+    def origins(self, where: Where) -> Origins:
+        """Where the originals of its records are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +100,10 @@ class Decision(NamedTuple):
     unknown_tools: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrimPlan(RewritePlan):
-    """A trimmed child, and the numbers that a person decides by."""
+class TrimNumbers(ChildPlan):
+    """The numbers of a trim that a person decides by, whatever form its child has."""
 
+    __slots__ = ()
     options: Options
     decision: Decision
 
@@ -125,6 +143,14 @@ class TrimPlan(RewritePlan):
         return round(len(self.draft.block) / tokens.CHARACTERS_PER_TOKEN)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimPlan(TrimNumbers, RewritePlan):
+    """A trimmed child, and the numbers that a person decides by."""
+
+    options: Options
+    decision: Decision
+
+
 def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> SessionScan:
     """Scan a session for a trim: its live part, or the ``whole``. NothingToTrim if there is no conversation."""
     if whole:
@@ -141,7 +167,7 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Sessi
     return SessionScan(session, transcript, pieces, survey, HeadTail(session.path), context, scale)
 
 
-def decide(scanned: SessionScan, options: Options, where: Where) -> Decision:
+def decide(scanned: Trimmable, options: Options, where: Where) -> Decision:
     """Decide what goes, and count it. UsageError for options that can't be meant."""
     origins, trimmable = scanned.origins(where), scanned.material(options)
     choices = choose(trimmable, options, origins, scanned.scale, scanned.context.tokens)
@@ -149,7 +175,7 @@ def decide(scanned: SessionScan, options: Options, where: Where) -> Decision:
 
 
 def decision_of(
-    scanned: SessionScan, options: Options, trimmable: TrimMaterial, choices: Sequence[Choice], origins: Origins
+    scanned: Trimmable, options: Options, trimmable: TrimMaterial, choices: Sequence[Choice], origins: Origins
 ) -> Decision:
     """Count what these ``choices`` among the material come to, whoever made them."""
     before = scanned.context
@@ -185,7 +211,7 @@ def plan(
     child = draft(scanned.session, scanned.glance, kind, where, output_dir)
     head = child.head(
         ChildSize(decision.after.tokens, decision.savings.ratio),
-        trim=Trim({**_parameters(options), "method": method}, _stats(decision)),
+        trim=Trim({**parameters(options), "method": method}, stats(decision)),
     )
     body = chain_rewrite(
         child,
@@ -197,7 +223,7 @@ def plan(
         books=books_of(scanned.transcript, scanned.survey, scanned.glance, child.session_id),
         shrunk=True,
     )
-    tools = _tools_trimmed(decision.choices)
+    tools = tools_trimmed(decision.choices)
     return TrimPlan(
         draft=child,
         body=body,
@@ -208,7 +234,8 @@ def plan(
     )
 
 
-def _parameters(options: Options) -> dict[str, object]:
+def parameters(options: Options) -> dict[str, object]:
+    """How a trim was asked for, as its child tells it."""
     return {
         "target_tools": list(options.tools),
         "threshold": options.limit(""),
@@ -218,11 +245,12 @@ def _parameters(options: Options) -> dict[str, object]:
     }
 
 
-def _stats(decision: Decision) -> dict[str, int]:
+def stats(decision: Decision) -> dict[str, int]:
+    """What a trim came to, as its child tells it."""
     return {
         "original_tokens": decision.before.tokens,
         "trimmed_tokens": decision.after.tokens,
-        "tools_trimmed": _tools_trimmed(decision.choices),
+        "tools_trimmed": tools_trimmed(decision.choices),
         "assistant_trimmed": sum(choice.piece.kind == TEXT for choice in decision.choices),
         "chars_saved": decision.savings.characters,
     }
@@ -233,5 +261,6 @@ def _unknown(tools: tuple[str, ...], trimmable: TrimMaterial) -> tuple[str, ...]
     return tuple(pattern for pattern in tools if not any(fnmatchcase(name, pattern) for name in called))
 
 
-def _tools_trimmed(choices: tuple[Choice, ...]) -> int:
+def tools_trimmed(choices: tuple[Choice, ...]) -> int:
+    """How many outputs of tools are trimmed."""
     return len({choice.piece.call for choice in choices if choice.piece.kind == RESULT})

@@ -71,6 +71,10 @@ class Claude:
         """Nothing: the store tells what is hidden."""
         return []
 
+    def without_plugin(self, name: str) -> str:  # noqa: ARG002
+        """Nothing: its settings are looked at where they are known."""
+        return ""
+
     def why_live(self, session: SessionFile) -> str:
         """By the clients that run."""
         from resume_hooks.sessions.liveness import why_live  # processes are looked at by few

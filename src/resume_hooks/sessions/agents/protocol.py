@@ -61,6 +61,9 @@ class Agent(Protocol):
     def notes(self) -> list[str]:
         """What can't be listed, a sentence each."""
 
+    def without_plugin(self, name: str) -> str:
+        """What installs the plugin of that name, typed in its folder; ``""`` where the agent has it switched on."""
+
     def why_live(self, session: SessionFile) -> str:
         """Why a session counts as live, as the end of a sentence; ``""`` where it is not."""
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from resume_hooks.errors import NotATranscript, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.agents.claude import NAME, Claude
-from resume_hooks.sessions.agents.protocol import Agent
+from resume_hooks.sessions.agents.protocol import Agent, Commands
 from resume_hooks.sessions.session_files import SessionFile, newest_first
 from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
@@ -78,6 +78,25 @@ def agent_at(path: str, where: Where) -> Agent:
     copied = os.path.abspath(path).removeprefix(copies).partition(os.sep)[0] if copies in path else ""
     known = next((one for one in OTHERS if one.named.fullmatch(name) or one.name == copied), None)
     return known.load(where) if known else Claude(where)
+
+
+def commands(name: str, session_id: str, folder: str, where: Where) -> Commands:
+    """How to go on in a session of the agent of a name, whether or not it has a home here."""
+    known = next((one for one in OTHERS if one.name == name), None)
+    return (known.load(where) if known else Claude(where)).commands(session_id, folder)
+
+
+def home_of(name: str, where: Where) -> str:
+    """Where an agent beside this client keeps its sessions. UsageError where that is not there."""
+    known = next(one for one in OTHERS if one.name == name)
+    agents(where, name)
+    return known.home_in(where)
+
+
+def label_of(name: str, where: Where) -> str:
+    """What people call the agent of a name."""
+    known = next((one for one in OTHERS if one.name == name), None)
+    return (known.load(where) if known else Claude(where)).label
 
 
 def is_foreign(path: str, where: Where) -> bool:

@@ -13,7 +13,16 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.codex import items as of_items
 from resume_hooks.transcripts.codex.blocks import message_blocks, output_blocks
 from resume_hooks.transcripts.codex.history import OWN_ID, Ids, replacement
-from resume_hooks.transcripts.codex.lines import COMPACTED, CONTEXT, EVENT, ITEM, META, RolloutLine
+from resume_hooks.transcripts.codex.lines import (
+    COMPACTED,
+    CONTEXT,
+    DIGEST,
+    EVENT,
+    ITEM,
+    META,
+    OPENING,
+    RolloutLine,
+)
 from resume_hooks.transcripts.codex.meta import ThreadMeta, meta_of
 from resume_hooks.transcripts.codex.tools import uses
 from resume_hooks.transcripts.records import Record, mapping, positive, string
@@ -78,6 +87,8 @@ class Converter:
             return [*self.end(), *self._compaction(line)]
         if line.kind == EVENT:
             return self._event(line.event(), payload)
+        if line.kind == DIGEST:
+            return [*self.end(), {"type": DIGEST, **payload}]
         if line.kind == META:
             self._ids.begin(line)
             self.know(meta_of(payload))
@@ -131,7 +142,7 @@ class Converter:
         blocks = message_blocks(item)
         if not blocks:
             return
-        if of_items.is_summary(item):
+        if of_items.is_summary(item) or line.record.get(OPENING) is True:
             yield self._record(line, uuid, records.USER, blocks, isCompactSummary=True)
         elif not of_items.is_prompt(item):
             yield self._record(line, uuid, records.USER, blocks, isMeta=True)

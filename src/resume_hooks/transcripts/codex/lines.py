@@ -16,6 +16,9 @@ from resume_hooks.transcripts.records import Record, mapping, parse, string
 META, ITEM, COMPACTED, CONTEXT, EVENT = "session_meta", "response_item", "compacted", "turn_context", "event_msg"
 """The kinds of lines that say something; ``world_state`` and others are for the client alone."""
 
+DIGEST = "resume-hooks-digest"  # a line of ours, in our form of record but for its envelope
+TITLE, OPENING = "title", "isCompactSummary"  # what our own lines say beside their payload
+
 ENDING, PACKED = ".jsonl", ".jsonl.zst"
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of a line; a longer one is passed over. The longest ever seen has 638 KB, but pictures have no limit."""

@@ -19,7 +19,7 @@ from resume_hooks.sessions.agents.codex.ends import RolloutEnds
 from resume_hooks.storage.state_file import create, sweep, temporary_in
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.codex.as_records import as_records, first_record
-from resume_hooks.transcripts.codex.lines import first_lines
+from resume_hooks.transcripts.codex.lines import TITLE, first_lines
 from resume_hooks.transcripts.codex.meta import read_meta
 from resume_hooks.transcripts.codex.segments import Finder, Segment, segment_lines, segments
 from resume_hooks.transcripts.records import Record, string
@@ -58,7 +58,7 @@ class Copies:
         SessionNotFound, NotATranscript where the thread can't be read, WriteFailed where no copy can be made.
         """
         first, meta = first_lines(rollout)[0], read_meta(rollout)
-        path = self.path_of(rollout, meta.cwd, meta.thread_id)
+        path, name = self.path_of(rollout, meta.cwd, meta.thread_id), name or string(first.record, TITLE)
         parts, missing = _segments(rollout, find)
         state = _state(parts, name)
         if string(_head(path), "state") != state:

@@ -14,10 +14,10 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import project_key
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.codex.as_records import Converter, first_record
-from resume_hooks.transcripts.codex.lines import PACKED, RolloutLine, open_rollout, read_line, rollout_lines
+from resume_hooks.transcripts.codex.lines import PACKED, TITLE, RolloutLine, open_rollout, read_line, rollout_lines
 from resume_hooks.transcripts.codex.meta import ThreadMeta, meta_in
 from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
-from resume_hooks.transcripts.records import Record, positive
+from resume_hooks.transcripts.records import Record, positive, string
 
 _WINDOW = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
 
@@ -126,7 +126,7 @@ class RolloutEnds(HeadTail):
         return next((text for text in said if text.strip()), "")
 
     def _last(self, kind: str, field: str) -> str:  # noqa: ARG002 - as its parent's
-        return self._name if kind == "custom-title" else ""
+        return (self._name or string(self._first, TITLE)) if kind == "custom-title" else ""
 
     def _converted(self, region: bytes) -> list[Record]:
         return list(self._records(_lines(region, self.path)))

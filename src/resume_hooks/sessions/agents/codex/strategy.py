@@ -30,6 +30,7 @@ from resume_hooks.transcripts.codex.meta import parse_name, read_meta
 from resume_hooks.transcripts.provenance import Parent
 
 NAME = "codex"
+SETTINGS = "config.toml"
 LOCKS = "thread-writer-locks"  # a lock a live thread, from 0.150 on
 FRESH = 60  # seconds after a write during which a thread counts as live, since older clients lock nothing
 
@@ -127,6 +128,18 @@ class Codex:
             return []
         said = counted(packed, "session")
         return [f"{said} of Codex, compressed: skipped ({packed}); the Python package zstandard reads them"]
+
+    def without_plugin(self, name: str) -> str:
+        """As the user's settings have it."""
+        import tomllib  # only whoever looks into the installation waits for it
+
+        plugins: object = None
+        with contextlib.suppress(OSError, ValueError), open(os.path.join(self._home, SETTINGS), "rb") as stream:
+            plugins = tomllib.load(stream).get("plugins")
+        named = plugins.items() if isinstance(plugins, dict) else ()
+        if any(one.split("@")[0] == name and isinstance(said, dict) and said.get("enabled") for one, said in named):
+            return ""
+        return f'codex plugin marketplace add "$PWD" && codex plugin add {name}@{name}'
 
     def why_live(self, session: SessionFile) -> str:
         """By the lock of the thread, else by the time of its last write."""

@@ -1,0 +1,188 @@
+"""The verbs that make children, whoever wrote the session and whoever shall go on in it.
+
+Claude Code's own form is that of the packages beside this module; every other agent is a folder here, the writing half
+of ``sessions.agents``, and a row of ``WRITERS``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
+
+from resume_hooks.derive import fresh_child
+from resume_hooks.derive.child.draft import Draft, draft
+from resume_hooks.derive.child.write import Sizes
+from resume_hooks.derive.fresh_child import NOTHING, Contents, Opening, RolloverPlan
+from resume_hooks.errors import NothingToFork, UsageError
+from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import agent_at, ends_of, home_of, label_of
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.plan_file import plan_of_work
+from resume_hooks.transcripts import tokens
+
+if TYPE_CHECKING:  # each verb loads its own alone
+    from resume_hooks.derive.conversation import Said
+    from resume_hooks.derive.cut_point import Truncator
+    from resume_hooks.derive.fork import ForkFacts
+    from resume_hooks.derive.trim.options import Options
+    from resume_hooks.derive.trim.plan import TrimNumbers
+    from resume_hooks.derive.trimmed_session import TrimmedSession
+    from resume_hooks.derive.untrim import UntrimFacts
+
+WRITERS = {"codex": "resume_hooks.derive.codex.writer"}
+"""The module of each agent beside this client; its ``writer`` makes one."""
+
+
+class Writer(Protocol):
+    """Makes what an agent resumes: children of its own sessions, and of others'. Errors as the verbs raise them."""
+
+    def draft(self, session: SessionFile, kind: str, output_dir: str | None = None, *, about: str = "") -> Draft:
+        """A child to be, in the agent's folders."""
+
+    def fresh(self, told: Opening) -> RolloverPlan:
+        """A child that opens with what we tell."""
+
+    def conversation(self, made: Draft, told: str, said: Sequence[Said], sizes: Sizes) -> ForkFacts:
+        """A child that holds a conversation as text, behind what we tell."""
+
+    def fork(self, session: SessionFile, cut: Truncator | None, output_dir: str | None) -> ForkFacts:
+        """A copy of a session of its own."""
+
+    def trim(self, session: SessionFile, options: Options, window: int, output_dir: str | None) -> TrimNumbers:
+        """A trimmed child of a session of its own."""
+
+    def untrim(self, session: SessionFile, *, strict: bool, output_dir: str | None) -> UntrimFacts:
+        """A child of a trimmed session of its own."""
+
+
+def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
+    parent: SessionFile,
+    where: Where,
+    *,
+    kind: str = "rollover",
+    next_step: str = "",
+    output_dir: str | None = None,
+    contents: Contents = NOTHING,
+    child: Draft | None = None,
+    to: str = "",
+) -> RolloverPlan:
+    """As ``fresh_child.plan``, for the agent ``to``, by default the session's own."""
+    own, target = agent_at(parent.path, where).name, to or agent_at(parent.path, where).name
+    if own == target == NAME:
+        return fresh_child.plan(
+            parent, where, kind=kind, next_step=next_step, output_dir=output_dir, contents=contents, child=child
+        )
+    ends, writes = ends_of(parent.path, where), _writer(target, where)
+    step = fresh_child.usable_step(ends, next_step)
+    made = child or _draft(parent, kind, where, writes, output_dir, about=step)
+    note = "\n".join(
+        filter(None, (_origin_note(made, where), plan_of_work(ends, made.ancestors, where) if own == NAME else ""))
+    )
+    told = fresh_child.opening(parent, ends, made, step, contents, note)
+    return writes.fresh(told) if writes else fresh_child.written(told)
+
+
+def fork(
+    session: SessionFile,
+    where: Where,
+    *,
+    cut: Truncator | None = None,
+    home: str | None = None,
+    output_dir: str | None = None,
+    to: str = "",
+) -> ForkFacts:
+    """As ``fork.plan``; for another agent than the session's own its conversation as text."""
+    own, target = agent_at(session.path, where).name, to or agent_at(session.path, where).name
+    if own == target == NAME:
+        from resume_hooks.derive import fork as forking
+
+        return forking.plan(session, where, cut=cut, home=home, output_dir=output_dir)
+    if home is not None:
+        raise UsageError("Only a session of Claude Code gets another home", "Leave --here and --home out.")
+    writes = _writer(target, where)
+    if own == target and writes is not None:
+        return writes.fork(session, cut, output_dir)
+    if cut is not None:
+        raise UsageError("A cut and another agent exclude each other", "Fork it with the cut, then the fork with --to.")
+    return _told(session, where, writes, output_dir)
+
+
+def trim(
+    session: SessionFile, where: Where, options: Options, window: int = 0, *, output_dir: str | None = None
+) -> TrimNumbers:
+    """As ``trim.plan``."""
+    writes = _writer(agent_at(session.path, where).name, where)
+    if writes is not None:
+        return writes.trim(session, options, window, output_dir)
+    from resume_hooks.derive.trim import plan as trimming
+
+    return trimming.plan(trimming.read(session, window), where, options, output_dir=output_dir)
+
+
+def untrim(
+    reading: TrimmedSession,
+    where: Where,
+    numbers: Collection[int] | None = None,
+    *,
+    strict: bool = False,
+    output_dir: str | None = None,
+) -> UntrimFacts:
+    """As ``untrim.plan``."""
+    writes = _writer(agent_at(reading.session.path, where).name, where)
+    if writes is None:
+        from resume_hooks.derive import untrim as untrimming
+
+        return untrimming.plan(reading, where, numbers, strict=strict, output_dir=output_dir)
+    if numbers is not None:
+        raise UsageError("Of a session of another agent all comes back at once", "--all")
+    return writes.untrim(reading.session, strict=strict, output_dir=output_dir)
+
+
+def _told(session: SessionFile, where: Where, writes: Writer | None, output_dir: str | None) -> ForkFacts:
+    """The conversation of a session as another agent's."""
+    from resume_hooks.derive.conversation import conversation
+    from resume_hooks.derive.told_conversation import told_plan
+    from resume_hooks.transcripts.transcript import scan
+
+    said = conversation(scan(session.path), session.session_id)
+    if not said:
+        raise NothingToFork("There is nothing to fork: this session holds no conversation")
+    made = _draft(session, "fork", where, writes, output_dir)
+    told = f"{made.block}\n\n{_origin_note(made, where)} The conversation follows as text, without its thinking."
+    before = tokens.recent_context(session.path).tokens
+    after = round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
+    sizes = Sizes(before, after)
+    return writes.conversation(made, told, said, sizes) if writes else told_plan(made, told, said, sizes)
+
+
+def draft_of(parent: SessionFile, kind: str, where: Where, output_dir: str | None = None, *, to: str = "") -> Draft:
+    """A child to be, for the agent ``to``, by default the session's own."""
+    return _draft(parent, kind, where, _writer(to or agent_at(parent.path, where).name, where), output_dir)
+
+
+def _draft(
+    parent: SessionFile, kind: str, where: Where, writes: Writer | None, output_dir: str | None, *, about: str = ""
+) -> Draft:
+    if writes is not None:
+        return writes.draft(parent, kind, output_dir, about=about)
+    return draft(parent, ends_of(parent.path, where), kind, where, output_dir, about=about)
+
+
+def _origin_note(made: Draft, where: Where) -> str:
+    """Which agent's the session before was; ``""`` where it is the same."""
+    if made.agent == made.parent_agent:
+        return ""
+    own = label_of(made.parent_agent, where)
+    return (
+        f"The session before this one was held in {own}, with {own}'s own tools: what it did there is done, and its "
+        f"tools are not yours."
+    )
+
+
+def _writer(name: str, where: Where) -> Writer | None:
+    """What writes for an agent; None for Claude Code, whose form is ours. UsageError for one that has no home here."""
+    if name not in WRITERS:
+        return None
+    return cast("Writer", importlib.import_module(WRITERS[name]).writer(home_of(name, where), where))

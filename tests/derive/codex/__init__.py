@@ -1,0 +1,1 @@
+"""Children of Codex sessions."""

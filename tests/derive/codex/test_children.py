@@ -1,0 +1,228 @@
+"""Children of Codex sessions without the client: what they would send, what they never touch, what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.derive import agents
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
+from resume_hooks.derive.codex.parent import LIMIT
+from resume_hooks.derive.cut_point import AtTurn
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.paths import Where
+from resume_hooks.sessions.locate import SessionFile, resolve
+from resume_hooks.transcripts.codex.as_records import ENCRYPTED
+from resume_hooks.transcripts.codex.history import effective
+from resume_hooks.transcripts.codex.meta import parse_name, read_meta
+from resume_hooks.transcripts.codex.segments import chain_lines
+from resume_hooks.transcripts.records import Record
+from tests import rollouts
+from tests.crashes import crashed
+from tests.rollouts import THREAD, every_rollout, find_in_corpus
+
+BIG = "word " * 2_000
+
+
+@pytest.fixture
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
+    """A home of a test's own, with room for threads."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    (tmp_path / ".codex").mkdir()
+    return Where()
+
+
+def codex_of(where: Where) -> Path:
+    """The CODEX_HOME of a test."""
+    return Path(where.environ["HOME"]) / ".codex"
+
+
+def thread(where: Where, session_id: str = THREAD) -> SessionFile:
+    """A thread as verbs take it."""
+    return resolve(session_id, "/", where, foreign=True)
+
+
+def sent_of(path: str | Path) -> list[Record]:
+    """The items that resuming a rollout of ours sends."""
+    return [item.payload for item in effective(chain_lines(str(path), lambda _: None))]
+
+
+def lines_of(path: str) -> list[dict[str, Any]]:
+    """The lines of a rollout."""
+    return [json.loads(line) for line in Path(path).read_bytes().splitlines()]
+
+
+def made(plan: Any, where: Where) -> Receipt:
+    """The receipt of a written child."""
+    return write(plan, where)
+
+
+@every_rollout
+def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
+    """A fork says what its parent does, an untrim of a trim too; nothing encrypted is touched; each stands alone."""
+    folder = codex_of(where) / "sessions" / "2026" / "01" / "01"
+    folder.mkdir(parents=True)
+    for near in rollout.parent.glob("rollout-*.jsonl"):
+        shutil.copyfile(near, folder / near.name)
+    named = parse_name(str(rollout))
+    assert named is not None
+    parent = thread(where, named.thread_id)
+    items = [item.payload for item in effective(chain_lines(str(rollout), find_in_corpus))]
+    fork = made(agents.fork(parent, where), where)
+    assert sent_of(fork.file) == items
+    decided = agents.trim(parent, where, Options(keep_recent=1))
+    if decided.is_idle:
+        return
+    trim = made(decided, where)
+    after = sent_of(trim.file)
+    assert [item.get("encrypted_content") for item in after] == [item.get("encrypted_content") for item in items]
+    assert [item.get("call_id") for item in after] == [item.get("call_id") for item in items]
+    assert len(json.dumps(after)) < len(json.dumps(items))
+    reading = read_trimmed(thread(where, trim.session_id))
+    assert sent_of(made(agents.untrim(reading, where, strict=True), where).file) == items
+
+
+def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
+    """Strings, lists with pictures, free text, objects in JSON; the first line tells whose child it is."""
+    patch = {
+        "type": "custom_tool_call",
+        "name": "apply_patch",
+        "input": f"*** {BIG}",
+        "call_id": "c2",
+        "status": "completed",
+    }
+    written = {
+        "type": "function_call",
+        "name": "write",
+        "arguments": json.dumps({"path": "a", "text": BIG}),
+        "call_id": "c3",
+    }
+    parts = [{"type": "input_text", "text": BIG}, {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]
+    secret = {"type": "reasoning", "summary": [], "encrypted_content": "x" * 9_000}
+    sized = rollouts.output("c1", BIG) | {"ordinal": 3, "metadata": {LIMIT: 12_000, "history_sequence": 7}}
+    lines = [
+        rollouts.meta(base_instructions={"text": "be good"}, session_id=THREAD, history_mode="paginated"),
+        rollouts.said("user", "go"),
+        rollouts.line("response_item", secret),
+        rollouts.call("c1", "ls"),
+        sized,
+        rollouts.line("response_item", patch),
+        rollouts.output("c2", parts, kind="custom_tool_call_output"),
+        rollouts.line("response_item", written),
+        rollouts.output("c3", "ok"),
+        rollouts.counted(200_000),
+        *(rollouts.said(role, "later") for _ in range(4) for role in ("user", "assistant")),
+    ]
+    path = rollouts.write(codex_of(where), lines)
+    before = path.read_bytes()
+    trim = made(agents.trim(thread(where), where, Options()), where)
+    assert path.read_bytes() == before
+    sent = sent_of(trim.file)
+    assert len(sent) == len(sent_of(path))
+    assert BIG not in json.dumps(sent)
+    assert sent[1] == secret
+    assert set(json.loads(sent[6]["arguments"])) == {"path", "text"}
+    assert [part["type"] for part in sent[5]["output"]] == ["input_text", "input_text"]
+    first, *rest = lines_of(trim.file)
+    assert first["payload"]["forked_from_id"] == THREAD
+    assert first["payload"]["session_id"] == first["payload"]["id"] == trim.session_id
+    assert first["payload"]["base_instructions"] == {"text": "be good"}
+    assert "history_mode" not in first["payload"]
+    assert first["trim_metadata"]["stats"]["tools_trimmed"] == 2
+    assert not any("ordinal" in line for line in rest)
+    assert [line["metadata"] for line in rest if "metadata" in line] == [{LIMIT: 12_000}]
+    assert not any(line["payload"].get("type") == "token_count" for line in rest)
+    assert parse_name(trim.file) is not None
+    assert Path(trim.file).stat().st_mode & 0o077 == 0
+
+
+def test_a_cut_ends_with_the_turn(where: Where) -> None:
+    """What came later is in no item, and the client tells its surroundings anew."""
+    talk = [rollouts.said(role, f"{role} {n}", n) for n in range(3) for role in ("user", "assistant")]
+    context = rollouts.line("turn_context", {"cwd": "/", "model": "gpt-5"})
+    rollouts.write(codex_of(where), [rollouts.meta(), *talk[:2], context, *talk[2:]])
+    fork = made(agents.fork(thread(where), where, cut=AtTurn(2)), where)
+    assert [item["content"][0]["text"] for item in sent_of(fork.file)][-1] == "assistant 1"
+    assert len(sent_of(fork.file)) == 4
+    assert not any(line["type"] == "turn_context" for line in lines_of(fork.file))
+    whole = made(agents.fork(thread(where), where), where)
+    assert [line["type"] for line in lines_of(whole.file)].count("turn_context") == 1
+
+
+def test_a_summary_that_nobody_can_read_is_said_so(where: Where) -> None:
+    """In the other agent a sentence stands in its place."""
+    left = [rollouts.said("user", "begin"), rollouts.item("compaction", encrypted_content="x" * 99)]
+    talk = [rollouts.said("user", "go on"), rollouts.said("assistant", "done")]
+    rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "begin"), rollouts.compacted(left), *talk])
+    fork = made(agents.fork(thread(where), where, to="claude"), where)
+    text = Path(fork.file).read_text("utf-8")
+    assert ENCRYPTED in text
+    assert "was held in Codex" in text
+    assert "xxx" not in text
+
+
+def test_what_is_refused(where: Where) -> None:
+    """A sub-agent's thread, a cut on the way to the other agent, another home, one of the trimmed records."""
+    talk = [rollouts.said("user", "go"), rollouts.said("assistant", "done")]
+    rollouts.write(codex_of(where), [rollouts.meta(), *talk])
+    other = THREAD.replace("0001", "0002", 1)[:-1] + "2"
+    rollouts.write(codex_of(where), [rollouts.meta(other, parent_thread_id=THREAD), *talk], other)
+    with pytest.raises(UsageError, match="sub-agent"):
+        agents.fork(thread(where, other), where)
+    with pytest.raises(UsageError, match="exclude"):
+        agents.fork(thread(where), where, cut=AtTurn(1), to="claude")
+    with pytest.raises(UsageError, match="home"):
+        agents.fork(thread(where), where, home="/")
+    with pytest.raises(UsageError, match="all comes back"):
+        agents.untrim(read_trimmed(thread(where)), where, (1,))
+
+
+def test_a_crash_leaves_nothing_or_the_whole() -> None:
+    """At each step of a write; the next write sweeps what lay about."""
+    tries = crashed("tests.derive.codex.crashing")
+    assert len(tries) > 8
+    assert [one["killed"] for one in tries][-1] is False
+    for one in tries:
+        assert one["child"] in {None, True}, one
+        assert one["parent"] is True
+        assert one["left"] == []
+    assert tries[-1]["child"] is True
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_damaged_rollout_gives_a_sound_child_or_an_error_in_words(seed: int, where: Where) -> None:
+    """Whatever is broken in it, what is written passes its checks, and the first line is ours."""
+    chance = random.Random(seed)
+    talk = [
+        line
+        for number in range(8)
+        for line in (
+            rollouts.said("user", f"question {number}", number),
+            rollouts.call(f"c{number}", "ls", number),
+            rollouts.output(f"c{number}", [{"type": "input_text", "text": BIG}], number),
+            rollouts.said("assistant", "answer", number),
+        )
+    ]
+    for _ in range(4):
+        raw = [json.dumps(line).encode() for line in [*talk[:9], rollouts.compacted(talk[:4]), *talk[9:]]]
+        path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.mutated(raw, chance)])
+        before = path.read_bytes()
+        for plan in (agents.fork, lambda one, there: agents.trim(one, there, Options())):
+            try:
+                decided = plan(thread(where), where)
+                receipt = None if decided.is_idle else made(decided, where)
+            except ResumeHooksError:
+                continue
+            if receipt is not None:
+                assert all(check.ok for check in receipt.checks)
+                assert read_meta(receipt.file).thread_id == receipt.session_id
+        assert path.read_bytes() == before

@@ -1,0 +1,141 @@
+"""Children of real rollouts, resumed in the real client: what it sends is the proof that they are right."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive import agents
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import ChildPlan, write
+from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.paths import Where
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.sessions.locate import SessionFile, resolve
+from resume_hooks.transcripts.codex import items as of_items
+from resume_hooks.transcripts.codex.meta import read_meta
+from tests.e2e.harness.codex import CodexHome, thread_of
+from tests.e2e.harness.responses import Item, item_text, spoken
+from tests.needs import need
+from tests.rollouts import codex_rollouts
+
+COMPACTS = "CONTEXT CHECKPOINT COMPACTION"
+"""What a client asks first that takes a session for too long."""
+
+PAGINATED_SINCE = (0, 150)
+
+
+@pytest.fixture
+def where(every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> Where:
+    """Where a run on the client's home finds things."""
+    monkeypatch.setenv("HOME", str(every_codex.root))
+    monkeypatch.setenv("CODEX_HOME", str(every_codex.codex))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(every_codex.root / ".claude"))
+    monkeypatch.setenv("RESUME_HOOKS_HOME", str(every_codex.root / "state"))
+    return Where()
+
+
+def corpus_in(client: CodexHome, most: int | None = None) -> list[Path]:
+    """The real rollouts, or the first of them, placed in a home."""
+    found = codex_rollouts()[:most]
+    need("the corpus of rollouts", found, "set RESUME_HOOKS_CODEX, or put it beside the transcripts")
+    return [client.place(path) for path in found]
+
+
+def session(path: Path, where: Where) -> SessionFile:
+    """A thread as verbs take it."""
+    return resolve(thread_of(path), "/", where, foreign=True)
+
+
+def sent_or_none(client: CodexHome, thread: str) -> list[Item] | None:
+    """What resuming sends; None where this version refuses the session."""
+    try:
+        return client.resume(thread)
+    except AssertionError:
+        return None
+
+
+def is_whole(client: CodexHome, path: Path, sent: list[Item] | None) -> bool:
+    """Whether this version reads all of a session, and goes on in it without a compaction."""
+    knows = tuple(map(int, client.version.split(".")[:2])) >= PAGINATED_SINCE or read_meta(str(path)).base is None
+    return sent is not None and knows and COMPACTS not in item_text(sent[-1])
+
+
+def talk(path: Path, sent: list[Item]) -> list[Item]:
+    """What to compare: all, but of a session that an old client compacted, which tells its surroundings anew."""
+    lines = path.read_bytes().splitlines()
+    old = any(b'"type":"compacted"' in line and b"replacement_history" not in line for line in lines)
+    return [item for item in sent if item.get("role") != "developer" and not of_items.is_harness(item)] if old else sent
+
+
+def differ_in_placeholders(before: list[Item], after: list[Item]) -> bool:
+    """Whether two requests are the same but for contents that are placeholders in the second."""
+    changed = [json.dumps(new) for old, new in zip(before, after, strict=True) if old != new]
+    return all(" suppressed - original " in text or " trimmed - original " in text for text in changed)
+
+
+def made(plan: ChildPlan, where: Where) -> Receipt:
+    """The receipt of a written child."""
+    receipt = write(plan, where)
+    assert receipt.checks, receipt
+    return receipt
+
+
+def test_what_is_sent_of_children_of_every_rollout(every_codex: CodexHome, where: Where) -> None:
+    """A fork sends the same; a trim the same but for placeholders; an untrim of that the same again; no parent changes.
+
+    A fork of a session that this version refuses, or reads in part, it resumes, too.
+    """
+    client = every_codex
+    whole = trimmed = 0
+    for path in corpus_in(client):
+        before = hashlib.sha256(path.read_bytes()).digest()
+        parent = session(path, where)
+        fork = made(agents.fork(parent, where), where)
+        decided = agents.trim(parent, where, Options())
+        trim = made(decided, where) if decided.pays else None
+        back = restored(trim, where) if trim else None
+        assert hashlib.sha256(path.read_bytes()).digest() == before, path.name
+        sent = sent_or_none(client, parent.session_id)
+        ours = client.resume(fork.session_id) if sent is not None else []
+        if not is_whole(client, path, sent) or sent is None:
+            continue
+        whole += 1
+        assert talk(path, ours) == talk(path, sent), path.name
+        if trim is not None and back is not None:
+            trimmed += 1
+            assert differ_in_placeholders(talk(path, sent), talk(path, client.resume(trim.session_id))), path.name
+            assert talk(path, client.resume(back.session_id)) == talk(path, sent), path.name
+    assert whole >= 15
+    assert trimmed >= 6
+
+
+def restored(trim: Receipt, where: Where) -> Receipt:
+    """An untrim of all that was trimmed."""
+    reading = read_trimmed(resolve(trim.session_id, "/", where, foreign=True))
+    return made(agents.untrim(reading, where, strict=True), where)
+
+
+def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, where: Where) -> None:
+    """The first request holds them, then what the client tells of its surroundings; also that of a child's child."""
+    client = every_codex
+    parent = session(corpus_in(client, 1)[0], where)
+    contents = Contents(digest_of(parent, where))
+    first = made(agents.fresh(parent, where, kind="handoff", next_step="write the tests", contents=contents), where)
+    sent = client.resume(first.session_id)
+    words = spoken(sent)
+    assert "[SESSION LINEAGE]" in words
+    assert parent.session_id in words
+    assert words.count("Next step, as the user put it:\nwrite the tests") == 1
+    assert "<environment_context>" in words
+    again = agents.fresh(resolve(first.session_id, "/", where, foreign=True), where, kind="handoff", next_step="go on")
+    second = made(again, where)
+    words = spoken(client.resume(second.session_id))
+    assert parent.session_id in words
+    assert first.session_id in words
+    assert second.title.endswith("handoff 2")

@@ -1,0 +1,107 @@
+"""Sessions that go on in the other agent, resumed there in the real client: what it sends is the proof."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+import pytest
+
+from resume_hooks.derive import agents
+from resume_hooks.derive.child.write import write
+from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.paths import Where
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.locate import SessionFile, resolve
+from tests.builders import session_id
+from tests.e2e.harness.asked import conversation
+from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
+from tests.e2e.harness.codex import PROBE, CodexHome, thread_of
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.responses import item_text, spoken
+from tests.e2e.plugin import spoken as spoken_to_claude
+from tests.needs import corpus_sessions, need
+from tests.rollouts import codex_rollouts
+
+COUNT = 10 if os.environ.get("RUN_ALL") == "1" else 3
+MOST = 2_000_000  # bytes of a session that is handed over here
+
+
+@pytest.fixture
+def where(home: ClientHome, codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> Where:
+    """Where a run finds the sessions of both."""
+    monkeypatch.setenv("HOME", str(home.root))
+    monkeypatch.setenv("CODEX_HOME", str(codex.codex))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.config))
+    monkeypatch.delenv("RESUME_HOOKS_HOME", raising=False)
+    return Where()
+
+
+def handed_over(parent: SessionFile, where: Where, to: str) -> tuple[str, str]:
+    """The ids of a fork and of a handoff for the other agent."""
+    fork = write(agents.fork(parent, where, to=to), where)
+    contents = Contents(digest_of(parent, where))
+    handoff = agents.fresh(parent, where, kind="handoff", next_step="write the tests", contents=contents, to=to)
+    assert fork.agent == to
+    return fork.session_id, write(handoff, where).session_id
+
+
+def test_codex_to_claude(codex: CodexHome, home: ClientHome, where: Where, client: ClientVersion, api: MockApi) -> None:
+    """The conversation as turns of text, or lineage, digest and step; each says whose it was, and whose child it is."""
+    found = [path for path in codex_rollouts() if path.stat().st_size < MOST][::-1][:COUNT]
+    need("the corpus of rollouts", found, "set RESUME_HOOKS_CODEX, or put it beside the transcripts")
+    for path in [codex.place(source, home.cwd) for source in found]:
+        before = hashlib.sha256(path.read_bytes()).digest()
+        parent = resolve(thread_of(path), "/", where, foreign=True)
+        fork, handoff = handed_over(parent, where, "claude")
+        assert hashlib.sha256(path.read_bytes()).digest() == before
+        for child in (fork, handoff):
+            api.clear()
+            done = run_print(client, home, api, PROBE, resume=child)
+            assert done.returncode == 0, done.stderr
+            request = api.main_requests()[-1]
+            words = spoken_to_claude(request)
+            assert f"{parent.session_id}" in words, path.name
+            assert "was held in Codex" in words
+            assert PROBE in words
+            rows = Family(where).lineage(resolve(child, "/", where).path)
+            assert [row.session_id for row in rows][-2:] == [parent.session_id, child]
+            if child == handoff:
+                assert "Next step, as the user put it:\nwrite the tests" in words
+        asked = last_prompt(parent)
+        api.clear()
+        run_print(client, home, api, PROBE, resume=fork)
+        assert asked in spoken_to_claude(api.main_requests()[-1])
+        assert len(conversation(api.main_requests()[-1])) >= 2
+
+
+def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> None:
+    """As the other way; the client has a screen line and a title for it, and goes on."""
+    found = [path for path in corpus_sessions() if 20_000 < path.stat().st_size < MOST][::-1][:COUNT]
+    need("the transcript corpus", found, "set RESUME_HOOKS_CORPUS")
+    for number, path in enumerate(found, 1):
+        placed = home.install_session(path, session_id(number), set_cwd=True)
+        parent = resolve(session_id(number), str(home.cwd), where)
+        before = hashlib.sha256(placed.read_bytes()).digest()
+        fork, handoff = handed_over(parent, where, "codex")
+        assert hashlib.sha256(placed.read_bytes()).digest() == before
+        for child in (fork, handoff):
+            sent = codex.resume(child)
+            words = spoken(sent)
+            assert parent.session_id in words, path.name
+            assert "was held in Claude Code" in words
+            assert item_text(sent[-1]) == PROBE
+            rows = Family(where).lineage(resolve(child, "/", where, foreign=True).path)
+            assert [row.session_id for row in rows][-2:] == [parent.session_id, child]
+        assert "Next step, as the user put it:\nwrite the tests" in words
+
+
+def last_prompt(parent: SessionFile) -> str:
+    """The beginning of what the user asked last in a session."""
+    from resume_hooks.transcripts import records
+    from resume_hooks.transcripts.transcript import scan
+
+    transcript = scan(parent.path)
+    prompts = [records.prompt_text(transcript.read(node)) for node in transcript.chain if node.prompt]
+    return prompts[-1].strip().split("\n")[0][:60] if prompts else ""

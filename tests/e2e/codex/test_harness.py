@@ -1,0 +1,35 @@
+"""The harness itself: the client runs against the mock alone, and what it sends when it resumes can be compared."""
+
+from __future__ import annotations
+
+import json
+
+from tests.e2e.harness.codex import PROBE, CodexHome, thread_of
+from tests.e2e.harness.responses import Item, item_text, message, plain, spoken
+
+
+def test_a_resumed_session_sends_what_was_said(every_codex: CodexHome) -> None:
+    """A prompt, a call that the client runs, an answer; resumed, the request holds them, then the new prompt."""
+    client, api = every_codex, every_codex.api
+
+    def script(request: Item) -> list[Item] | None:
+        tools = {tool.get("name") for tool in request.get("tools", [])}
+        if "list" not in item_text(request["input"][-1]):
+            return [message("that was all")]
+        name = "exec_command" if "exec_command" in tools else "shell_command"
+        words = {"cmd" if name == "exec_command" else "command": "echo from the shell"}
+        return [
+            {"type": "function_call", "id": "f", "call_id": "c1", "name": name, "arguments": json.dumps(words)},
+        ]
+
+    api.script = script
+    done = client.run("exec", "--skip-git-repo-check", "list something")
+    assert done.returncode == 0, done.stderr
+    (rollout,) = client.rollouts()
+    sent = client.resume(thread_of(rollout))
+    assert "from the shell" in spoken(sent)
+    assert "that was all" in [item_text(item) for item in sent if item.get("role") == "assistant"]
+    assert item_text(sent[-1]) == PROBE
+    kept = [json.loads(line) for line in rollout.read_bytes().splitlines()]
+    items = [plain(record["payload"]) for record in kept if record["type"] == "response_item"]
+    assert sent[-1] in items

@@ -1,0 +1,140 @@
+"""Owns the real Codex CLI: pinned versions, a throw-away home, runs of ``codex exec``; nothing leaves the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.builders import UUID
+from tests.e2e.harness.processes import end_all_with
+from tests.e2e.harness.responses import Item, MockResponses
+from tests.e2e.harness.versions import clients_folder
+from tests.needs import need
+
+NEWEST, OLDEST = "0.169.0", "0.104.0"
+VERSIONS = (OLDEST, "0.125.0", "0.144.6", "0.156.1", NEWEST)
+PROVIDER = "mock"
+PROBE = "PROBE: go on"
+
+_CONFIG = """\
+model = "gpt-5"
+model_provider = "mock"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+check_for_update_on_startup = false
+{more}
+[analytics]
+enabled = false
+[model_providers.mock]
+name = "mock"
+base_url = "{address}/v1"
+env_key = "MOCK_KEY"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+[projects."{cwd}"]
+trust_level = "trusted"
+"""
+
+
+def find_codex(version: str) -> Path:
+    """The CLI of that version; skips or fails the test where it is missing."""
+    vendor = clients_folder() / f"codex-{version}" / "node_modules" / "@openai" / "codex" / "vendor"
+    found = sorted([*vendor.glob("*/bin/codex"), *vendor.glob("*/codex/codex")])
+    need(f"Codex {version}", found, "sh tools/clients (it needs npm; with RUN_ALL=1 for every version)")
+    return found[0]
+
+
+class CodexHome:
+    """A temporary HOME with its CODEX_HOME and one trusted project folder, for one version of the client."""
+
+    def __init__(self, root: Path, api: MockResponses, version: str, more: str = "") -> None:
+        """Make the folders under ``root``; ``more`` are lines for the top of ``config.toml``."""
+        self.root, self.api, self.version = root.resolve(), api, version
+        self.binary = find_codex(version)
+        self.codex, self.cwd = self.root / ".codex", self.root / "project"
+        for folder in (self.codex, self.cwd):
+            folder.mkdir(parents=True)
+        text = _CONFIG.format(address=api.address, cwd=self.cwd, more=more)
+        (self.codex / "config.toml").write_text(text, encoding="utf-8")
+
+    def env(self) -> dict[str, str]:
+        """The whole environment of a client, built from nothing but PATH; every proxy is the mock, which refuses."""
+        proxied = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"), self.api.address)
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self.root),
+            "CODEX_HOME": str(self.codex),
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "MOCK_KEY": "x",
+            "NO_PROXY": "127.0.0.1,localhost",
+            "no_proxy": "127.0.0.1,localhost",
+            **proxied,
+        }
+
+    def rollouts(self) -> list[Path]:
+        """The session files, oldest name first."""
+        return sorted((self.codex / "sessions").rglob("rollout-*.jsonl"), key=lambda path: path.name)
+
+    def place(self, source: Path, cwd: Path | None = None) -> Path:
+        """Lay a rollout among the sessions, as one of the mock's provider: 0.169 lets a session change none.
+
+        With a ``cwd`` it was started there.
+        """
+        day = re.match(r"rollout-(\d{4})-(\d\d)-(\d\d)", source.name)
+        assert day, source.name
+        target = self.codex.joinpath("sessions", *day.groups(), source.name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        told = {"model_provider": PROVIDER, **({"cwd": str(cwd)} if cwd else {})}
+        target.write_bytes(b"".join(_with(line, told) for line in source.read_bytes().splitlines(keepends=True)))
+        target.chmod(0o600)
+        return target
+
+    def run(
+        self, *words: str, extra_env: Mapping[str, str] | None = None, timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the client with these words in the project."""
+        return subprocess.run(
+            [self.binary, *words],
+            cwd=self.cwd,
+            env=self.env() | dict(extra_env or {}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+        )
+
+    def resume(self, thread: str, prompt: str = PROBE) -> list[Item]:
+        """What the first request sends once a session is resumed; AssertionError with the client's words."""
+        before = len(self.api.inputs)
+        done = self.run("exec", "--skip-git-repo-check", "resume", thread, prompt)
+        sent = self.api.inputs[before:]
+        assert sent, f"codex {self.version} asked nothing: {done.stdout[-1500:]}\n{done.stderr[-1500:]}"
+        return sent[0]
+
+    def reap(self) -> None:
+        """End every process that still runs with this home."""
+        end_all_with(f"HOME={self.root}")
+
+
+def thread_of(path: Path) -> str:
+    """The thread's id in a rollout's name: the first of two."""
+    return str(re.findall(UUID, path.name)[0])
+
+
+def _with(line: bytes, told: Mapping[str, str]) -> bytes:
+    """A first line that tells this; any other line as it is."""
+    if b'"session_meta"' not in line[:120]:
+        return line
+    record: dict[str, Any] = json.loads(line)
+    if record.get("type") == "session_meta":
+        record["payload"] |= told
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

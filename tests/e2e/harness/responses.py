@@ -1,0 +1,129 @@
+"""Owns the loopback stand-in for the Responses API, which Codex asks; every request body is kept."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self, cast
+
+Item = dict[str, Any]
+Script = Callable[[dict[str, Any]], list[Item] | None]
+
+_OWN = ("id", "metadata", "status", "internal_chat_message_metadata_passthrough")
+"""What the client adds to an item of its own accord, which the model is not told."""
+
+
+def plain(item: Item) -> Item:
+    """An item as the model sees it."""
+    return {key: value for key, value in item.items() if key not in _OWN and value is not None}
+
+
+def item_text(item: Item) -> str:
+    """The words of a message, of a call or of an output."""
+    said = item.get("content") or item.get("output") or item.get("arguments") or item.get("input") or ""
+    if isinstance(said, str):
+        return said
+    return "\n".join(str(part.get("text", "")) for part in said)
+
+
+def spoken(items: list[Item]) -> str:
+    """Every text of a request's input."""
+    return "\n".join(map(item_text, items))
+
+
+class MockResponses:
+    """A Responses API on 127.0.0.1 for the length of a ``with`` block; ``script`` gives items to answer with."""
+
+    def __init__(self, script: Script | None = None) -> None:
+        """Nothing is bound before the ``with`` block starts."""
+        self.requests: list[dict[str, Any]] = []
+        self.script = script
+        self._lock = threading.Lock()
+        self._server: _Server | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        assert self._server is not None, "the mock is not running: use it in a with block"
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def inputs(self) -> list[list[Item]]:
+        """The items that each request sent, oldest first, as the model sees them."""
+        with self._lock:
+            return [[plain(item) for item in request.get("input", [])] for request in self.requests]
+
+    def answer(self, request: dict[str, Any]) -> bytes:
+        """Log a request and give its reply as a stream of events."""
+        with self._lock:
+            self.requests.append(request)
+            number = len(self.requests)
+        items = (self.script(request) if self.script else None) or [message(f"Mock reply {number}.")]
+        usage = {"input_tokens": 1000, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 20}
+        usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 1020}
+        reply: dict[str, Any] = {"id": f"resp_{number}", "status": "completed", "output": [], "usage": usage}
+        events: list[dict[str, Any]] = [
+            {"type": "response.created", "response": {"id": f"resp_{number}"}},
+            *({"type": "response.output_item.done", "output_index": at, "item": it} for at, it in enumerate(items)),
+            {"type": "response.completed", "response": reply},
+        ]
+        return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
+
+    def __enter__(self) -> Self:
+        """Bind a free port and serve from a thread."""
+        self._server = _Server(self)
+        threading.Thread(target=self._server.serve_forever, name="mock-responses", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+
+
+def message(text: str) -> Item:
+    """An answer in words."""
+    content = [{"type": "output_text", "text": text}]
+    return {"type": "message", "role": "assistant", "id": "msg_1", "content": content}
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, api: MockResponses) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.api = api
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Stay silent: a client that was stopped in mid-reply is a test's business."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
+        """Keep the test output clean."""
+
+    def do_CONNECT(self) -> None:
+        self._send(403, b"", "text/plain")
+
+    def do_GET(self) -> None:
+        self._send(404, b"{}", "application/json")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if not self.path.endswith("/responses"):
+            self._send(404, b"{}", "application/json")
+            return
+        self._send(200, cast("_Server", self.server).api.answer(json.loads(body)), "text/event-stream")
+
+    def _send(self, status: int, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
