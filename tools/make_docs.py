@@ -123,6 +123,9 @@ def cli_page() -> str:
             raise KeyError(verb)
         text = command.get_help(click.Context(command, parent=top, info_name=verb, **chosen)).rstrip()
         parts.append(f"## {verb}\n\n```\n{text}\n```\n")
+        for name, act in (command.commands if isinstance(command, click.Group) else {}).items():
+            context = click.Context(act, parent=top, info_name=f"{verb} {name}", **chosen)
+            parts.append(f"### {verb} {name}\n\n```\n{act.get_help(context).rstrip()}\n```\n")
     return "\n".join(parts)
 
 
