@@ -85,8 +85,8 @@ class Server:
                 return
 
     def stop(self) -> None:
-        """End it at once; what was committed stays."""
-        self.process.send_signal(signal.SIGINT)
+        """End it at once, as a crash would; what was committed stays."""
+        self.process.send_signal(signal.SIGQUIT)
         self.process.wait(30)
 
     def close(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from dataclasses import asdict, replace
@@ -18,10 +17,10 @@ from resume_hooks.cli.options import (
     folder_of,
     json_option,
     max_chars_option,
+    refuse_unknown,
     time_of,
 )
 from resume_hooks.cli.progress import at_work
-from resume_hooks.errors import UsageError
 from resume_hooks.paths import find_session
 from resume_hooks.search.as_text import MOST_LIMIT, text_of
 from resume_hooks.search.engine import SearchResult, find
@@ -93,14 +92,6 @@ def command(options: VerbOptions) -> None:
         )
     data = {**_data(found), "scope": _scope_name(options)}
     options.emit(data, lambda: text_of(found, limit, mark=_bold, title=_title, model=_is_model()), found.notes)
-
-
-def refuse_unknown(words: tuple[str, ...]) -> None:
-    """UsageError for what looks like an option that there is not."""
-    for word in words:
-        if re.match(r"--[^\s-]\S*\Z", word):
-            option = word.partition("=")[0]
-            raise UsageError(f"No such option: {option}", f"Options: search --help. To find it: search '\"{option}\"'")
 
 
 def _scope(options: VerbOptions) -> Scope:

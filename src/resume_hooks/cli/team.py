@@ -17,11 +17,11 @@ from resume_hooks.cli.options import (
     folder_of,
     json_option,
     located,
+    refuse_unknown,
     time_of,
     yes_option,
 )
 from resume_hooks.cli.output import columns, emit, table
-from resume_hooks.cli.search import refuse_unknown
 from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError

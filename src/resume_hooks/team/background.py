@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from resume_hooks import clock, settings
-from resume_hooks.errors import ResumeHooksError, SessionLive, SessionNotFound, UsageError
+from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.project_folder import home_folder
@@ -53,9 +53,7 @@ def push_behind(where: Where, is_over: Callable[[], bool], only: str = "") -> No
     """Push what is behind, or of it the session ``only``, unless it was done a moment ago. Silent where it can't be."""
     team, mark = found(where), os.path.join(folder(where), PUSHES)
     with contextlib.suppress(ResumeHooksError, OSError):
-        if team is None or not team.projects or 0 <= time.time() - os.stat(mark).st_mtime < PAUSE:
-            return
-        if os.stat(mark).st_mtime > time.time() and os.stat(mark).st_mtime <= time.time() + AWAY:
+        if team is None or not team.projects or -AWAY <= time.time() - os.stat(mark).st_mtime < PAUSE:
             return
         os.utime(mark)
         waiting = [each for each in behind(team, where) if only in {"", each.session_id}]
@@ -66,7 +64,7 @@ def push_behind(where: Where, is_over: Callable[[], bool], only: str = "") -> No
                 for session in waiting:
                     if is_over():
                         return
-                    with contextlib.suppress(SessionNotFound, SessionLive):
+                    with contextlib.suppress(SessionNotFound):
                         push(session, team, db, where)
         except TeamFailed:
             later = time.time() + AWAY

@@ -147,6 +147,7 @@ def _told(error: Exception) -> TeamFailed:
         )
     remedies = {
         NOT_YOURS: "That is for its owner to do.",
+        NOT_THERE: "A member has joined before, and a session is pushed: resume-hooks team sessions",
         FORGOTTEN: "What was forgotten is not sent again.",
         "": "Check the service in ~/.pg_service.conf, the network and the certificate.",
         "57014": "The server took too long. Try again.",

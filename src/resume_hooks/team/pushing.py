@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from resume_hooks.errors import SessionNotFound, WriteFailed
+from resume_hooks.derive.imports.bundle.read_bundle import is_place
+from resume_hooks.errors import SessionLive, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, open_regular, read_object
 from resume_hooks.reading.export.bundle import files_of
 from resume_hooks.redaction.load_rules import rules
@@ -99,6 +100,8 @@ def push(session: SessionFile, team: Team, db: Connection, where: Where, *, resc
         raise
     except _ShorterError:
         return Pushed(session.session_id, title, "shorter")
+    except SessionLive:
+        return Pushed(session.session_id, title, "busy")
 
 
 def preview(session: SessionFile, where: Where) -> Pushed:
@@ -111,8 +114,12 @@ def preview(session: SessionFile, where: Where) -> Pushed:
 
 
 def files(session: SessionFile) -> list[tuple[str, str]]:
-    """The files of a session that go along, each with its name on the server; the transcript's is ``""``."""
-    return [("", session.path), *files_of(session)]
+    """The files of a session that go along, each with its name on the server; the transcript's is ``""``.
+
+    A file whose name is no place of a session's, or holds a secret, stays.
+    """
+    beside = [(name, path) for name, path in files_of(session) if is_place(name) and not redact(name)[1]]
+    return [("", session.path), *beside]
 
 
 def about(session: SessionFile, family: Family, where: Where) -> dict[str, str]:
@@ -127,10 +134,10 @@ def about(session: SessionFile, family: Family, where: Where) -> dict[str, str]:
         "title": clean(ends.title),
         "folder": clean(home),
         "project": clean(project_of(home)),
-        "created": ends.created,
-        "ended": ends.ended,
-        "parent": parent.session_id if parent else "",
-        "kind": parent.kind if parent else "",
+        "created": clean(ends.created),
+        "ended": clean(ends.ended),
+        "parent": clean(parent.session_id) if parent else "",
+        "kind": clean(parent.kind) if parent else "",
     }
 
 
