@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from resume_hooks.team import pieces, pushing, sharing
+from resume_hooks.team import cursor, pieces, pushing, sharing
 from resume_hooks.team.connect import connected
 from tests.builders import SESSION, session_bytes, user
 from tests.team.conftest import Machine
@@ -119,7 +119,7 @@ class Machines(RuleBasedStateMachine):
     @rule(where=MACHINE)
     def lose_the_cursor(self, where: str) -> None:
         """The state folder was not in the backup."""
-        pushing.keep_cursor(SESSION, pushing.Cursor(), self.machines[where].where)
+        cursor.keep_cursor(SESSION, cursor.Cursor(), self.machines[where].where)
 
     @precondition(lambda self: not self.forgotten and len(self.pushed) > 1)
     @rule(where=MACHINE)

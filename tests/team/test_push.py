@@ -14,10 +14,11 @@ import pytest
 
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.team import pieces, pushing, sharing
+from resume_hooks.team import cursor, pieces, pushing, sharing
 from resume_hooks.team.connect import Connection, TeamFailed, connected
+from resume_hooks.team.cursor import cursor_of, keep_cursor
 from resume_hooks.team.fetching import drop_gone, pull, pulled
-from resume_hooks.team.pushing import Pushed, cursor_of, is_behind, keep_cursor, push
+from resume_hooks.team.pushing import Pushed, is_behind, push
 from resume_hooks.team.sessions import listed, named
 from tests.builders import (
     SESSION,
@@ -89,7 +90,7 @@ def test_what_is_new_is_sent_once(alice: Machine, root: Connection) -> None:
     assert is_behind(session_file(str(path)), alice.where)
     assert sent(alice, path).records == 1
     assert live(root) == {"laptop": clean(path)}
-    keep_cursor(SESSION, pushing.Cursor(), alice.where)
+    keep_cursor(SESSION, cursor.Cursor(), alice.where)
     assert sent(alice, path).result == "unchanged"
     with path.open("ab") as stream:
         stream.write(b'{"type":"user","torn')

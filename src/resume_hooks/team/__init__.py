@@ -7,3 +7,18 @@ What leaves is redacted first, then cut into pieces of whole lines, numbered as 
 redacted line. A piece is taken only by who knows the digest of all that came before it, so that sending twice changes
 nothing, and what was rewritten is a new generation, never a merge. Whoever may read a row is decided in the database.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["PostgresSessionStore"]
+
+
+def __getattr__(name: str) -> Any:
+    """The store of the Agent SDK, loaded when it is asked for. AttributeError for any other name."""
+    if name in __all__:
+        from resume_hooks.team.sdk_store import PostgresSessionStore
+
+        return PostgresSessionStore
+    raise AttributeError(name)

@@ -10,7 +10,7 @@ import importlib.resources
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from resume_hooks.errors import ResumeHooksError, UsageError
@@ -63,6 +63,15 @@ def connected(service: str) -> Iterator[Connection]:
         if connection.info.server_version < OLDEST:
             raise TeamFailed("The server is older than PostgreSQL 15", "Let a newer one hold the team's sessions.")
         yield connection
+
+
+@contextlib.asynccontextmanager
+async def connected_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]]]:
+    """The same for a program that waits by ``await``."""
+    driver = _driver()
+    with refusals():
+        async with await driver.AsyncConnection.connect(**_options(service), autocommit=True) as connection:
+            yield connection
 
 
 @contextlib.contextmanager

@@ -25,8 +25,8 @@ from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage import state_file
 from resume_hooks.storage.staging import MAX_BYTES
 from resume_hooks.team.connect import Connection
+from resume_hooks.team.cursor import Cursor, keep_cursor, place_at
 from resume_hooks.team.joined import folder
-from resume_hooks.team.pushing import Cursor, keep_cursor, place_at_end
 from resume_hooks.team.sessions import TeamSession, listed
 
 KIND = "team"
@@ -151,7 +151,10 @@ def _remember(session: TeamSession, parts: list[_Part], came: ImportedSession, w
         part.name: os.path.join(beside, *part.name.split("/")) if part.name else came.receipt.file for part in parts
     }
     with contextlib.suppress(OSError):  # then all is sent
-        places = {part.name: place_at_end(paths[part.name], part.records, part.head) for part in parts}
+        places = {}
+        for part in parts:
+            path = paths[part.name]
+            places[part.name] = place_at(path, os.path.getsize(path), part.records, part.head)
         keep_cursor(came.session_id, Cursor(0, session.row, places=places), where)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -18,49 +17,24 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from resume_hooks.derive.imports.bundle.read_bundle import is_place
-from resume_hooks.errors import SessionLive, SessionNotFound, WriteFailed
-from resume_hooks.paths import Where, open_regular, read_object
+from resume_hooks.errors import SessionLive, SessionNotFound
+from resume_hooks.paths import Where
 from resume_hooks.reading.export.bundle import files_of
 from resume_hooks.redaction.load_rules import rules
 from resume_hooks.redaction.texts import redact
-from resume_hooks.search.index.read_transcript import bytes_before
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage import state_file
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.team.connect import FORGOTTEN, Connection, TeamFailed, refusals
-from resume_hooks.team.joined import Team, folder, project_of
+from resume_hooks.team.cursor import Cursor, Place, cursor_of, keep_cursor, place_at, session_folder, stands
+from resume_hooks.team.joined import Team, project_of
 from resume_hooks.team.pieces import Piece, pieces_of, records_of
 from resume_hooks.transcripts.head_tail import HeadTail
 
-_VERSION = 1
-_FILE = "cursor.json"
 _BUSY = "Another command is sending this session"
 _APPEND = "select * from team.append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-
-
-class Place(NamedTuple):
-    """How far a file was sent: so many bytes and lines, the checksum before that place, the server's digest of all."""
-
-    inode: int
-    offset: int
-    records: int
-    check: int
-    head: str
-
-
-class Cursor(NamedTuple):
-    """What is remembered of a session: its row on the server (0: none), the row it went on from, its files' places.
-
-    ``drop``: what the server has must go once it differs, since it holds what was scrubbed.
-    """
-
-    row: int = 0
-    base: int = 0
-    drop: bool = False
-    places: dict[str, Place] = {}  # noqa: RUF012 - never changed, a new one takes its place
 
 
 class Pushed(NamedTuple):
@@ -141,60 +115,18 @@ def about(session: SessionFile, family: Family, where: Where) -> dict[str, str]:
     }
 
 
-def session_folder(session_id: str, where: Where) -> str:
-    """Where it is remembered how far a session was sent."""
-    return os.path.join(folder(where), "sessions", session_id)
-
-
-def cursor_of(session_id: str, where: Where) -> Cursor:
-    """What is remembered of a session; an empty one where that is nothing."""
-    row = read_object(os.path.join(session_folder(session_id, where), _FILE))
-    try:
-        if row["version"] != _VERSION:
-            return Cursor()
-        places = {str(name): Place(*place) for name, place in row["places"].items()}
-        return Cursor(int(row["row"]), int(row["base"]), bool(row["drop"]), places)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return Cursor()
-
-
-def keep_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
-    """Remember how far a session was sent. WriteFailed."""
-    path = os.path.join(session_folder(session_id, where), _FILE)
-    try:
-        state_file.replace(path, json.dumps({"version": _VERSION, **cursor._asdict()}).encode(), where)
-    except OSError as error:
-        raise WriteFailed(f"Could not write {path}: {error.strerror}", "What was sent is sent; try again.") from error
-
-
 def is_behind(session: SessionFile, where: Where) -> bool:
     """Whether something of a session was not sent yet, as far as this machine remembers."""
     cursor = cursor_of(session.session_id, where)
     return not cursor.row or cursor.drop or any(_unsent(cursor.places.get(name), path) for name, path in files(session))
 
 
-def place_at_end(path: str, records: int, head: bytes) -> Place:
-    """The place behind everything that a file holds. OSError."""
-    with open_regular(path, follow=False) as stream:
-        status = os.fstat(stream.fileno())
-        check = zlib.crc32(bytes_before(stream, status.st_size))
-        return Place(status.st_ino, status.st_size, records, check, head.hex())
-
-
 def _unsent(place: Place | None, path: str) -> bool:
     with contextlib.suppress(OSError):
         if place is None:
             return any(True for _ in records_of(path))
-        return not _stands(place, path) or any(True for _ in records_of(path, place.offset))
+        return not stands(place, path) or any(True for _ in records_of(path, place.offset))
     return False
-
-
-def _stands(place: Place, path: str) -> bool:
-    """Whether a file still begins with what was sent."""
-    with open_regular(path, follow=False) as stream:
-        status = os.fstat(stream.fileno())
-        same = status.st_ino == place.inode and status.st_size >= place.offset
-        return same and zlib.crc32(bytes_before(stream, place.offset)) == place.check
 
 
 class _Count:
@@ -265,7 +197,7 @@ class _Push:
         for name, path in files(self._session):
             try:
                 place = places.get(name)
-                if place is None or not _stands(place, path):
+                if place is None or not stands(place, path):
                     place = self._agreed(row, name, path)
                 found[name] = self._send_file(row, name, path, place)
             except OSError as error:
@@ -284,9 +216,7 @@ class _Push:
                 return self._send_file(row, name, path, place)
             self._count.add(piece)
             records, head, offset = answer[0], answer[1], piece.end
-        with open_regular(path, follow=False) as stream:
-            check = zlib.crc32(bytes_before(stream, offset))
-            return Place(os.fstat(stream.fileno()).st_ino, offset, records, check, head.hex())
+        return place_at(path, offset, records, head)
 
     def _append(self, row: int, name: str, head: bytes, piece: Piece) -> tuple[int, bytes, bool]:
         turns, times, words = zip(*piece.passages, strict=True) if piece.passages else ((), (), ())

@@ -71,6 +71,18 @@ create table audit(
   login name not null default session_user, act text not null, session_id text not null default '',
   detail jsonb not null default '{}');
 
+-- What Agent SDK programs keep: each row its owner's alone, JSON text in pieces, never looked into here.
+create table sdk_part(
+  id bigint generated always as identity primary key, owner int not null references member, project_key text not null,
+  session_id text not null, subpath text not null, entries bigint not null default 0, mtime bigint not null default 0,
+  summary bytea, unique(owner, project_key, session_id, subpath));
+create table sdk_chunk(
+  part bigint not null references sdk_part on delete cascade, first bigint not null, data bytea not null,
+  primary key(part, first));
+alter table sdk_chunk alter data set storage external;
+create table sdk_seen(
+  part bigint not null references sdk_part on delete cascade, uuid bytea not null, primary key(part, uuid));
+
 -- Everything below runs as rh_owner; who asks is the role that logged in, which nobody can set.
 create function me() returns int language sql stable security definer set search_path=team,pg_catalog as
 $$ select id from member where login = session_user $$;
@@ -295,6 +307,14 @@ begin
   return n;
 end $$;
 
+alter table sdk_part alter owner set default required();
+alter table sdk_part enable row level security;
+alter table sdk_chunk enable row level security;
+alter table sdk_seen enable row level security;
+create policy own on sdk_part to rh_member using (owner = (select me()));
+create policy own on sdk_chunk to rh_member using (exists(select 1 from sdk_part p where p.id = part));
+create policy own on sdk_seen to rh_member using (exists(select 1 from sdk_part p where p.id = part));
+grant select, insert, update, delete on sdk_part, sdk_chunk, sdk_seen to rh_member;
 alter table session enable row level security;
 alter table part enable row level security;
 alter table chunk enable row level security;
