@@ -8,7 +8,7 @@ import zlib
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.search.query import parse
 from resume_hooks.team.connect import Connection, connected
-from resume_hooks.team.finding import _asked, find
+from resume_hooks.team.finding import asked_of, find
 from tests.builders import assistant, conversation, session_bytes, session_id, user
 from tests.redaction.planted import FORMS, PLACED, Planted, planted
 from tests.team.conftest import Machine
@@ -53,10 +53,12 @@ def test_it_uses_its_index(alice: Machine, root: Connection) -> None:
 
 def test_a_query_is_never_syntax() -> None:
     """Quotes, operators and backslashes are words or nothing; parts of names and beginnings are asked for."""
-    assert _asked(parse(["getUserName -redis"]))[0] == "((('getusernam' | ('get' & 'user' & 'name')))) & !((('redi')))"
-    assert _asked(parse(["kumquat"]))[-1] == "((('kumquat':*)))"
+    assert (
+        asked_of(parse(["getUserName -redis"]))[0] == "((('getusernam' | ('get' & 'user' & 'name')))) & !((('redi')))"
+    )
+    assert asked_of(parse(["kumquat"]))[-1] == "((('kumquat':*)))"
     for hostile in ("it's a 'quote", "a & b | !c", "x \\ y <-> z :*", "\x00nul naïve 日本語"):
-        assert all(query.count("'") % 2 == 0 for query in _asked(parse([hostile])))
+        assert all(query.count("'") % 2 == 0 for query in asked_of(parse([hostile])))
 
 
 def test_hostile_queries(alice: Machine) -> None:
