@@ -51,6 +51,7 @@ def main() -> None:
         catch_up(event)
     with contextlib.suppress(OSError, ResumeHooksError, ModuleNotFoundError):  # a venv from before an update
         index()
+    with contextlib.suppress(ModuleNotFoundError):
         push()
 
 

@@ -21,7 +21,7 @@ def main() -> None:
     session_id = reply.field(event, "session_id") if event is not None else ""
     if not is_session_id(session_id):
         return
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, AttributeError):  # Windows has no such call
         os.nice(NICE)
     until = time.monotonic() + LIMIT
     push_behind(Where(), lambda: time.monotonic() > until, str(session_id))
