@@ -27,6 +27,7 @@ def test_every_setting_with_its_source(config_home: ConfigHome, document: Docume
         "vault_max": ("20G", "default"),
         "vault_days": (0, "default"),
         "index_at_start": ("on", "default"),
+        "team_model_search": ("off", "default"),
         "triggers_off": (["help"], "environment"),
     }
     assert b"triggers_off" in cli("config").stdout
