@@ -27,14 +27,15 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def database(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def database(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A fresh team; the service of each person has the name of his role. ``admin`` has entered."""
     name = server.database()
     server.services(name, tmp_path / "services.conf")
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
     with connected("admin") as db:
         db.execute("select team.enter(gen_random_uuid(), 'office')")
-    return name
+    yield name
+    server.drop(name)
 
 
 class Machine:

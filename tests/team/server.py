@@ -1,4 +1,4 @@
-"""Owns a real PostgreSQL of the tests' own: Debian's programs, no root, a folder under /tmp, ended by its id."""
+"""Owns a real PostgreSQL of the tests' own: Debian's programs, no root, a folder of its own, ended by its id."""
 
 from __future__ import annotations
 
@@ -30,11 +30,15 @@ def programs() -> Path | None:
     return found[-1].parent if found else Path(on_path).parent if on_path else None
 
 
+MEMORY, ROOM = "/dev/shm", 1 << 30  # where its folder lies if there is so much room: the disk would take most of a test
+
+
 class Server:
     """A running server with a template of a team's database."""
 
     def __init__(self, bin_folder: Path) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="rh-pg-", dir="/tmp"))
+        room = shutil.disk_usage(MEMORY).free if os.access(MEMORY, os.W_OK) else 0
+        self.folder = Path(tempfile.mkdtemp(prefix="rh-pg-", dir=MEMORY if room > ROOM else "/tmp"))
         self.bin = bin_folder
         self._number = 0
         self._as: list[str] = []
@@ -105,6 +109,11 @@ class Server:
         with self.superuser("postgres") as db:
             db.execute(f"create database {name} template template_team".encode())
         return name
+
+    def drop(self, database: str) -> None:
+        """Remove a database, whoever is in it."""
+        with self.superuser("postgres") as db:
+            db.execute(f"drop database {database} with (force)".encode())
 
     def services(self, database: str, file: Path, **more: str) -> None:
         """Write a service file with a service a role, named as the role."""
