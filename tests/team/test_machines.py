@@ -27,7 +27,7 @@ from tests.team.server import Server
 from tests.team.test_push import clean, live, sent, written
 
 NAMES = ("laptop", "desk", "server")
-MACHINE = st.sampled_from(NAMES)
+MACHINE = st.sampled_from(("laptop", "laptop", "laptop", "desk", "server"))
 SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
 
 
@@ -70,13 +70,13 @@ class Machines(RuleBasedStateMachine):
         with self.paths[where].open("ab") as stream:
             stream.write(session_bytes([self._said() for _ in range(count)]))
 
-    @rule(where=MACHINE, anew=st.booleans())
-    def rewrite(self, where: str, anew: bool) -> None:
+    @rule(where=MACHINE, anew=st.booleans(), count=st.integers(1, 9))
+    def rewrite(self, where: str, anew: bool, count: int) -> None:
         """A file that is another one from some line on, in its place or as a new file."""
         path = self.paths[where]
         lines = path.read_bytes().split(b"\n")[:-1]
         kept = lines[: len(lines) // 2]
-        content = b"".join(line + b"\n" for line in kept) + session_bytes([self._said(), self._said()])
+        content = b"".join(line + b"\n" for line in kept) + session_bytes([self._said() for _ in range(count)])
         if anew:
             path.unlink()
         path.write_bytes(content)
@@ -140,7 +140,7 @@ class Machines(RuleBasedStateMachine):
         assert not (self.forgotten and there)
 
 
-@pytest.mark.parametrize("examples", [12, pytest.param(150, marks=pytest.mark.wide)])
+@pytest.mark.parametrize("examples", [25, pytest.param(150, marks=pytest.mark.wide)])
 def test_any_interleaving(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
     """Append, rewrite, kill, lose the cursor, rescan, forget, in any order."""
     monkeypatch.setattr(pieces, "MOST_RAW", 700)

@@ -20,7 +20,7 @@ from resume_hooks.team.connect import TeamFailed, connected
 from resume_hooks.team.fetching import drop_gone
 from resume_hooks.team.joined import PUSHES, Team, folder, found, project_of
 from resume_hooks.team.pushing import is_behind, push
-from resume_hooks.team.sharing import forget_queued
+from resume_hooks.team.sharing import forget_queued, has_queued
 from resume_hooks.transcripts.head_tail import HeadTail
 
 PAUSE = 60
@@ -55,8 +55,10 @@ def push_behind(where: Where, is_over: Callable[[], bool], only: str = "") -> No
     with contextlib.suppress(ResumeHooksError, OSError):
         if team is None or not team.projects or -AWAY <= time.time() - os.stat(mark).st_mtime < PAUSE:
             return
-        os.utime(mark)
         waiting = [each for each in behind(team, where) if only in {"", each.session_id}]
+        if not (waiting or has_queued(where)):
+            return  # the next turn's end need not wait
+        os.utime(mark)
         try:
             with connected(team.service) as db:
                 forget_queued(db, where)

@@ -53,6 +53,11 @@ def note_scrubbed(session_id: str, where: Where) -> str:
     return f"What the team has of it goes with: resume-hooks team push {session_id}, or the next push."
 
 
+def has_queued(where: Where) -> bool:
+    """Whether something that was deleted here is to be forgotten."""
+    return os.path.isdir(queue := os.path.join(folder(where), _QUEUE)) and bool(os.listdir(queue))
+
+
 def forget_queued(db: Connection, where: Where) -> list[str]:
     """Have everything forgotten that was deleted here; the ids."""
     queue = os.path.join(folder(where), _QUEUE)
