@@ -43,6 +43,7 @@ def test_defaults(config_home: ConfigHome) -> None:
         "vault_max": Setting("20G", "default"),
         "vault_days": Setting(0, "default"),
         "index_at_start": Setting("on", "default"),
+        "team_model_search": Setting("off", "default"),
         "triggers_off": Setting((), "default"),
     }
 

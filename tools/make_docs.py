@@ -24,8 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "resume_hooks"
 PACKAGES = (
-    "cli", "hooks", "maintenance", "search", "derive", "archive", "reading", "sessions", "transcripts", "redaction",
-    "storage", "system",
+    "cli", "hooks", "maintenance", "team", "search", "derive", "archive", "reading", "sessions", "transcripts",
+    "redaction", "storage", "system",
 )  # fmt: skip
 """From the top down: each imports those below it alone."""
 
@@ -123,6 +123,9 @@ def cli_page() -> str:
             raise KeyError(verb)
         text = command.get_help(click.Context(command, parent=top, info_name=verb, **chosen)).rstrip()
         parts.append(f"## {verb}\n\n```\n{text}\n```\n")
+        for name, act in (command.commands if isinstance(command, click.Group) else {}).items():
+            context = click.Context(act, parent=top, info_name=f"{verb} {name}", **chosen)
+            parts.append(f"### {verb} {name}\n\n```\n{act.get_help(context).rstrip()}\n```\n")
     return "\n".join(parts)
 
 

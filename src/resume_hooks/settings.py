@@ -148,6 +148,9 @@ KEYS: dict[str, Key] = {
     "index_at_start": Key(
         "on", "Whether a session's start brings the search index up to date in the background.", _one_of("on", "off")
     ),
+    "team_model_search": Key(
+        "off", "Whether a model may search the team, which sends its words to the server.", _one_of("on", "off")
+    ),
     "triggers_off": Key((), "Triggers that pass through as plain prompts, such as 'session help'.", _words),
 }
 

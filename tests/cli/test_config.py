@@ -27,6 +27,10 @@ def test_every_setting_with_its_source(config_home: ConfigHome, document: Docume
         "vault_max": ("20G", "default"),
         "vault_days": (0, "default"),
         "index_at_start": ("on", "default"),
+        "handoff_tool": ("off", "default"),
+        "compaction": ("client", "default"),
+        "handoff_sends": ("off", "default"),
+        "team_model_search": ("off", "default"),
         "triggers_off": (["help"], "environment"),
     }
     assert b"triggers_off" in cli("config").stdout

@@ -32,6 +32,7 @@ LANES = {
     "notice": "context_notice",
     "session": "session",
     "later": "background",
+    "team": "team_push",
     "fallback": "fallback",
 }
 """What each script in hooks/ writes down, and the module of ``resume_hooks.hooks`` behind it."""

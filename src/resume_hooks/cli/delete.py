@@ -22,6 +22,7 @@ from resume_hooks.cli.options import (
 )
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines
+from resume_hooks.cli.team_notes import after_delete
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import find
@@ -87,7 +88,8 @@ def _delete(decided: Deletion, options: VerbOptions, *, asks: bool) -> None:
             return f"{table(facts)}\n\nBring it back: resume-hooks restore {entry.locator}"
         return "Nothing was deleted." if asks else f"{_facts(decided)}\n\nNothing was deleted."
 
-    options.emit(data, text, _still_kept([entry]) if agreed else [])
+    kept = [*_still_kept([entry]), *after_delete(entry.session_id, options.where)] if agreed else []
+    options.emit(data, text, kept)
 
 
 def _still_kept(entries: Sequence[TrashEntry]) -> list[str]:

@@ -53,6 +53,7 @@ VERBS = {
     "restore": "Restore a deleted or an archived session.",
     "export": "Write a session as a page, Markdown, text, or a bundle to be imported.",
     "import": "Import a transcript from an address or a file as a new session.",
+    "team": "Push, pull, resume, search and share sessions on your team's PostgreSQL.",
     "index": "Update the search index, or show its state.",
     "audit": "List the secrets in sessions by kind, place and age, never the secrets themselves.",
     "fsck": "Report damage in a session; --repair makes a repaired child.",

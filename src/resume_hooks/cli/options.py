@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -138,6 +139,14 @@ def time_of(given: str) -> datetime:
     if moment is None:
         raise UsageError(f"'{given}' is not a date or a time", clock.WHEN)
     return moment
+
+
+def refuse_unknown(words: tuple[str, ...]) -> None:
+    """UsageError for what looks like an option that there is not."""
+    for word in words:
+        if re.match(r"--[^\s-]\S*\Z", word):
+            option = word.partition("=")[0]
+            raise UsageError(f"No such option: {option}", f"Options: search --help. To find it: search '\"{option}\"'")
 
 
 def folder_of(given: str | None) -> str:

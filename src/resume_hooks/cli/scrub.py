@@ -14,6 +14,7 @@ from resume_hooks.cli.child import child_options, make, receipt_text, require_cl
 from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start, start_of
+from resume_hooks.cli.team_notes import after_scrub
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionLive, UsageError
 from resume_hooks.maintenance.scrub import child, findings, literals
@@ -96,7 +97,8 @@ def _in_place(found: ScrubFindings, options: VerbOptions) -> int:
             say(_facts(found))
         done = options.agreed("Take them out, for good?", asks=not options.yes)
         found = replace(found, rows=tuple(purge(found, options.where))) if done else found
-    _answer(found, options, None, [], done=done)
+    notes = after_scrub(found.session.session_id, options.where) if done else []
+    _answer(found, options, None, notes, done=done)
     tried = not options.dry_run and (done or not found.held)
     return int(tried and any(row.state == LEFT for row in found.rows))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from dataclasses import asdict, replace
@@ -19,10 +18,10 @@ from resume_hooks.cli.options import (
     folder_of,
     json_option,
     max_chars_option,
+    refuse_unknown,
     time_of,
 )
 from resume_hooks.cli.progress import at_work
-from resume_hooks.errors import UsageError
 from resume_hooks.paths import find_session
 from resume_hooks.search.as_text import MOST_LIMIT, text_of
 from resume_hooks.search.engine import SearchResult, find
@@ -51,6 +50,7 @@ PATIENCE = 1.5
 @click.option("--role", type=click.Choice(sorted(ALIASES)), help="Who said it.")
 @click.option("--helpers", is_flag=True, help="Also headless runs of a single question.")
 @agent_option
+@click.option("--team", is_flag=True, help="Ask the team's server instead; answers as `team search` does.")
 @click.option("--limit", type=click.IntRange(1, MOST_LIMIT), default=10, show_default=True, help="Hits.")
 @max_chars_option
 @json_option
@@ -73,7 +73,12 @@ def command(options: VerbOptions) -> None:
       resume-hooks search --file src/parser.py
       resume-hooks search retry policy --lineage . --json
     """
-    _refuse_unknown(options.words)
+    refuse_unknown(options.words)
+    if options.team:
+        from resume_hooks.cli.team_answer import answer_search  # no other search loads it
+
+        answer_search(options)
+        return
     options.refuse_together("project", "lineage", "session", "everywhere")
     limit = max(1, options.max_chars - 1) if options.max_chars else 0
     with at_work("Indexing", quiet=options.as_json) as progress:
@@ -88,14 +93,6 @@ def command(options: VerbOptions) -> None:
         )
     data = {**_data(found), "scope": _scope_name(options)}
     options.emit(data, lambda: text_of(found, limit, mark=_bold, title=_title, model=_is_model()), found.notes)
-
-
-def _refuse_unknown(words: tuple[str, ...]) -> None:
-    """UsageError for what looks like an option that there is not."""
-    for word in words:
-        if re.match(r"--[^\s-]\S*\Z", word):
-            option = word.partition("=")[0]
-            raise UsageError(f"No such option: {option}", f"Options: search --help. To find it: search '\"{option}\"'")
 
 
 def _scope(options: VerbOptions) -> Scope:

@@ -51,6 +51,8 @@ def main() -> None:
         catch_up(event)
     with contextlib.suppress(OSError, ResumeHooksError, ModuleNotFoundError):  # a venv from before an update
         index()
+    with contextlib.suppress(ModuleNotFoundError):
+        push()
 
 
 def catch_up(event: dict[str, Any]) -> None:
@@ -91,6 +93,15 @@ def index() -> None:
         pause, wait = AGAIN, True
     hook_state.keep(_INDEXED, {"look": begun + pause, "made": begun, "wait": wait})
     os.utime(hook_state.place(_INDEXED), (begun, begun))
+
+
+def push() -> None:
+    """Send the team, where one was joined, what turns' ends did not: they pause a minute, and a server may be away."""
+    if reply.is_headless() or not os.path.exists(os.path.join(Where().state, "team", "push")):
+        return
+    from resume_hooks.team.background import push_behind  # nobody without a team loads it
+
+    push_behind(Where(), _watch(INDEX_LIMIT, client_pid()))
 
 
 def _watch(seconds: float, client: int | None) -> Callable[[], bool]:

@@ -65,7 +65,7 @@ def text_at(path: str, inode: int, record: Posting, *, subagent: bool) -> tuple[
     raw = _raw(path, inode, record.offset, record.length)
     parsed = records.parse(Line(0, 0, raw).body)
     texts = TextExtractor(subagent=subagent, sifting=False).texts_of(parsed) if parsed is not None else None
-    return None if texts is None else text_of(_joined(texts)), len(raw)
+    return None if texts is None else text_of(said_text(texts)), len(raw)
 
 
 def _raw(path: str, inode: int, offset: int, length: int) -> bytes:
@@ -81,7 +81,7 @@ def _raw(path: str, inode: int, offset: int, length: int) -> bytes:
         return b""
 
 
-def _joined(texts: RecordTexts) -> str:
+def said_text(texts: RecordTexts) -> str:
     """What a record says; files without the numbers of their lines, as they are indexed."""
     outer = (text for text in (texts.prompt, texts.reply) if text)
     inner = (

@@ -71,16 +71,29 @@ def project_at(cwd: str, where: Where) -> Project:
 
 def worktrees(cwd: str) -> tuple[str, ...]:
     """A folder, the root of the repository it lies in, and that repository's other worktrees. Runs no program."""
+    root = _root(cwd)
+    if root is None:
+        return (canonical(cwd),)
+    common = _common_folder(os.path.join(root, ".git"))
+    found = (canonical(cwd), root, *_main_folder(common), *_linked_folders(common))
+    return tuple(dict.fromkeys(folder for folder in found if folder))
+
+
+def git_folder(cwd: str) -> str:
+    """The git folder that all worktrees of a folder's repository share; ``""`` outside of any."""
+    root = _root(cwd)
+    return "" if root is None else _common_folder(os.path.join(root, ".git"))
+
+
+def _root(cwd: str) -> str | None:
+    """The root of the repository that a folder lies in."""
     root = canonical(cwd)
     while not os.path.lexists(os.path.join(root, ".git")):
         parent = os.path.dirname(root)
         if parent == root:
-            return (canonical(cwd),)
+            return None
         root = parent
-    git = os.path.join(root, ".git")
-    common = _common_folder(git)
-    found = (canonical(cwd), root, *_main_folder(common), *_linked_folders(common))
-    return tuple(dict.fromkeys(folder for folder in found if folder))
+    return root
 
 
 def _common_folder(git: str) -> str:

@@ -19,6 +19,7 @@ MODULES = {
     "archives": ("delete", "archive", "restore"),
     "reading": ("outline", "read", "export"),
     "search": ("search", "index"),
+    "team": ("team",),
     "figures": ("stats", "doctor"),
     "secrets": ("audit", "scrub"),
     "upkeep": ("rewind-files", "fsck", "config", "completion", "install", "uninstall"),

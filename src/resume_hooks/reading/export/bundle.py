@@ -89,7 +89,7 @@ def _session(
     try:
         with open_regular(session.path) as stream:
             for line in read_lines(stream):
-                body = _as_json(line.body)
+                body = as_json(line.body)
                 damaged += body is None
                 body = stand_in(DAMAGED) if body is None else hide.line(body) if hide else body
                 digest.update(body + b"\n")
@@ -100,7 +100,7 @@ def _session(
         raise SessionNotFound(f"{session.path} can't be read: {error.strerror}", "Check the path.") from error
     yield b"\n" + FILES
     written = left_out = 0
-    for place, path in _files_of(session):
+    for place, path in files_of(session):
         row = _file(place, path, hide)
         left_out += row is None
         if row is not None:
@@ -124,7 +124,7 @@ def _head(session: SessionFile, family: Family, hide: _Hiding | None, where: Whe
     )
 
 
-def _as_json(body: bytes) -> bytes | None:
+def as_json(body: bytes) -> bytes | None:
     """A line as a part of a JSON document: as it is, written anew where only lenient parsers take it, None for none."""
     body = body.strip()
     if not body.startswith(b"{"):
@@ -137,7 +137,7 @@ def _as_json(body: bytes) -> bytes | None:
     return body
 
 
-def _files_of(session: SessionFile) -> list[tuple[str, str]]:
+def files_of(session: SessionFile) -> list[tuple[str, str]]:
     """What lies in a session's own folder and goes along: where it belongs there, and its path."""
     outputs = os.path.join(session.path.removesuffix(".jsonl"), TOOL_RESULTS)
     found = [(f"{TOOL_RESULTS}/{name}", os.path.join(outputs, name)) for name in _names(outputs)]

@@ -152,7 +152,7 @@ def _read(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
         if full
         else start
     )
-    check = zlib.crc32(_before(stream, end))
+    check = zlib.crc32(bytes_before(stream, end))
     more = full and line is not None
     parent = read_parent(job.path) if not (start.part or job.subagent) else None
     named = reader.cwd, reader.entrypoint, parent.session_id if parent else ""
@@ -163,13 +163,13 @@ def _goes_on(stream: BinaryIO, job: ReadJob) -> bool:
     """Whether what was read is still there. A torn line that was taken in may have been finished since."""
     if not job.end:
         return False
-    tail = _before(stream, job.end)
+    tail = bytes_before(stream, job.end)
     if zlib.crc32(tail) != job.check:
         return False
     return tail.endswith(b"\n") or stream.seek(0, os.SEEK_END) == job.end
 
 
-def _before(stream: BinaryIO, end: int) -> bytes:
+def bytes_before(stream: BinaryIO, end: int) -> bytes:
     """The bytes before ``end`` that tell whether a file was only appended to."""
     start = max(0, end - CHECKED)
     stream.seek(start)

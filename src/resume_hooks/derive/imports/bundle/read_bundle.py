@@ -172,7 +172,7 @@ class _Reader:
                 self._seal.row(line.removesuffix(b","))
                 row = _object(line.removesuffix(b","))
                 place, content = row.get("place"), _content(row)
-                if not _is_place(place) or place in by_place:
+                if not is_place(place) or place in by_place:
                     refused += 1
                     continue
                 with self._temporary() as (path, stream):
@@ -238,7 +238,7 @@ def _content(row: dict[str, object]) -> bytes:
     return content
 
 
-def _is_place(place: object) -> bool:
+def is_place(place: object) -> bool:
     """Whether a file may have a name in a session's own folder."""
     folder, _, name = place.partition("/") if isinstance(place, str) else ("", "", "")
     form = {TOOL_RESULTS: _NAME, FOLDER: _AGENT}.get(folder)

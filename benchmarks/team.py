@@ -1,0 +1,193 @@
+"""``python -m benchmarks.team FOLDER``: what a team costs, on a PostgreSQL of its own and the transcripts of a folder.
+
+Beside it the naive thing: a jsonb row an entry, searched by ``to_tsvector`` under row-level security.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import LiteralString
+
+import orjson
+import psycopg
+
+from resume_hooks.paths import Where
+from resume_hooks.search.query import parse
+from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.team.connect import Connection, connected
+from resume_hooks.team.finding import asked_of, find
+from resume_hooks.team.joined import Team, join
+from resume_hooks.team.pushing import push
+from tests.builders import assistant, session_bytes, user
+from tests.team.server import Server, programs
+
+WRITERS = 8
+TURNS = 60
+ASKED = 60
+SAMPLE = 200_000
+
+
+def main(folder: str) -> int:
+    """Print one row a measurement; 0."""
+    found = programs()
+    if found is None:
+        print("PostgreSQL is missing")
+        return 1
+    server = Server(found)
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            _measure(server, Path(folder), Path(scratch))
+    finally:
+        server.close()
+    return 0
+
+
+def _measure(server: Server, folder: Path, scratch: Path) -> None:
+    database = server.database()
+    server.services(database, scratch / "services.conf")
+    os.environ["PGSERVICEFILE"] = str(scratch / "services.conf")
+    where = Where({"CLAUDE_CONFIG_DIR": str(scratch / ".claude"), "HOME": str(scratch)})
+    with connected("admin") as db:
+        db.execute("select team.enter(gen_random_uuid(), 'x')")
+    team = join("alice", where)
+    backlog = sorted(folder.rglob("*.jsonl"))
+    with connected("alice") as db, server.superuser(database) as root:
+        raw = sum(path.stat().st_size for path in backlog)
+        begun = time.perf_counter()
+        words: list[str] = []
+        for path in backlog:
+            _pushed(path, team, db, where)
+            words += _words(path)
+        took = time.perf_counter() - begun
+        row("backlog, MB raw", raw / 1e6)
+        row("backlog, MB raw/s, one process", raw / 1e6 / took)
+        row("bytes on the server, % of raw", 100 * _size(root, "team.chunk", "team.part", "team.session") / raw)
+        row("the same with words and their index, %", 100 * _size(root, "team.%") / raw)
+        _appends("turn appended alone, ms", 1, team, scratch, where)
+        _appends(f"turn appended, {WRITERS} writers, ms", WRITERS, team, scratch, where)
+        root.execute("analyze")
+        rng = random.Random(1)
+        for count in (1, 2, 3):
+            asked = [rng.sample(words, count) for _ in range(ASKED)]
+            spans = [_timed(functools.partial(find, said, db, most=10)) for said in asked]
+            percentiles(f"search of {count} words, ms, texts read", spans)
+            told = [asked_of(parse(said))[0] for said in asked]
+            query = "select * from team.find(%s::tsquery, '-infinity', 50, false, '')"
+            spans = [_timed(functools.partial(_rows, db, query, (one,))) for one in told]
+            percentiles(f"search of {count} words, ms, on the server", spans)
+        _naive(root, backlog, words, rng)
+
+
+def _pushed(path: Path, team: Team, db: Connection, where: Where) -> None:
+    push(SessionFile(str(uuid.uuid4()), str(path), 0.0, path.stat().st_size), team, db, where)
+
+
+def _words(path: Path) -> list[str]:
+    """Some words of a transcript's prompts."""
+    rows = (
+        orjson.loads(line) for line in path.read_bytes().split(b"\n") if line.startswith(b'{"') and b'"user"' in line
+    )
+    texts = [content for row in rows if isinstance(content := row.get("message", {}).get("content"), str)]
+    return [word for text in texts for word in text.split()[:40] if word.isascii() and word.isalpha() and len(word) > 3]
+
+
+def _appends(name: str, writers: int, team: Team, scratch: Path, where: Where) -> None:
+    spans: list[float] = []
+
+    def write(number: int) -> None:
+        path = scratch / f"{uuid.uuid4()}.jsonl"
+        with connected(team.service) as db:
+            for turn in range(TURNS):
+                said = [user(f"ask {turn} {number}", uuid=str(uuid.uuid4())), assistant("word " * 3_000, uuid="a")]
+                with path.open("ab") as stream:
+                    stream.write(session_bytes(said))
+                session = SessionFile(path.stem, str(path), 0.0, path.stat().st_size)
+                spans.append(_timed(functools.partial(push, session, team, db, where)))
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    percentiles(name, spans)
+
+
+def _naive(root: Connection, backlog: list[Path], words: list[str], rng: random.Random) -> None:
+    """A jsonb row an entry, read by a member under a policy."""
+    root.execute("create schema naive; grant usage on schema naive to alice")
+    root.execute("create table naive.entry(id bigserial, owner name, body jsonb, tsv tsvector)")
+    refused = 0
+    for path in backlog:
+        for line in path.read_bytes().split(b"\n")[:SAMPLE]:
+            if line.startswith(b"{") and len(line) < 500_000:
+                text = line.decode("utf-8", "replace")
+                told = (
+                    "insert into naive.entry(owner, body, tsv)"
+                    " values('alice', %s, to_tsvector('simple', left(%s, 200000)))"
+                )
+                try:
+                    root.execute(told, (text, text))
+                except psycopg.DataError:
+                    refused += 1
+    row("naive: entries that jsonb refused", refused)
+    root.execute("create index on naive.entry using gin(tsv)")
+    root.execute("alter table naive.entry enable row level security")
+    root.execute("create policy p on naive.entry for select using (owner = current_user)")
+    root.execute("grant select on naive.entry to alice")
+    root.execute("analyze naive.entry")
+    raw = sum(path.stat().st_size for path in backlog)
+    row("naive: bytes on the server, % of raw", 100 * _size(root, "naive.entry") / raw)
+    query = (
+        "select id from naive.entry where tsv @@ plainto_tsquery('simple', %s)"
+        " order by ts_rank(tsv, plainto_tsquery('simple', %s)) desc limit 10"
+    )
+    with connected("alice") as db:
+        spans = []
+        for _ in range(ASKED):
+            asked = " ".join(rng.sample(words, 2))
+            spans.append(_timed(functools.partial(_rows, db, query, (asked, asked))))
+    percentiles("naive: search of 2 words under a policy, ms", spans)
+
+
+def _rows(db: Connection, query: LiteralString, asked: Sequence[str]) -> object:
+    return db.execute(query, asked).fetchall()
+
+
+def _size(root: Connection, *names: str) -> int:
+    query = (
+        "select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint from pg_class c join pg_namespace n"
+        " on n.oid = c.relnamespace where c.relkind = 'r' and n.nspname || '.' || c.relname like any(%s)"
+    )
+    found = root.execute(query, (list(names),)).fetchone()
+    return int(found[0]) if found else 0
+
+
+def _timed(work: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    work()
+    return 1_000 * (time.perf_counter() - begun)
+
+
+def percentiles(name: str, spans: list[float]) -> None:
+    """A row of the median and the 95th percentile."""
+    ordered = sorted(spans)
+    row(f"{name}, p50", ordered[len(ordered) // 2])
+    row(f"{name}, p95", ordered[len(ordered) * 95 // 100])
+
+
+def row(name: str, value: float) -> None:
+    """One measurement."""
+    print(f"{name:56} {value:10.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

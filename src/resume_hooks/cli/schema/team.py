@@ -1,0 +1,59 @@
+"""The form of everything that ``team`` answers: what was done, and the lists that the act is about."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from resume_hooks.cli.schema.base import Bytes, Like, ReceiptForm, Strict
+from resume_hooks.team.finding import TeamHit
+from resume_hooks.team.pushing import Pushed
+from resume_hooks.team.sessions import TeamSession
+
+Hit = Annotated[
+    TeamHit,
+    Like(
+        reference="<owner>:<session id>[/agent-<id>]:<0-based line>",
+        mine="false: somebody else's words, which nobody verified",
+        missing="words of the query that the turn lacks",
+    ),
+]
+
+
+class TeamForm(Strict):
+    """What an act did, or would do where ``written`` is false."""
+
+    act: str = Field(description="init, join, projects, status, push, pull, search, sessions, resume, share, ... leave")
+    service: str = Field(description="the libpq service of the team; empty where none was joined")
+    login: str
+    written: bool
+    projects: list[str] = Field(description="that turns' ends push")
+    sessions: list[
+        Annotated[
+            TeamSession,
+            Like(
+                row="its number on the server",
+                visible="private, project or team; shared_with are single members beside",
+                raw=Bytes,
+            ),
+        ]
+    ]
+    pushed: list[
+        Annotated[
+            Pushed,
+            Like(
+                result="sent, unchanged, replaced, shorter, forgotten or busy",
+                raw=Bytes,
+                stored=Bytes,
+                secrets="left out, by kind",
+            ),
+        ]
+    ]
+    hits: list[Hit]
+    files: list[str] = Field(description="copies for reading that were made")
+    gone: list[str] = Field(description="sessions of which copies went, since they may not be read any more")
+    behind: int = Field(description="with status: sessions of pushed projects that are not sent, or not whole")
+    copies: int = Field(description="with forget: how many machines' copies the server had")
+    sql: str = Field(description="with init --sql: what an administrator may run")
+    receipt: ReceiptForm | None = Field(description="with resume: the session that came")

@@ -1,0 +1,29 @@
+"""What verbs that remove something tell of a team that has it, too; where none was joined nothing of it is loaded."""
+
+from __future__ import annotations
+
+import os
+
+from resume_hooks.paths import Where
+
+
+def after_delete(session_id: str, where: Where) -> list[str]:
+    """Have a deleted session forgotten at the next push; what to say."""
+    if not _is_joined(where):
+        return []
+    from resume_hooks.team.sharing import note_deleted
+
+    return [note for note in [note_deleted(session_id, where)] if note]
+
+
+def after_scrub(session_id: str, where: Where) -> list[str]:
+    """Have what the team has of a scrubbed session replaced at the next push; what to say."""
+    if not _is_joined(where):
+        return []
+    from resume_hooks.team.sharing import note_scrubbed
+
+    return [note for note in [note_scrubbed(session_id, where)] if note]
+
+
+def _is_joined(where: Where) -> bool:
+    return os.path.exists(os.path.join(where.state, "team"))

@@ -1,0 +1,93 @@
+"""What a push does that nobody waits for: which sessions it is about, when it is due, and what a model may ask.
+
+The mark's time is that of the last push, or lies ahead where the server was away: then nobody tries before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+
+from resume_hooks import clock, settings
+from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
+from resume_hooks.paths import Where
+from resume_hooks.sessions import locate
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.team.connect import TeamFailed, connected
+from resume_hooks.team.fetching import drop_gone
+from resume_hooks.team.joined import PUSHES, Team, folder, found, project_of
+from resume_hooks.team.pushing import is_behind, push
+from resume_hooks.team.sharing import forget_queued, has_queued
+from resume_hooks.transcripts.head_tail import HeadTail
+
+PAUSE = 60
+"""Seconds between two pushes of turns' ends."""
+
+AWAY = 15 * 60
+"""Seconds after which a server that could not be reached is tried again."""
+
+
+def pushable(team: Team, where: Where) -> list[SessionFile]:
+    """The sessions of the projects that were added, the newest first."""
+    known: dict[str, bool] = {}
+    return [session for session in locate.all_sessions(where) if _is_of(session, team, where, known)]
+
+
+def behind(team: Team, where: Where) -> list[SessionFile]:
+    """Those of them that the server has not, or not whole, as far as is remembered here."""
+    return [session for session in pushable(team, where) if is_behind(session, where)]
+
+
+def last_push(where: Where) -> str:
+    """When turns' ends pushed last; ``""`` for never."""
+    with contextlib.suppress(OSError):
+        at = os.stat(os.path.join(folder(where), PUSHES)).st_mtime
+        return clock.from_epoch(int(min(at, time.time()))) if at else ""
+    return ""
+
+
+def push_behind(where: Where, is_over: Callable[[], bool], only: str = "") -> None:
+    """Push what is behind, or of it the session ``only``, unless it was done a moment ago. Silent where it can't be."""
+    team, mark = found(where), os.path.join(folder(where), PUSHES)
+    with contextlib.suppress(ResumeHooksError, OSError):
+        if team is None or not team.projects or -AWAY <= time.time() - os.stat(mark).st_mtime < PAUSE:
+            return
+        waiting = [each for each in behind(team, where) if only in {"", each.session_id}]
+        if not (waiting or has_queued(where)):
+            return  # the next turn's end need not wait
+        os.utime(mark)
+        try:
+            with connected(team.service) as db:
+                forget_queued(db, where)
+                drop_gone(db, where)
+                for session in waiting:
+                    if is_over():
+                        return
+                    with contextlib.suppress(SessionNotFound):
+                        push(session, team, db, where)
+        except TeamFailed:
+            later = time.time() + AWAY
+            os.utime(mark, (later, later))
+
+
+def require_model_may_search(where: Where) -> None:
+    """UsageError unless the user lets a model's shell send words to the team's server."""
+    allowed = settings.load(where)["team_model_search"]
+    if allowed != ("on", "file"):  # whoever runs a command can set its environment
+        raise UsageError(
+            "A model may not search the team: the words would leave this machine",
+            "Allow it in a terminal: resume-hooks config team_model_search on",
+        )
+
+
+def _is_of(session: SessionFile, team: Team, where: Where, known: dict[str, bool]) -> bool:
+    try:
+        home = home_folder(HeadTail(session.path), where)
+    except SessionNotFound:
+        return False
+    if home not in known:
+        known[home] = project_of(home) in team.projects
+    return known[home]

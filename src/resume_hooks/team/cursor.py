@@ -1,0 +1,80 @@
+"""How far a session was sent: a small file of ours a session. Without it nothing is lost, all is compared."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from typing import NamedTuple
+
+from resume_hooks.errors import WriteFailed
+from resume_hooks.paths import Where, open_regular, read_object
+from resume_hooks.search.index.read_transcript import bytes_before
+from resume_hooks.storage import state_file
+from resume_hooks.team.joined import folder
+
+_VERSION = 1
+_FILE = "cursor.json"
+
+
+class Place(NamedTuple):
+    """How far a file was sent: so many bytes and lines, the checksum before that place, the server's digest of all."""
+
+    inode: int
+    offset: int
+    records: int
+    check: int
+    head: str
+
+
+class Cursor(NamedTuple):
+    """What is remembered of a session: its row on the server (0: none), the row it went on from, its files' places.
+
+    ``drop``: what the server has must go once it differs, since it holds what was scrubbed.
+    """
+
+    row: int = 0
+    base: int = 0
+    drop: bool = False
+    places: dict[str, Place] = {}  # noqa: RUF012 - never changed, a new one takes its place
+
+
+def session_folder(session_id: str, where: Where) -> str:
+    """Where it is remembered how far a session was sent."""
+    return os.path.join(folder(where), "sessions", session_id)
+
+
+def cursor_of(session_id: str, where: Where) -> Cursor:
+    """What is remembered of a session; an empty one where that is nothing."""
+    row = read_object(os.path.join(session_folder(session_id, where), _FILE))
+    try:
+        if row["version"] != _VERSION:
+            return Cursor()
+        places = {str(name): Place(*place) for name, place in row["places"].items()}
+        return Cursor(int(row["row"]), int(row["base"]), bool(row["drop"]), places)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return Cursor()
+
+
+def keep_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
+    """Remember how far a session was sent. WriteFailed."""
+    path = os.path.join(session_folder(session_id, where), _FILE)
+    try:
+        state_file.replace(path, json.dumps({"version": _VERSION, **cursor._asdict()}).encode(), where)
+    except OSError as error:
+        raise WriteFailed(f"Could not write {path}: {error.strerror}", "What was sent is sent; try again.") from error
+
+
+def place_at(path: str, offset: int, records: int, head: bytes) -> Place:
+    """The place behind so many bytes of a file. OSError."""
+    with open_regular(path, follow=False) as stream:
+        check = zlib.crc32(bytes_before(stream, offset))
+        return Place(os.fstat(stream.fileno()).st_ino, offset, records, check, head.hex())
+
+
+def stands(place: Place, path: str) -> bool:
+    """Whether a file still begins with what was sent."""
+    with open_regular(path, follow=False) as stream:
+        status = os.fstat(stream.fileno())
+        same = status.st_ino == place.inode and status.st_size >= place.offset
+        return same and zlib.crc32(bytes_before(stream, place.offset)) == place.check

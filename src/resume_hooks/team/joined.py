@@ -1,0 +1,122 @@
+"""The team that was joined: ``team/team.json`` of the state folder, and the mark by which hooks notice it.
+
+It holds a service's name, this machine's id and the projects that are pushed; never a password or an address.
+"""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import json
+import os
+import re
+import shutil
+import socket
+import uuid
+from typing import NamedTuple
+
+from resume_hooks import paths
+from resume_hooks.errors import WriteFailed
+from resume_hooks.paths import Where, canonical, read_object
+from resume_hooks.storage import state_file
+from resume_hooks.system.git_worktrees import git_folder
+from resume_hooks.system.text import encodable, one_line, plain_line
+from resume_hooks.team.connect import Connection, TeamFailed, connected, require_version, service_named
+
+FOLDER = "team"
+PUSHES = "push"
+"""An empty file in that folder: turns' ends push. Its time is that of the last push; hooks look at nothing else."""
+
+_VERSION = 1
+_FILE = "team.json"
+_LONGEST_CONFIG = 256 * 1024
+_REMOTE = re.compile(
+    r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?([^/:@]+)(?::\d+/|[:/])/*(.+?)(?:\.git)?/*\Z", re.IGNORECASE
+)
+"""A remote's address: its host and path; scheme, user, password, port and the ending are none of a project's name."""
+
+
+class Team(NamedTuple):
+    """What was joined: the libpq ``service``, our ``login`` there, this machine's id, the keys of projects to push."""
+
+    service: str
+    login: str
+    machine: str
+    projects: tuple[str, ...]
+
+
+def folder(where: Where) -> str:
+    """Our folder for the team."""
+    return os.path.join(where.state, FOLDER)
+
+
+def found(where: Where) -> Team | None:
+    """The team that was joined; None for none."""
+    row = read_object(os.path.join(folder(where), _FILE))
+    service, login, machine = (row.get(key) for key in ("service", "login", "machine"))
+    if row.get("version") != _VERSION or not all(isinstance(text, str) and text for text in (service, login, machine)):
+        return None
+    projects = row.get("projects")
+    return Team(str(service), str(login), str(machine), tuple(map(str, projects if isinstance(projects, list) else ())))
+
+
+def required(where: Where) -> Team:
+    """The team that was joined. TeamFailed where there is none."""
+    team = found(where)
+    if team is None:
+        raise TeamFailed("No team was joined", "resume-hooks team join SERVICE")
+    return team
+
+
+def join(service: str, where: Where, label: str = "") -> Team:
+    """Enter the team of a libpq service, and remember it. TeamFailed, UsageError, WriteFailed."""
+    known = found(where)
+    machine = known.machine if known else str(uuid.uuid4())
+    with connected(service_named(service)) as db:
+        require_version(db)
+        db.execute("select team.enter(%s, %s)", (machine, label or socket.gethostname()))
+        login = _login(db)
+    same = known is not None and (known.service, known.login) == (service, login)
+    team = Team(service, login, machine, known.projects if known and same else ())
+    keep(team, where)
+    return team
+
+
+def keep(team: Team, where: Where) -> None:
+    """Remember a team. WriteFailed."""
+    row = {"version": _VERSION, **team._asdict()}
+    try:
+        state_file.replace(os.path.join(folder(where), _FILE), json.dumps(row, indent=2).encode() + b"\n", where)
+        mark = os.path.join(folder(where), PUSHES)
+        if team.projects and not os.path.exists(mark):
+            state_file.replace(mark, b"", where)
+            os.utime(mark, (0, 0))
+        elif not team.projects:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(mark)
+    except OSError as error:
+        raise WriteFailed(f"The team could not be remembered: {error.strerror}", "Check the state folder.") from error
+
+
+def leave(where: Where) -> None:
+    """Forget the team here, with what was pulled; what the team has stays with it."""
+    shutil.rmtree(folder(where), ignore_errors=True)
+
+
+def project_of(cwd: str) -> str:
+    """What a folder's project is called for everybody: its remote without credentials, else ``local/`` and its name."""
+    git = git_folder(cwd) if cwd else ""
+    config = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    with contextlib.suppress(OSError, ValueError, configparser.Error):
+        config.read_string(paths.read_regular(os.path.join(git, "config"), _LONGEST_CONFIG).decode("utf-8", "replace"))
+    remote = config.get('remote "origin"', "url", fallback="") or ""
+    named = _REMOTE.match(remote.strip())
+    if named and not remote.startswith(("/", ".", "file:")):
+        return one_line(plain_line(encodable(f"{named[1].lower()}/{named[2]}")), 300)
+    root = os.path.dirname(git) if os.path.basename(git) == ".git" else canonical(cwd)
+    return one_line(plain_line(encodable(f"local/{os.path.basename(root)}")), 300)
+
+
+def _login(db: Connection) -> str:
+    row = db.execute("select session_user::text").fetchone()
+    return str(row[0]) if row else ""

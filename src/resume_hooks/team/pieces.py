@@ -1,0 +1,217 @@
+"""What leaves the machine: redacted lines, cut into numbered pieces, and the words of each turn.
+
+A line is cleaned before anything else looks at it: no image, no document, no known secret. Words are taken of the
+cleaned line. Whatever fails here stops the push of the session; nothing is sent as it is instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, NewType
+
+from resume_hooks import clock
+from resume_hooks.paths import open_regular, read_regular
+from resume_hooks.reading.export.bundle import DAMAGED, MAX_FILE, as_json, stand_in
+from resume_hooks.redaction.json_lines import redact_bytes, redact_line
+from resume_hooks.redaction.texts import Secret
+from resume_hooks.search.index.extract import RecordTexts, TextExtractor
+from resume_hooks.search.index.tokenize import words_of
+from resume_hooks.transcripts.lines import read_lines
+from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.turns import opens_turn
+
+Redacted = NewType("Redacted", bytes)
+"""Bytes that went through ``cleaned``; nothing else can be made a piece of."""
+
+MOST_RAW = 256 * 1024
+"""Bytes of a piece, but for its last line."""
+
+_MOST_LEXEMES = 400_000
+"""Characters of the words of one turn in a piece; a row of the database can't hold much more."""
+
+_MOST_PLACES = 4
+_LAST_PLACE = 16_383
+_MEDIA = frozenset({"image", "document"})
+_NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Record(NamedTuple):
+    """A line as it leaves, with its ending: ``end`` is the byte of the local file behind it."""
+
+    body: Redacted
+    end: int
+    secrets: list[Secret]
+
+
+class Passage(NamedTuple):
+    """The words of one turn, as far as it stands in a piece, from the line ``record`` on."""
+
+    record: int
+    at: datetime
+    words: str
+
+
+class Piece(NamedTuple):
+    """Whole lines of a file, from the line ``first`` on; ``end`` is the byte of the local file behind them."""
+
+    first: int
+    records: int
+    raw: int
+    sha: bytes
+    data: bytes
+    secrets: Counter[str]
+    passages: list[Passage]
+    end: int
+
+
+def records_of(path: str, offset: int = 0) -> Iterator[Record]:
+    """What leaves of a file from a byte on: a transcript line by line, another text as one. OSError.
+
+    A last line without its ending waits until it has one; what is no text is left out.
+    """
+    if not path.endswith(".jsonl"):
+        yield from _text(path) if not offset else ()
+        return
+    with open_regular(path, follow=False) as stream:
+        stream.seek(offset)
+        for line in read_lines(stream, offset):
+            if line.torn:
+                return
+            body, secrets = cleaned(line.body)
+            yield Record(Redacted(body + b"\n"), line.offset + len(line.raw), secrets)
+
+
+def cleaned(line: bytes) -> tuple[Redacted, list[Secret]]:
+    """A transcript's line without images, documents and known secrets, and the secrets."""
+    body = as_json(line)
+    if body is None:
+        return Redacted(stand_in(DAMAGED)), []
+    clean, secrets = redact_line(_without_media(body) if b"base64" in body else body)
+    return Redacted(clean), secrets
+
+
+def pieces_of(path: str, first: int = 0, offset: int = 0) -> Iterator[Piece]:
+    """The pieces of a file from the line ``first`` on, which begins at the byte ``offset``. OSError."""
+    words, body, secrets, number, end = _Words(path, first), bytearray(), Counter[str](), first, offset
+    for record in records_of(path, offset):
+        words.take(record.body, number)
+        body += record.body
+        secrets.update(secret.kind for secret in record.secrets)
+        number, end = number + 1, record.end
+        if len(body) >= MOST_RAW:
+            yield _piece(first, number, body, secrets, words, end)
+            first, body, secrets = number, bytearray(), Counter()
+    if body:
+        yield _piece(first, number, body, secrets, words, end)
+
+
+def _piece(first: int, number: int, body: bytearray, secrets: Counter[str], words: _Words, end: int) -> Piece:
+    digest = hashlib.sha256(body).digest()
+    return Piece(first, number - first, len(body), digest, zlib.compress(body), secrets, words.passages(), end)
+
+
+def _text(path: str) -> Iterator[Record]:
+    raw = read_regular(path, MAX_FILE)
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return
+    body, secrets = redact_bytes(raw)
+    if body:
+        yield Record(Redacted(body), len(raw), secrets)
+
+
+def _without_media(body: bytes) -> bytes:
+    """A line without what nobody looks into: a few words stand for each image and document."""
+    record = parse(body)
+    if record is None:
+        return body
+    waiting: list[Any] = [record]
+    changed = False
+    while waiting:
+        value = waiting.pop()
+        places = list(value.items() if isinstance(value, dict) else enumerate(value))
+        for key, inner in places:
+            if (stands := _stand_in(key, inner, value)) is not None:
+                value[key] = stands
+                changed = True
+            elif isinstance(inner, (dict, list)):
+                waiting.append(inner)
+    return encode(record) if changed else body
+
+
+def _stand_in(key: object, inner: object, holder: object) -> object:
+    """What stands for a value that is an image's or a document's bytes; None for any other value."""
+    if isinstance(inner, dict) and inner.get("type") in _MEDIA and isinstance(source := inner.get("source"), dict):
+        data = source.get("data")
+        if source.get("type") == "base64" and isinstance(data, str):
+            return {"type": "text", "text": f"[{inner['type']} left out: {len(data) * 3 // 4:,} bytes]"}
+    encoded = key == "base64" or (key == "data" and isinstance(holder, dict) and holder.get("type") == "base64")
+    return "" if encoded and isinstance(inner, str) and inner else None
+
+
+class _Words:
+    """Collects the words of a file's turns, from cleaned lines alone."""
+
+    def __init__(self, path: str, first: int) -> None:
+        self._subagent = "/subagents/" in path.replace("\\", "/")
+        self._is_transcript = path.endswith(".jsonl")
+        self._extractor = TextExtractor(subagent=self._subagent)
+        self._done: list[Passage] = []
+        self._places: dict[str, list[str]] = {}
+        self._size = 0
+        self._start = first
+        self._at: datetime | None = None
+        self._last = _NO_TIME
+
+    def take(self, body: Redacted, number: int) -> None:
+        """Take in a line."""
+        record = parse(body) if self._is_transcript else {}
+        if record is None:
+            return
+        if opens_turn(record, subagent=self._subagent):
+            self._close()
+        said = self._extractor.texts_of(record) if self._is_transcript else RecordTexts("result", result=body.decode())
+        if said is None:
+            return
+        self._last = clock.parse(record.get("timestamp")) or self._last
+        if not self._places:
+            self._start, self._at = number, self._last
+        place = str(min(number - self._start + 1, _LAST_PLACE))
+        texts = ((said.prompt, "A", False), (said.reply, "B", False), (said.input, "C", True), (said.result, "D", True))
+        for text, weight, numbered in texts:
+            for word in words_of(text, numbered=numbered).decode("utf-8", "replace").split():
+                self._add(word, place + weight)
+
+    def _add(self, word: str, place: str) -> None:
+        places = self._places.get(word)
+        if places is None:
+            if self._size > _MOST_LEXEMES:
+                return
+            places = self._places[word] = []
+            self._size += len(word) + 12
+        if len(places) < _MOST_PLACES and place not in places:
+            places.append(place)
+
+    def passages(self) -> list[Passage]:
+        """The passages since the last call; a turn that goes on is begun anew."""
+        self._close()
+        done, self._done = self._done, []
+        return done
+
+    def _close(self) -> None:
+        if self._places:
+            text = " ".join(f"{quoted(word)}:{','.join(places)}" for word, places in self._places.items())
+            self._done.append(Passage(self._start, self._at or _NO_TIME, text))
+        self._places, self._size = {}, 0
+
+
+def quoted(word: str) -> str:
+    """A word as PostgreSQL's types of words have it, whatever is in it."""
+    escaped = word.replace("\\", "\\\\").replace("'", "''").replace("\x00", "")
+    return f"'{escaped}'"

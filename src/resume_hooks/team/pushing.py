@@ -1,0 +1,264 @@
+"""Send a session: what the team lacks of it, and nothing twice.
+
+The server takes a piece only from who names the digest of all that it has. A cursor beside our settings says how far
+it went; without one, or where the file was rewritten, what the server has is compared with the file piece by piece.
+Where they differ a new generation begins; where the file ends earlier it is left as it is, and told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Literal, NamedTuple
+
+from resume_hooks.derive.imports.bundle.read_bundle import is_place
+from resume_hooks.errors import SessionLive, SessionNotFound
+from resume_hooks.paths import Where
+from resume_hooks.reading.export.bundle import files_of
+from resume_hooks.redaction.load_rules import rules
+from resume_hooks.redaction.texts import redact
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.storage.locks import locked_folder
+from resume_hooks.system.text import encodable, one_line, plain_line
+from resume_hooks.team.connect import FORGOTTEN, Connection, TeamFailed, refusals
+from resume_hooks.team.cursor import Cursor, Place, cursor_of, keep_cursor, place_at, session_folder, stands
+from resume_hooks.team.joined import Team, project_of
+from resume_hooks.team.pieces import Piece, pieces_of, records_of
+from resume_hooks.transcripts.head_tail import HeadTail
+
+_BUSY = "Another command is sending this session"
+_APPEND = "select * from team.append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+
+
+class Pushed(NamedTuple):
+    """What became of a session: ``result`` says it in a word, ``secrets`` counts those left out by kind.
+
+    ``records`` and ``raw`` bytes were sent in so many ``pieces`` of ``stored`` bytes.
+    """
+
+    session_id: str
+    title: str
+    result: Literal["sent", "unchanged", "replaced", "shorter", "forgotten", "busy"]
+    pieces: int = 0
+    records: int = 0
+    raw: int = 0
+    stored: int = 0
+    secrets: dict[str, int] = {}  # noqa: RUF012 - as above
+
+
+class _DivergedError(Exception):
+    """The server has something else than the file."""
+
+
+class _ShorterError(Exception):
+    """The server has more than the file, which is its beginning."""
+
+
+def push(session: SessionFile, team: Team, db: Connection, where: Where, *, rescan: bool = False) -> Pushed:
+    """Bring the team up to date with a session. TeamFailed, SessionNotFound, WriteFailed."""
+    title = about(session, Family(where), where)["title"]
+    try:
+        place = session_folder(session.session_id, where)
+        with refusals(), locked_folder(place, where, _BUSY, "Could not keep the place in"):
+            return _Push(session, team, db, where, rescan=rescan).run()
+    except TeamFailed as error:
+        if error.state == FORGOTTEN:
+            return Pushed(session.session_id, title, "forgotten")
+        raise
+    except _ShorterError:
+        return Pushed(session.session_id, title, "shorter")
+    except SessionLive:
+        return Pushed(session.session_id, title, "busy")
+
+
+def preview(session: SessionFile, where: Where) -> Pushed:
+    """What a first push of a session would send; nothing is connected to."""
+    count = _Count()
+    for _, path in files(session):
+        for piece in pieces_of(path):
+            count.add(piece)
+    return count.pushed(session.session_id, about(session, Family(where), where)["title"], "sent")
+
+
+def files(session: SessionFile) -> list[tuple[str, str]]:
+    """The files of a session that go along, each with its name on the server; the transcript's is ``""``.
+
+    A file whose name is no place of a session's, or holds a secret, stays.
+    """
+    beside = [(name, path) for name, path in files_of(session) if is_place(name) and not redact(name)[1]]
+    return [("", session.path), *beside]
+
+
+def about(session: SessionFile, family: Family, where: Where) -> dict[str, str]:
+    """What is told of a session beside its records, without secrets. SessionNotFound."""
+    ends, parent = HeadTail(session.path), family.parent_of(session.path)
+    home = home_folder(ends, where)
+
+    def clean(text: str) -> str:
+        return redact(one_line(plain_line(encodable(text)), 1_000))[0]
+
+    return {
+        "title": clean(ends.title),
+        "folder": clean(home),
+        "project": clean(project_of(home)),
+        "created": clean(ends.created),
+        "ended": clean(ends.ended),
+        "parent": clean(parent.session_id) if parent else "",
+        "kind": clean(parent.kind) if parent else "",
+    }
+
+
+def is_behind(session: SessionFile, where: Where) -> bool:
+    """Whether something of a session was not sent yet, as far as this machine remembers."""
+    cursor = cursor_of(session.session_id, where)
+    return not cursor.row or cursor.drop or any(_unsent(cursor.places.get(name), path) for name, path in files(session))
+
+
+def _unsent(place: Place | None, path: str) -> bool:
+    with contextlib.suppress(OSError):
+        if place is None:
+            return any(True for _ in records_of(path))
+        return not stands(place, path) or any(True for _ in records_of(path, place.offset))
+    return False
+
+
+class _Count:
+    """Counts what was sent."""
+
+    def __init__(self) -> None:
+        self.pieces = self.records = self.raw = self.stored = 0
+        self.secrets: Counter[str] = Counter()
+
+    def add(self, piece: Piece) -> None:
+        """Count a piece."""
+        self.pieces += 1
+        self.records += piece.records
+        self.raw += piece.raw
+        self.stored += len(piece.data)
+        self.secrets.update(piece.secrets)
+
+    def pushed(self, session_id: str, title: str, result: Any) -> Pushed:
+        """What became of the session."""
+        return Pushed(session_id, title, result, self.pieces, self.records, self.raw, self.stored, dict(self.secrets))
+
+
+class _Push:
+    """One session on its way."""
+
+    def __init__(self, session: SessionFile, team: Team, db: Connection, where: Where, *, rescan: bool) -> None:
+        self._session = session
+        self._team = team
+        self._db = db
+        self._where = where
+        self._rescan = rescan
+        self._cursor = cursor_of(session.session_id, where)
+        self._about = about(session, Family(where), where)
+        self._count = _Count()
+
+    def run(self) -> Pushed:
+        """Send what is missing."""
+        known, result = self._cursor, "sent"
+        row = self._begin(0, drop=False)
+        places = known.places if known.row in {0, row} and not (self._rescan or known.drop) else {}
+        try:
+            places = self._send(row, places)
+        except _DivergedError:
+            result, self._count = "replaced", _Count()
+            row = self._begin(row, drop=self._rescan or known.drop)
+            try:
+                places = self._send(row, {})
+            except _DivergedError as error:
+                raise TeamFailed(
+                    f"Session {self._session.session_id} changed while it was sent", "Push it again."
+                ) from error
+        keep_cursor(self._session.session_id, Cursor(row, known.base, places=places), self._where)
+        if not self._count.pieces and result == "sent":
+            result = "unchanged"
+        return self._count.pushed(self._session.session_id, self._about["title"], result)
+
+    def _begin(self, old: int, *, drop: bool) -> int:
+        base = self._cursor.base if not old else 0
+        told = (self._session.session_id, self._team.machine, json.dumps(self._about), old or None, drop, base or None)
+        found = self._db.execute("select team.begin_session(%s, %s, %s, %s, %s, %s)", told).fetchone()
+        return int(found[0]) if found else 0
+
+    def _send(self, row: int, places: dict[str, Place]) -> dict[str, Place]:
+        """Every file; where each one ends then."""
+        if self._cursor.drop and row == self._cursor.row:  # that and earlier generations may hold what was scrubbed
+            raise _DivergedError
+        found: dict[str, Place] = {}
+        for name, path in files(self._session):
+            try:
+                place = places.get(name)
+                if place is None or not stands(place, path):
+                    place = self._agreed(row, name, path)
+                found[name] = self._send_file(row, name, path, place)
+            except OSError as error:
+                if not name:
+                    raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Was it just deleted?") from error
+        return found
+
+    def _send_file(self, row: int, name: str, path: str, place: Place) -> Place:
+        records, offset, head = place.records, place.offset, bytes.fromhex(place.head)
+        for piece in pieces_of(path, records, offset):
+            answer = self._append(row, name, head, piece)
+            if answer[:2] != (records + piece.records, hashlib.sha256(head + piece.sha).digest()):
+                place = self._agreed(row, name, path)  # somebody else sent, or our cursor is an old one
+                if place.records <= records:
+                    raise _DivergedError
+                return self._send_file(row, name, path, place)
+            self._count.add(piece)
+            records, head, offset = answer[0], answer[1], piece.end
+        return place_at(path, offset, records, head)
+
+    def _append(self, row: int, name: str, head: bytes, piece: Piece) -> tuple[int, bytes, bool]:
+        turns, times, words = zip(*piece.passages, strict=True) if piece.passages else ((), (), ())
+        told = (
+            row, name, piece.first, head, piece.records, piece.raw, piece.sha, piece.data, rules().version,
+            json.dumps(piece.secrets), list(turns), list(times), list(words),
+        )  # fmt: skip
+        found = self._db.execute(_APPEND, told, binary=True).fetchone()
+        if found is None:
+            raise _DivergedError
+        return int(found[0]), bytes(found[1]), bool(found[2])
+
+    def _agreed(self, row: int, name: str, path: str) -> Place:
+        """How far the file is what the server has of it."""
+        ours, offset, number, head = records_of(path), 0, 0, b""
+        for first, count, sha, data in self._held(row, name):
+            lines = list(islice(ours, count))
+            body = b"".join(record.body for record in lines)
+            if len(lines) < count:
+                self._compare_rest(row, name, first, body)
+            if first != number or hashlib.sha256(body).digest() != sha:
+                raise _DivergedError
+            number, offset, head = number + count, lines[-1].end, data
+        return Place(0, offset, number, 0, head.hex())
+
+    def _held(self, row: int, name: str) -> Iterator[tuple[int, int, bytes, bytes]]:
+        query = (
+            "select c.first, c.records, c.sha, c.head from team.chunk c join team.part p on p.id = c.part"
+            " where p.session = %s and p.name = %s order by c.first"
+        )
+        for first, count, sha, head in self._db.execute(query, (row, name)):
+            yield first, count, bytes(sha), bytes(head)
+
+    def _compare_rest(self, row: int, name: str, first: int, body: bytes) -> None:
+        """Of a file that ends before the server's does: whether it is its beginning, or something else."""
+        query = (
+            "select c.data from team.chunk c join team.part p on p.id = c.part"
+            " where p.session = %s and p.name = %s and c.first = %s"
+        )
+        found = self._db.execute(query, (row, name, first)).fetchone()
+        if found is not None and zlib.decompress(bytes(found[0])).startswith(body):
+            if self._rescan or self._cursor.drop:
+                raise _DivergedError
+            raise _ShorterError
+        raise _DivergedError

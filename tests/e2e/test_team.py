@@ -1,0 +1,104 @@
+"""A team, with the real client: the turn's end pushes, the other machine goes on, a colleague takes over."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.paths import Where
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.team.connect import Connection
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.processes import wait_until
+from tests.e2e.plugin import ENGINE, spoken
+from tests.e2e.test_import import INTRODUCTION
+from tests.needs import REPO
+from tests.team.conftest import database, root, server  # noqa: F401 - fixtures
+
+SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
+
+
+@pytest.fixture
+def others(tmp_path: Path) -> Iterator[list[ClientHome]]:
+    """Another machine of one's own, with the project under another path, and a colleague's."""
+    homes = [ClientHome(tmp_path / "desk", project="moved"), ClientHome(tmp_path / "bobs", project="elsewhere")]
+    yield homes
+    for home in homes:
+        home.reap()
+
+
+def team(home: ClientHome, *words: str) -> dict[str, Any]:
+    """An act's data, as the shell's user gets it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "resume_hooks", "team", *words, "--json"],
+        env=home.env({"PYTHONPATH": str(REPO / "src"), "PGSERVICEFILE": os.environ["PGSERVICEFILE"]}),
+        cwd=home.cwd, capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return dict(json.loads(done.stdout)["data"])
+
+
+@pytest.mark.usefixtures("database")
+def test_to_the_other_machine_and_a_colleague(
+    client: ClientVersion,
+    home: ClientHome,
+    others: list[ClientHome],
+    api: MockApi,
+    plugin: Path,
+    root: Connection,  # noqa: F811 - the fixture
+) -> None:
+    """What was said on one is sent on the other, in another path; both go on; a colleague gets the conversation."""
+    desk, bobs = others
+    team(home, "join", "alice")
+    team(home, "projects", "add")
+    with Tui(client, home, api) as tui:
+        env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none", "PGSERVICEFILE": os.environ["PGSERVICEFILE"]}
+        tui.start(plugin_dir=plugin, extra_env=env)
+        tui.submit(f"the key is {SECRET}, the fruit is a kumquat")
+        tui.wait_for("Mock reply 1")
+
+        def arrived() -> bool:
+            return root.execute("select count(*) from team.chunk").fetchone() != (0,)
+
+        assert wait_until(arrived, 60), "the turn's end pushes by itself"
+    (row,) = team(home, "push")["pushed"]
+    name = row["session_id"]
+    team(desk, "join", "alice")
+    came = team(desk, "resume", name)
+    assert came["receipt"]["session_id"] == name
+    api.clear()
+    assert run_print(client, desk, api, "and on the desk?", resume=name).returncode == 0
+    text = spoken(api.main_requests()[-1])
+    assert "the fruit is a kumquat" in text
+    assert (SECRET in text, "[secret removed: github-pat]" in text) == (False, True)
+    first = team(desk, "push", name)["pushed"][0]
+    assert 0 < first["records"] < row["records"] + 20
+    child = run_print(client, desk, api, "a fork", resume=name, extra_args=["--fork-session"]).session_id
+    team(desk, "push", child)
+    assert run_print(client, home, api, "here again", resume=name).returncode == 0
+    assert team(home, "push", name)["pushed"][0]["result"] == "sent"
+    assert root.execute("select count(*), count(distinct session_id) from team.session where live").fetchone() == (3, 2)
+
+    fetched = team(home, "resume", child)
+    environ = {"CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
+    rows = Family(Where(environ)).lineage(fetched["receipt"]["file"])
+    assert [(each.session_id, each.status) for each in rows][-1] == (child, "present")
+    team(bobs, "join", "bob")
+    team(desk, "share", child, "--with", "bob")
+    taken = team(bobs, "resume", child[:8])["receipt"]["session_id"]
+    assert taken != child
+    api.clear()
+    assert run_print(client, bobs, api, "I take over", resume=taken).returncode == 0
+    text = spoken(api.main_requests()[-1])
+    assert text.count(INTRODUCTION) == 1
+    assert "the fruit is a kumquat" in text
+    assert "and on the desk?" in text
+    assert SECRET not in text

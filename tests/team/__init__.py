@@ -1,0 +1,1 @@
+"""Tests of the team on a real PostgreSQL."""

@@ -1,0 +1,79 @@
+"""Owns what the tests of teams stand on: a server, a database each, and the homes of their people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.paths import Where
+from resume_hooks.team.connect import Connection, connected
+from resume_hooks.team.joined import Team, join
+from tests.builders import ConfigHome
+from tests.needs import need
+from tests.team.server import Server, programs
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A running PostgreSQL."""
+    found = programs()
+    need("PostgreSQL", found, "install the system package postgresql")
+    assert found is not None
+    running = Server(found)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def database(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A fresh team; the service of each person has the name of his role. ``admin`` has entered."""
+    name = server.database()
+    server.services(name, tmp_path / "services.conf")
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
+    with connected("admin") as db:
+        db.execute("select team.enter(gen_random_uuid(), 'office')")
+    yield name
+    server.drop(name)
+
+
+class Machine:
+    """A home of somebody's on a machine of his, joined."""
+
+    def __init__(self, folder: Path, login: str) -> None:
+        (folder / ".claude" / "projects").mkdir(parents=True)
+        self.home = ConfigHome(
+            folder, folder / ".claude", {"HOME": str(folder), "CLAUDE_CONFIG_DIR": str(folder / ".claude")}
+        )
+        self.team: Team = join(login, self.where, label=folder.name)
+
+    @property
+    def where(self) -> Where:
+        """Where functions find things."""
+        return self.home.where
+
+
+@pytest.fixture
+def alice(database: str, tmp_path: Path) -> Machine:
+    """Alice's laptop."""
+    return Machine(tmp_path / "laptop", "alice")
+
+
+@pytest.fixture
+def desk(database: str, tmp_path: Path) -> Machine:
+    """Alice's other machine."""
+    return Machine(tmp_path / "desk", "alice")
+
+
+@pytest.fixture
+def mallory(database: str, tmp_path: Path) -> Machine:
+    """A hostile member's machine."""
+    return Machine(tmp_path / "dark", "mallory")
+
+
+@pytest.fixture
+def root(server: Server, database: str) -> Iterator[Connection]:
+    """Who runs the server, and sees everything in it."""
+    with server.superuser(database) as db:
+        yield db

@@ -1,0 +1,146 @@
+"""Owns a real PostgreSQL of the tests' own: Debian's programs, no root, a folder of its own, ended by its id."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import psycopg
+
+from resume_hooks.team.connect import schema
+
+PEOPLE = ("admin", "alice", "bob", "mallory")
+"""Roles that can log in; ``mallory`` is a member of the team, too, and hostile."""
+
+STRANGER = "stranger"
+"""A role of the server that is no member."""
+
+
+def programs() -> Path | None:
+    """The folder of the server's programs; Debian has them beside PATH."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    on_path = shutil.which("initdb")
+    return found[-1].parent if found else Path(on_path).parent if on_path else None
+
+
+MEMORY, ROOM = "/dev/shm", 1 << 30  # where its folder lies if there is so much room: the disk would take most of a test
+
+
+class Server:
+    """A running server with a template of a team's database."""
+
+    def __init__(self, bin_folder: Path) -> None:
+        room = shutil.disk_usage(MEMORY).free if os.access(MEMORY, os.W_OK) else 0
+        self.folder = Path(tempfile.mkdtemp(prefix="rh-pg-", dir=MEMORY if room > ROOM else "/tmp"))
+        self.bin = bin_folder
+        self._number = 0
+        self._as: list[str] = []
+        if os.getuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            os.chown(self.folder, nobody.pw_uid, nobody.pw_gid)
+            self._as = ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self._run("initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
+        self._certify()
+        self.start()
+        with self.superuser("postgres") as db:
+            for name in (*PEOPLE, STRANGER):
+                db.execute(f"create role {name} login".encode())
+            db.execute("alter role admin createrole")
+            db.execute("create database template_team owner admin")
+        with psycopg.connect(host=str(self.folder), port=self.port, user="admin", dbname="template_team") as db:
+            db.execute(schema().encode())
+        with self.superuser("postgres") as db:
+            db.execute("grant rh_member to alice, bob, mallory")
+
+    @property
+    def _data(self) -> str:
+        return str(self.folder / "data")
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        settings = {
+            "unix_socket_directories": str(self.folder), "listen_addresses": "127.0.0.1", "fsync": "off", "ssl": "on",
+            "shared_buffers": "32MB", "log_min_messages": "fatal", "max_connections": "60",
+        }  # fmt: skip
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        self.process = subprocess.Popen(
+            [*self._as, self.bin / "postgres", "-D", self._data, "-p", str(self.port), *options],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
+        )  # fmt: skip
+        until = time.monotonic() + 30
+        while True:
+            try:
+                self.superuser("postgres").close()
+            except psycopg.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
+
+    def stop(self) -> None:
+        """End it at once, as a crash would; what was committed stays."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(30)
+
+    def close(self) -> None:
+        """End it, and remove its folder."""
+        self.stop()
+        shutil.rmtree(self.folder)
+
+    def superuser(self, database: str) -> psycopg.Connection[tuple[object, ...]]:
+        """A connection that may do everything, in autocommit."""
+        return psycopg.connect(host=str(self.folder), port=self.port, user="postgres", dbname=database, autocommit=True)
+
+    def database(self) -> str:
+        """A fresh database of a team."""
+        self._number += 1
+        name = f"team_{os.getpid()}_{self._number}"
+        with self.superuser("postgres") as db:
+            db.execute(f"create database {name} template template_team".encode())
+        return name
+
+    def drop(self, database: str) -> None:
+        """Remove a database, whoever is in it."""
+        with self.superuser("postgres") as db:
+            db.execute(f"drop database {database} with (force)".encode())
+
+    def services(self, database: str, file: Path, **more: str) -> None:
+        """Write a service file with a service a role, named as the role."""
+        own = {"host": str(self.folder), "port": str(self.port), "dbname": database, **more}
+        lines = "\n".join(f"{key}={value}" for key, value in own.items())
+        file.write_text("".join(f"[{name}]\n{lines}\nuser={name}\n" for name in (*PEOPLE, STRANGER, "postgres")))
+
+    def dump(self, database: str) -> bytes:
+        """Everything that a database holds, as text."""
+        where = ["-h", str(self.folder), "-p", str(self.port), "-U", "postgres", database]
+        return subprocess.run([self.bin / "pg_dump", *where], capture_output=True, check=True, cwd="/").stdout
+
+    def _run(self, program: str, *words: str) -> None:
+        subprocess.run([*self._as, self.bin / program, *words], check=True, capture_output=True, cwd="/")
+
+    def _certify(self) -> None:
+        """A certificate of our own for ``team.test``; whoever is to trust it is given ``root.crt``."""
+        data, key, certificate = Path(self._data), str(self.folder / "server.key"), str(self.folder / "root.crt")
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key,
+             "-out", certificate,
+             "-subj", "/CN=team.test", "-addext", "subjectAltName=DNS:team.test"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        shutil.copy(key, data / "server.key")
+        shutil.copy(certificate, data / "server.crt")
+        owner = data.stat()
+        for name in ("server.key", "server.crt"):
+            os.chown(data / name, owner.st_uid, owner.st_gid)
+            (data / name).chmod(0o600)

@@ -1,0 +1,154 @@
+"""Whatever three machines do, and whenever they are killed: each ends as the redacted file of its own."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from resume_hooks.team import cursor, pieces, pushing, sharing
+from resume_hooks.team.connect import connected
+from tests.builders import SESSION, session_bytes, user
+from tests.team.conftest import Machine
+from tests.team.server import Server
+from tests.team.test_push import clean, live, sent, written
+
+NAMES = ("laptop", "desk", "server")
+MACHINE = st.sampled_from(("laptop", "laptop", "laptop", "desk", "server"))
+SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
+
+
+class _KilledError(BaseException):
+    """The process ends here."""
+
+
+class Machines(RuleBasedStateMachine):
+    """Three machines of one person, each with its file of the same session."""
+
+    server: Server
+    database: str
+    root: Path
+    numbers = itertools.count()
+
+    @initialize()
+    def begin(self) -> None:
+        """Everything anew."""
+        self.folder = Path(tempfile.mkdtemp(dir=self.root))
+        with self.server.superuser(self.database) as root:
+            root.execute("truncate team.session, team.forgotten, team.audit cascade")
+        self.machines = {each: Machine(self.folder / each, "alice") for each in NAMES}
+        self.paths = {each: written(machine, [self._said()]) for each, machine in self.machines.items()}
+        self.pushed: dict[str, bytes] = {}
+        self.forgotten = False
+
+    def teardown(self) -> None:
+        """Leave nothing behind."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _said(self) -> dict[str, object]:
+        number = next(self.numbers)
+        return user(
+            f"turn {number} {SECRET if number % 3 == 0 else ''} " + "x" * 150, uuid=f"u{number}", ts=number % 999
+        )
+
+    @rule(where=MACHINE, count=st.integers(1, 6))
+    def append(self, where: str, count: int) -> None:
+        """The client goes on."""
+        with self.paths[where].open("ab") as stream:
+            stream.write(session_bytes([self._said() for _ in range(count)]))
+
+    @rule(where=MACHINE, anew=st.booleans(), count=st.integers(1, 9))
+    def rewrite(self, where: str, anew: bool, count: int) -> None:
+        """A file that is another one from some line on, in its place or as a new file."""
+        path = self.paths[where]
+        lines = path.read_bytes().split(b"\n")[:-1]
+        kept = lines[: len(lines) // 2]
+        content = b"".join(line + b"\n" for line in kept) + session_bytes([self._said() for _ in range(count)])
+        if anew:
+            path.unlink()
+        path.write_bytes(content)
+
+    @rule(where=MACHINE, rescan=st.booleans())
+    def push(self, where: str, rescan: bool) -> None:
+        """A push that nothing disturbs."""
+        done = sent(self.machines[where], self.paths[where], rescan=rescan)
+        assert (done.result == "forgotten") is self.forgotten
+        if not self.forgotten:
+            self.pushed[where] = clean(self.paths[where])
+
+    @rule(where=MACHINE, after=st.integers(0, 3), before=st.booleans())
+    def killed(self, where: str, after: int, before: bool) -> None:
+        """A push that is killed before or after some call, or before it is remembered."""
+        left = after
+        real = pushing._Push._append
+
+        def append(self: pushing._Push, *given: object) -> object:
+            nonlocal left
+            if not left and before:
+                raise _KilledError
+            answer = real(self, *given)  # type: ignore[arg-type]
+            if not left:
+                raise _KilledError
+            left -= 1
+            return answer
+
+        def keep(*_: object) -> None:
+            raise _KilledError
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pushing._Push, "_append", append)
+            patch.setattr(pushing, "keep_cursor", keep)
+            try:
+                sent(self.machines[where], self.paths[where])
+            except _KilledError:
+                self.pushed.pop(where, None)
+
+    @rule(where=MACHINE)
+    def lose_the_cursor(self, where: str) -> None:
+        """The state folder was not in the backup."""
+        cursor.keep_cursor(SESSION, cursor.Cursor(), self.machines[where].where)
+
+    @precondition(lambda self: not self.forgotten and len(self.pushed) > 1)
+    @rule(where=MACHINE)
+    def forget(self, where: str) -> None:
+        """For good, from every machine."""
+        with connected("alice") as db:
+            sharing.forget(SESSION, db, self.machines[where].where)
+        self.forgotten, self.pushed = True, {}
+
+    @invariant()
+    def the_server_has_what_was_pushed(self) -> None:
+        """Nothing of one machine is in another's, no secret is anywhere, what was forgotten is gone."""
+        with self.server.superuser(self.database) as root:
+            there = live(root)
+        for where, content in self.pushed.items():
+            assert there[where] == content
+        assert not any(SECRET.encode() in content for content in there.values())
+        assert not (self.forgotten and there)
+
+
+@pytest.mark.parametrize("examples", [25, pytest.param(150, marks=pytest.mark.wide)])
+def test_any_interleaving(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
+    """Append, rewrite, kill, lose the cursor, rescan, forget, in any order."""
+    monkeypatch.setattr(pieces, "MOST_RAW", 700)
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
+    Machines.server, Machines.database, Machines.root = server, server.database(), tmp_path
+    server.services(Machines.database, tmp_path / "services.conf")
+    chosen = settings(
+        max_examples=examples, stateful_step_count=20, deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )  # fmt: skip
+    run_state_machine_as_test(Machines, settings=chosen)

@@ -1,0 +1,273 @@
+"""Push: what arrives is the redacted file, once, in order; a rewritten one is a new generation, a shorter one told."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+import pytest
+
+from resume_hooks.redaction.json_lines import redact_line
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.team import cursor, pieces, pushing, sharing
+from resume_hooks.team.connect import Connection, TeamFailed, connected
+from resume_hooks.team.cursor import cursor_of, keep_cursor
+from resume_hooks.team.fetching import drop_gone, pull, pulled
+from resume_hooks.team.pushing import Pushed, is_behind, push
+from resume_hooks.team.sessions import listed, named
+from tests.builders import (
+    SESSION,
+    Record,
+    assistant,
+    conversation,
+    custom_title,
+    result,
+    session_bytes,
+    user,
+    write_session,
+)
+from tests.redaction.planted import some
+from tests.team.conftest import Machine
+from tests.team.server import Server
+
+TURNS = [custom_title("Fix the parser"), *conversation(4)]
+
+
+def written(machine: Machine, content: Sequence[Record] = TURNS, session: str = SESSION) -> Path:
+    """A session on somebody's machine."""
+    return Path(write_session(machine.home.project(), session, content))
+
+
+def sent(machine: Machine, path: Path, **more: bool) -> Pushed:
+    """Push a session from a machine."""
+    with connected(machine.team.service) as db:
+        return push(session_file(str(path)), machine.team, db, machine.where, **more)
+
+
+def live(root: Connection, login: str = "alice") -> dict[str, bytes]:
+    """What the server has of the one live session of somebody's, by machine; the chain of digests is checked."""
+    query = """select a.label, p.head, c.sha, c.data, c.first, p.records, c.records from team.session s
+      join team.machine a on a.id = s.machine join team.member m on m.id = s.owner
+      join team.part p on p.session = s.id and p.name = '' join team.chunk c on c.part = p.id
+      where s.live and m.login = %s order by a.label, c.first"""
+    found: dict[str, bytes] = {}
+    chains: dict[str, tuple[bytes, int]] = {}
+    for label, head, sha, data, first, records, lines in root.execute(query, (login,)):
+        body = zlib.decompress(data)
+        chain, count = chains.get(label, (b"", 0))
+        assert (hashlib.sha256(body).digest(), first, body.count(b"\n")) == (sha, count, lines)
+        chains[label] = hashlib.sha256(chain + sha).digest(), count + lines
+        found[label] = found.get(label, b"") + body
+        if chains[label][1] == records:
+            assert chains[label][0] == head
+    return found
+
+
+def clean(path: Path) -> bytes:
+    """What is to arrive of a file."""
+    return b"".join(redact_line(line)[0] + b"\n" for line in path.read_bytes().split(b"\n")[:-1])
+
+
+def append(path: Path, *records: object) -> None:
+    """Write on as the client does."""
+    with path.open("ab") as stream:
+        stream.write(session_bytes(records))  # type: ignore[arg-type]
+
+
+def test_what_is_new_is_sent_once(alice: Machine, root: Connection) -> None:
+    """First all, then what was appended, then nothing; without the cursor nothing is sent again either."""
+    path = written(alice)
+    assert is_behind(session_file(str(path)), alice.where)
+    first = sent(alice, path)
+    assert (first.result, first.records, first.title) == ("sent", len(TURNS), "Fix the parser")
+    assert not is_behind(session_file(str(path)), alice.where)
+    append(path, user("and the lexer?", uuid="late", ts=500))
+    assert is_behind(session_file(str(path)), alice.where)
+    assert sent(alice, path).records == 1
+    assert live(root) == {"laptop": clean(path)}
+    keep_cursor(SESSION, cursor.Cursor(), alice.where)
+    assert sent(alice, path).result == "unchanged"
+    with path.open("ab") as stream:
+        stream.write(b'{"type":"user","torn')
+    assert sent(alice, path).result == "unchanged"
+    assert root.execute("select count(*) from team.chunk").fetchone() == (2,)
+    assert root.execute("select rules, secrets from team.chunk limit 1").fetchone() == (pieces_rules(), {})
+
+
+def pieces_rules() -> str:
+    """The rules of this version."""
+    from resume_hooks.redaction.load_rules import rules
+
+    return rules().version
+
+
+def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) -> None:
+    """The old one stays, superseded and out of the search; a shorter file changes nothing and is told."""
+    path = written(alice)
+    sent(alice, path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.index(b"\n", len(whole) // 2) + 1])
+    assert sent(alice, path).result == "shorter"
+    assert live(root) == {"laptop": whole}
+    path.write_bytes(whole.replace(b"prompt 4", b"conundrum"))
+    assert sent(alice, path).result == "replaced"
+    assert live(root) == {"laptop": clean(path)}
+    assert root.execute("select generation, live from team.session order by 1").fetchall() == [(0, False), (1, True)]
+    path.write_bytes(whole)
+    assert sharing.note_scrubbed(SESSION, alice.where)
+    assert sent(alice, path).result == "replaced"
+    assert root.execute("select generation from team.session").fetchall() == [(2,)]
+
+
+def test_two_machines_one_session(alice: Machine, desk: Machine, root: Connection) -> None:
+    """Each has a row of its own; neither is written over, and whoever asks gets the one that went on last."""
+    here, there = written(alice), written(desk, [*TURNS[:-2], user("elsewhere", uuid="else", ts=900)])
+    sent(alice, here)
+    sent(desk, there)
+    sent(alice, here)
+    assert live(root) == {"laptop": clean(here), "desk": clean(there)}
+    with connected("alice") as db:
+        assert named(SESSION[:8], listed(db)).machine == "desk"
+
+
+def test_secrets_and_images_stay_here(alice: Machine, root: Connection, server: Server, database: str) -> None:
+    """In lines, titles, sub-agents and large outputs; an image is a few words."""
+    secret = "ghp_" + some(random.Random(3), 36)
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD" * 400}}
+    told = [
+        custom_title(f"Use {secret}"),
+        user([{"type": "text", "text": f"key {secret}"}, image], uuid="a", ts=1),
+        assistant("a reply about kumquats", uuid="b", parent="a", ts=2),
+        user([result("t", [image])], uuid="c", parent="b", ts=3, toolUseResult={"file": {"base64": "QUJD" * 400}}),
+    ]
+    path = written(alice, told)
+    beside = path.with_suffix("")
+    (beside / "tool-results").mkdir(parents=True)
+    (beside / "tool-results" / "x.txt").write_text(f"export TOKEN={secret}\nplain\n")
+    (beside / "tool-results" / "x.bin").write_bytes(b"\xff\xfe\x00binary")
+    (beside / "subagents").mkdir()
+    (beside / "subagents" / "agent-a1.jsonl").write_bytes(session_bytes([user(f"task {secret}", uuid="s", ts=1)]))
+    pushed = sent(alice, path)
+    assert pushed.secrets["github-pat"] == 4
+    names = root.execute("select name from team.part order by 1").fetchall()
+    assert [name for (name,) in names] == ["", "subagents/agent-a1.jsonl", "tool-results/x.txt"]
+    everything = server.dump(database) + b"".join(
+        zlib.decompress(row[0]) for row in root.execute("select data from team.chunk")
+    )
+    assert secret[8:20].encode() not in everything
+    assert secret[4:20].lower().encode() not in everything
+    assert b"QUJDQUJD" not in everything
+    assert everything.count(b"[image left out: 1,200 bytes]") == 2
+    lines = live(root)["laptop"].split(b"\n")
+    assert orjson.loads(lines[3])["toolUseResult"]["file"]["base64"] == ""
+    assert b"kumquat" in everything  # the words of what may be found
+
+
+def test_a_failing_scanner_stops_the_push(alice: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing leaves as it is because nobody could look at it."""
+    path = written(alice)
+
+    def fail(_: bytes) -> None:
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pieces, "redact_line", fail)
+        with pytest.raises(RuntimeError):
+            sent(alice, path)
+    assert root.execute("select count(*) from team.chunk").fetchone() == (0,)
+    assert sent(alice, path).result == "sent"
+
+
+@pytest.mark.parametrize("step", range(1, 7))
+def test_killed_at_any_step(alice: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Before or after any call of the server, or before the cursor is kept: the next run ends with the same."""
+    monkeypatch.setattr(pieces, "MOST_RAW", 600)
+    path = written(alice, [*TURNS, *[user(f"more {n} " + "x" * 300, uuid=f"m{n}", ts=100 + n) for n in range(6)]])
+
+    class Killed(BaseException):
+        """The process ends here."""
+
+    calls = 0
+
+    def counted(self: pushing._Push, *given: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == step and step % 2:
+            raise Killed
+        found = real(self, *given)  # type: ignore[arg-type]
+        if calls == step:
+            raise Killed
+        return found
+
+    real = pushing._Push._append
+    with monkeypatch.context() as patch:
+        patch.setattr(pushing._Push, "_append", counted)
+        if step == 6:
+            patch.setattr(pushing, "keep_cursor", lambda *_: (_ for _ in ()).throw(Killed()))
+            patch.setattr(pushing._Push, "_append", real)
+        with pytest.raises(Killed):
+            sent(alice, path)
+    assert cursor_of(SESSION, alice.where).row == 0
+    append(path, user("after the crash", uuid="z", ts=800))
+    sent(alice, path)
+    assert live(root) == {"laptop": clean(path)}
+    assert root.execute("select generation from team.session").fetchall() == [(0,)]
+
+
+def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection) -> None:
+    """Gone from every table, of both machines; it is never taken again, and copies for reading go at the next pull."""
+    path = written(alice)
+    sent(alice, path)
+    sent(desk, written(desk))
+    with connected("alice") as db:
+        copy = pull(named("Fix the parser", listed(db)), db, desk.where)
+        assert Path(copy).read_bytes() == clean(path)
+        assert sharing.forget(SESSION, db, alice.where) == 2
+        assert drop_gone(db, desk.where) == [SESSION]
+    assert not os.path.exists(copy)
+    assert pulled(desk.where) == {}
+    for table in ("session", "part", "chunk", "passage"):
+        assert root.execute(f"select count(*) from team.{table}".encode()).fetchone() == (0,)
+    assert sent(alice, path).result == "forgotten"
+    assert sent(desk, path).result == "forgotten"
+
+
+def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> None:
+    """What was deleted or scrubbed here reaches the team at the next push."""
+    path = written(alice)
+    assert sharing.note_deleted(SESSION, alice.where) == ""
+    sent(alice, path)
+    assert "team forget" in sharing.note_deleted(SESSION, alice.where)
+    with connected("alice") as db:
+        assert sharing.forget_queued(db, alice.where) == [SESSION]
+        assert sharing.forget_queued(db, alice.where) == []
+    assert root.execute("select session_id from team.forgotten").fetchall() == [(SESSION,)]
+
+
+def test_the_server_away_or_full(
+    alice: Machine, server: Server, root: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sentence, nothing half done here; what is left goes with the next push."""
+    path = written(alice)
+    services = Path(os.environ["PGSERVICEFILE"])
+    told = services.read_text()
+    services.write_text(told.replace(f"port={server.port}", "port=1"))
+    with pytest.raises(TeamFailed, match="The team's database"):
+        sent(alice, path)
+    services.write_text(told)
+    root.execute(
+        "create function full_disk() returns trigger language plpgsql as"
+        " $$ begin raise exception 'could not extend file' using errcode='53100'; end $$"
+    )
+    root.execute("create trigger full_disk before insert on team.chunk for each row execute function full_disk()")
+    with pytest.raises(TeamFailed, match="could not extend file") as failed:
+        sent(alice, path)
+    assert (failed.value.state, failed.value.remedy) == ("53100", "The server's disk is full.")
+    root.execute("drop trigger full_disk on team.chunk")
+    assert sent(alice, path).result == "sent"
+    assert live(root) == {"laptop": clean(path)}

@@ -1,0 +1,196 @@
+"""What the database refuses: a second member attacks each grant, a stranger each door, a network a wrong name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.errors import UsageError
+from resume_hooks.team import sharing
+from resume_hooks.team.connect import Connection, TeamFailed, connected, require_version
+from resume_hooks.team.finding import find
+from resume_hooks.team.joined import found, join
+from resume_hooks.team.sessions import listed, named
+from tests.builders import ConfigHome
+from tests.team.conftest import Machine
+from tests.team.server import STRANGER, Server
+from tests.team.test_push import sent, written
+
+SEEN = ("session", "part", "chunk", "grant_", "forgotten", "project", "project_member")
+"""Tables of which a member is shown rows, but for these none of somebody else's."""
+
+CLOSED = (
+    "select 1 from team.passage",
+    "select 1 from team.passage_other",
+    "select uuid from team.machine",
+    "insert into team.member(login) values('evil')",
+    "update team.member set admin = true",
+    "update team.session set scope = 1",
+    "delete from team.session",
+    "insert into team.chunk select * from team.chunk",
+    "update team.chunk set data = ''",
+    "delete from team.audit",
+    "insert into team.audit(act) values('innocent')",
+    "delete from team.forgotten",
+    "insert into team.grant_ values('x', 1, 2)",
+    "insert into team.project_member values(1, 2)",
+    "insert into team.scope(kind, member) values('m', 2)",
+    "drop table team.session",
+    "create table team.mine(x int)",
+    "create or replace function team.me() returns int language sql as 'select 1'",
+    "alter table team.session disable row level security",
+    "set role rh_owner",
+    "set session authorization alice",
+    "select team.retain(1)",
+    "select team.project_admit('h/o/r', 'mallory', true)",
+    "select team.begin_session('x', (select gen_random_uuid()), '{}', null, false, null)",
+)
+"""What a member must not do."""
+
+
+@pytest.fixture
+def secret(alice: Machine) -> Path:
+    """Alice's private session."""
+    path = written(alice)
+    sent(alice, path)
+    with connected("alice") as db:
+        assert db.execute("select team.project_add('h/o/r')").fetchone() == ("",)
+    return path
+
+
+@pytest.mark.parametrize("attack", CLOSED)
+def test_a_member_is_refused(attack: str, secret: Path, mallory: Machine, root: Connection) -> None:
+    """Every write past the functions, and every read that none of them gives."""
+    before = root.execute("select count(*), min(scope) from team.session").fetchone()
+    with pytest.raises(TeamFailed), connected("mallory") as db:
+        db.execute(attack.encode())
+    assert root.execute("select count(*), min(scope) from team.session").fetchone() == before
+
+
+def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: Connection) -> None:
+    """No row, no word, no id of what was forgotten; nor can she take it over, share, forget or write on in it."""
+    row = root.execute("select id from team.session").fetchone()
+    assert row is not None
+    with connected("alice") as db:
+        sharing.forget("11111111-1111-4111-8111-999999999999", db, mallory.where)
+    with connected("mallory") as db:
+        for table in SEEN:
+            assert db.execute(f"select * from team.{table}".encode()).fetchall() == [], table
+        assert {login for (login,) in db.execute("select distinct login::text from team.audit")} == {"mallory"}
+        assert listed(db) == []
+        assert find(["prompt"], db, most=10) == []
+        assert sharing.forget(named_id(root), db, mallory.where) == 0
+        assert db.execute("select team.gone(array[%s])", row).fetchone() == row
+    attempts = (
+        "select team.share((select '11111111-1111-4111-8111-111111111111'), 't', '', null)",
+        "select team.append(%(row)s, '', 9, '', 1, 1, sha256(''), '', '', '{}', '{}', '{}', '{}')",
+        "select team.share('11111111-1111-4111-8111-111111111111', 'g', 'mallory', null)",
+    )
+    for attempt in attempts:
+        with pytest.raises(TeamFailed), connected("mallory") as db:
+            db.execute(attempt.encode(), {"row": row[0]})
+    with connected("mallory") as db:  # another's row as her own base brings nothing along
+        told = (mallory.team.machine, row[0])
+        made = db.execute("select team.begin_session('y', %s, '{}', null, false, %s)", told).fetchone()
+        assert db.execute("select * from team.part where session = %s", made).fetchall() == []
+    assert root.execute("select count(*) from team.session where owner = 2 and live").fetchone() == (1,)
+
+
+def named_id(root: Connection) -> str:
+    """The id of the one session."""
+    found_row = root.execute("select session_id from team.session").fetchone()
+    return str(found_row[0]) if found_row else ""
+
+
+def test_shared_and_withdrawn(secret: Path, alice: Machine, mallory: Machine, root: Connection) -> None:
+    """With one member until an instant, with a project, with the team; each ends when it is said to."""
+
+    def sees() -> tuple[int, int]:
+        with connected("mallory") as db:
+            return len(listed(db)), len(find(["prompt"], db, most=10))
+
+    def shared(*whom: object) -> None:
+        with connected("alice") as db:
+            session = named("Fix the parser", listed(db))
+            if whom:
+                sharing.share(session, str(whom[0]), None, db)
+            else:
+                sharing.unshare(session, db)
+
+    assert sees() == (0, 0)
+    shared("mallory")
+    assert sees() == (1, 4)
+    with connected("mallory") as db:
+        assert (listed(db)[0].mine, find(["prompt"], db, most=1)[0].mine) == (False, False)
+        assert find(["prompt"], db, most=1, mine=True) == []
+    root.execute("update team.grant_ set until = now() - interval '1 second'")
+    assert sees() == (0, 0)
+    shared("team")
+    assert sees() == (1, 4)
+    shared()
+    assert sees() == (0, 0)
+    with pytest.raises(TeamFailed, match="not in that project"):
+        shared("project")
+    root.execute("update team.session set project = 'h/o/r'")
+    shared("project")
+    assert sees() == (0, 0)
+    with connected("mallory") as db:
+        assert db.execute("select team.project_add('h/o/r')").fetchone() == ("alice",)
+    with connected("alice") as db:
+        db.execute("select team.project_admit('h/o/r', 'mallory', true)")
+    assert sees() == (1, 4)
+    with connected("alice") as db:
+        db.execute("select team.project_admit('h/o/r', 'mallory', false)")
+    assert sees() == (0, 0)
+    acts = [act for (act,) in root.execute("select act from team.audit where login = 'alice' order by id")]
+    assert acts == ["enter", "share", "share", "share", "share", "admit", "admit"]
+    with pytest.raises(TeamFailed, match="no such member"):
+        shared("nobody-here")
+
+
+def test_a_stranger_and_a_member_who_left(secret: Path, mallory: Machine, root: Connection, tmp_path: Path) -> None:
+    """Whom nobody made a member gets nothing; whoever is none any more, nothing either."""
+    home = ConfigHome(tmp_path, tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path / "s")})
+    for attempt in ("select 1 from team.session", "select team.me()", "select team.enter(gen_random_uuid(), 'x')"):
+        with pytest.raises(TeamFailed, match="holds no team, or your role"), connected(STRANGER) as db:
+            db.execute(attempt.encode())
+    with pytest.raises(TeamFailed, match="holds no team, or your role"):
+        join(STRANGER, home.where)
+    assert found(home.where) is None
+    root.execute("revoke rh_member from mallory")
+    try:
+        with pytest.raises(TeamFailed), connected("mallory") as db:
+            listed(db)
+    finally:
+        root.execute("grant rh_member to mallory")
+
+
+def test_over_a_network_the_name_counts(
+    server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TLS with a trusted certificate for another name is refused, one that nobody trusts too, whatever sslmode says."""
+    services = tmp_path / "network.conf"
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+
+    def reach(host: str, **more: str) -> None:
+        server.services(database, services, host=host, hostaddr="127.0.0.1", **more)
+        with connected("alice") as db:
+            require_version(db)
+
+    trusted = {"sslrootcert": str(server.folder / "root.crt")}
+    reach("team.test", **trusted)
+    for mode in ("disable", "require", "verify-ca"):
+        with pytest.raises(TeamFailed, match="does not match host name"):
+            reach("other.test", sslmode=mode, **trusted)
+    with pytest.raises(TeamFailed, match="certificate verify failed"):
+        reach("team.test")
+    reach("localhost", sslmode="disable")
+
+
+@pytest.mark.parametrize("given", ["host=x password=y", "postgresql://a:b@c/d", "", "../x", "a b"])
+def test_no_password_is_ever_taken(given: str, tmp_path: Path) -> None:
+    """A team has a service's name; anything else is refused before anybody is asked."""
+    home = ConfigHome(tmp_path, tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path / "s")})
+    with pytest.raises(UsageError, match="never by an address or a password"):
+        join(given, home.where)

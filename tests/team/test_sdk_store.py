@@ -1,0 +1,60 @@
+"""The Agent SDK's own contracts, and what they miss: NUL, lone surrogates, duplicates, eight writers, somebody else."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from claude_agent_sdk.testing import run_session_store_conformance
+
+from resume_hooks.team import PostgresSessionStore
+from resume_hooks.team.connect import Connection
+from tests.team.conftest import Machine
+
+KEY: Any = {"project_key": "-src-app", "session_id": "s"}
+ODD = [
+    {"type": "user", "uuid": "a\x00\ud800", "text": "nul \x00, lone \udfff, large", "n": 2**70},
+    {"type": "mode", "mode": "plan"},
+    {"type": "assistant", "uuid": "b", "text": "é \u2028"},
+]
+
+
+def test_the_sdks_contracts(alice: Machine, root: Connection) -> None:
+    """All of them, each on an empty store."""
+
+    def fresh() -> Any:
+        root.execute("truncate team.sdk_part cascade")
+        return PostgresSessionStore("alice")
+
+    asyncio.run(run_session_store_conformance(fresh))
+
+
+def test_what_they_miss(alice: Machine, mallory: Machine) -> None:
+    """Any text comes back as it was; a uuid counts once; writers lose nothing; others see nothing."""
+
+    async def run() -> None:
+        store = PostgresSessionStore("alice")
+        await store.append(KEY, [*ODD, ODD[0]])
+        await store.append(KEY, ODD)
+        assert await store.load(KEY) == [*ODD, ODD[1]]
+        batches = [[{"type": "x", "uuid": f"{writer}-{n}"} for n in range(5)] for writer in range(8)]
+        await asyncio.gather(*(store.append(KEY, batch) for batch in batches))
+        found = await store.load(KEY)
+        assert found is not None
+        assert len(found) == 4 + 40
+        for batch in batches:
+            assert [entry for entry in found if entry in batch] == batch
+        other = PostgresSessionStore("mallory")
+        assert (await other.load(KEY), await other.list_sessions(KEY["project_key"])) == (None, [])
+        await other.delete(KEY)
+        await other.append(KEY, [{"type": "mine"}])
+        assert len(await store.load(KEY) or []) == 44
+
+    asyncio.run(run())
+
+
+def test_no_password_here_either() -> None:
+    """A service's name, nothing else."""
+    with pytest.raises(Exception, match="never by an address or a password"):
+        PostgresSessionStore("host=x password=y")

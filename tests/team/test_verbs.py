@@ -1,0 +1,198 @@
+"""The verbs of a team as they are typed: two people, three machines, one server; every answer fits its form."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.cli.schema import form
+from resume_hooks.paths import Where
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.link_log import read_links
+from resume_hooks.team import background
+from resume_hooks.team.connect import Connection
+from resume_hooks.team.joined import PUSHES, folder, found, project_of
+from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, session_id, user, write_session
+from tests.cli.fork_server import ForkServer
+from tests.needs import REPO
+from tests.team.server import Server
+
+CHILD = session_id(2)
+Team = Callable[..., dict[str, Any]]
+
+
+class Person:
+    """Somebody's home on a machine, with a project folder there, and the command line."""
+
+    def __init__(self, root: Path, name: str, server: ForkServer) -> None:
+        self.name = name
+        self.here = root / f"src-{root.name}"
+        self.here.mkdir(parents=True)
+        config = root / ".claude"
+        (config / "projects").mkdir(parents=True)
+        environ = {"HOME": str(root), "CLAUDE_CONFIG_DIR": str(config)}
+        self.home = ConfigHome(root, config, environ)
+        self._env = {
+            **environ, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src"), "RESUME_HOOKS_CLIPBOARD": "none",
+            "PGSERVICEFILE": os.environ["PGSERVICEFILE"],
+        }  # fmt: skip
+        self._server = server
+
+    @property
+    def where(self) -> Where:
+        """Where functions find things."""
+        return self.home.where
+
+    def run(self, *words: str, code: int = 0, **env: str) -> str:
+        """What a command prints, on both streams."""
+        done = self._server.run(words, {**self._env, **env}, b"", str(self.here), 60)
+        text = (done.stdout + done.stderr).decode()
+        assert done.returncode == code, text
+        return text
+
+    def team(self, *words: str, code: int = 0, **env: str) -> dict[str, Any]:
+        """The data of an act's answer, which fits the form of ``team``; or the error."""
+        document = json.loads(self.run("team", *words, "--json", code=code, **env))
+        if not document["ok"]:
+            return dict(document["error"])
+        form("team").model_validate(document["data"])
+        return {**document["data"], "warnings": document["warnings"]}
+
+
+@pytest.fixture
+def people(database: str, tmp_path: Path, fork_server: ForkServer) -> dict[str, Person]:
+    """Alice's two machines and Bob's."""
+    return {
+        name: Person(tmp_path / name, login, fork_server)
+        for name, login in (("laptop", "alice"), ("desk", "alice"), ("bobs", "bob"))
+    }
+
+
+def told(person: Person, git: Any) -> Path:
+    """A session and its child in a repository of somebody's."""
+    git(person.here, "init", "-q")
+    git(person.here, "remote", "add", "origin", "https://user:token@Example.com:8443/acme/parser.git")
+    cwd: dict[str, Any] = {"cwd": str(person.here)}
+    root = [{**record, **cwd} for record in conversation(2)]
+    write_session(person.home.project(str(person.here)), SESSION, [custom_title("Fix the parser"), *root])
+    head = {"continue_metadata": {"parent_session_id": SESSION, "kind": "handoff"}, "type": "x"}
+    talk = [
+        user("why did we drop the kumquat cache?", uuid="u", ts=900, session_id=CHILD, **cwd),
+        assistant("because redis lost messages", uuid="a", parent="u", ts=901, session_id=CHILD, **cwd),
+    ]
+    title = custom_title("Kumquats", CHILD)
+    return Path(write_session(person.home.project(str(person.here)), CHILD, [head, title, *talk]))
+
+
+def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection) -> None:
+    """Join, push, search, and go on on the other machine, in another path; what follows there is all that is sent."""
+    laptop, desk, bobs = people["laptop"], people["desk"], people["bobs"]
+    assert laptop.team("status", code=1)["message"] == "No team was joined"
+    assert laptop.team("join", "alice")["login"] == "alice"
+    told(laptop, git)
+    assert project_of(str(laptop.here)) == "example.com/acme/parser"
+    assert laptop.team("projects")["projects"] == []
+    assert not (Path(folder(laptop.where)) / PUSHES).exists()
+    assert laptop.team("projects", "add")["projects"] == ["example.com/acme/parser"]
+    assert laptop.team("status")["behind"] == 2
+    would = laptop.team("push", "--all", "--dry-run")
+    assert (would["written"], sum(each["records"] for each in would["pushed"])) == (False, 9)
+    assert root.execute("select count(*) from team.session").fetchone() == (0,)
+    background.push_behind(laptop.where, lambda: False)
+    status = laptop.team("status")
+    assert (status["behind"], status["service"]) == (0, "alice")
+    assert laptop.team("push", "--all")["pushed"][0]["result"] == "unchanged"
+
+    desk.team("join", "alice")
+    hit, *_ = desk.team("search", "kumquat", "dropped")["hits"]
+    assert (hit["owner"], hit["title"], hit["mine"]) == ("alice", "Kumquats", True)
+    assert hit["reference"] == f"alice:{CHILD}:2"
+    assert "redis" in desk.run("search", "--team", "redis", "-lexer")
+    assert desk.team("search", "redis", "-messages")["hits"] == []
+    assert desk.team("search", '"redis lost"')["hits"]
+    assert desk.team("search", '"lost redis"')["hits"] == []
+    assert desk.team("search", "kumqu")["hits"]
+    assert bobs.team("join", "bob")["written"]
+    assert (bobs.team("search", "kumquat")["hits"], bobs.team("sessions")["sessions"]) == ([], [])
+
+    came = desk.team("resume", "Kumquats")
+    assert came["receipt"]["session_id"] == CHILD
+    there = Path(came["receipt"]["file"])
+    assert str(laptop.here).encode() not in there.read_bytes()
+    rows = Family(desk.where).lineage(str(there))
+    assert [(row.session_id, row.status) for row in rows] == [(SESSION, "present"), (CHILD, "present")]
+    with there.open("ab") as stream:
+        stream.write(
+            json.dumps(user("and on the desk?", uuid="d", parent="a", ts=990, session_id=CHILD)).encode() + b"\n"
+        )
+    (pushed,) = desk.team("push", CHILD)["pushed"]
+    assert (pushed["records"], pushed["result"]) == (1, "sent")
+    bases = root.execute(
+        "select base is null, generation from team.session where session_id = %s order by id", (CHILD,)
+    )
+    assert bases.fetchall() == [(True, 0), (False, 0)]
+    assert laptop.team("resume", CHILD, "--home", str(laptop.here))["receipt"]["session_id"] != CHILD  # both are kept
+
+
+def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Connection) -> None:
+    """Share with one, who goes on in a conversation of his own; unshare, forget, delete; and what the model may not."""
+    laptop, bobs = people["laptop"], people["bobs"]
+    path = told(laptop, git)
+    laptop.team("join", "alice")
+    bobs.team("join", "bob")
+    laptop.team("projects", "add")
+    laptop.team("push", "--all")
+    assert laptop.team("share", CHILD, "--with", "bob", "--until", "2020-01-01")["written"]
+    assert bobs.team("sessions")["sessions"] == []
+    assert laptop.team("share", CHILD, "--with", "nobody", code=1)["message"].endswith("no such member")
+    assert bobs.team("share", CHILD, "--with", "team", code=1)["code"] == "session-not-found"
+    laptop.team("share", CHILD, "--with", "bob")
+    listed = bobs.team("sessions")["sessions"]
+    assert [(each["session_id"], each["owner"], each["mine"]) for each in listed] == [(CHILD, "alice", False)]
+    taken = bobs.team("resume", "alice:Kumquats")
+    assert taken["receipt"]["session_id"] not in {CHILD, SESSION}
+    assert "alice's" in taken["warnings"][-1]
+    text = Path(taken["receipt"]["file"]).read_text()
+    assert "Nobody verified it" in text
+    assert CHILD in text
+    assert [(link.parent_id, link.kind) for link in read_links(bobs.where)] == [(CHILD, "team")]
+    (copy,) = bobs.team("pull", CHILD)["files"]
+    assert "kumquat" in bobs.run("outline", copy)
+    laptop.team("unshare", CHILD)
+    assert bobs.team("pull")["gone"] == [CHILD]
+    assert not Path(copy).exists()
+
+    assert "may not search" in laptop.team("search", "kumquat", code=2, CLAUDECODE="1")["message"]
+    laptop.team("search", "kumquat", code=2, CLAUDECODE="1", RESUME_HOOKS_TEAM_MODEL_SEARCH="on")
+    laptop.run("config", "team_model_search", "on")
+    assert laptop.team("search", "kumquat", CLAUDECODE="1")["hits"]
+
+    assert laptop.team("forget", CHILD, code=2)["message"].startswith("Forgetting asks first")
+    assert laptop.team("forget", CHILD, "--yes")["copies"] == 1
+    assert laptop.team("push", CHILD)["pushed"][0]["result"] == "forgotten"
+    assert path.exists()
+    laptop.run("delete", SESSION, "--yes", "--force")
+    assert laptop.team("push", "--all")["gone"] == [SESSION]
+    assert root.execute("select count(*) from team.session").fetchone() == (0,)
+    laptop.team("leave")
+    assert found(laptop.where) is None
+
+
+def test_init(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer) -> None:
+    """An administrator who is no superuser makes a database a team's, once; --sql prints what that runs."""
+    name = f"fresh_{os.getpid()}"
+    with server.superuser("postgres") as db:
+        db.execute(f"create database {name} owner admin".encode())
+    server.services(name, tmp_path / "services.conf")
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
+    admin = Person(tmp_path / "office", "admin", fork_server)
+    assert admin.team("join", "alice", code=1)["message"].startswith("The database holds no team")
+    assert "create schema team" in admin.team("init", "admin", "--sql")["sql"]
+    assert admin.team("init", "admin")["login"] == "admin"
+    assert "already exists" in admin.team("init", "admin", code=1)["message"]
+    assert Person(tmp_path / "other", "bob", fork_server).team("join", "bob")["written"]
