@@ -53,7 +53,7 @@ def test_triggers_are_blocked_in_both_forms(
     done = run_print(every_client, home, api, ">resume", resume=PARENT, plugin_dir=plugin, extra_env=env)
     assert not api.main_requests()
     if every_client.version in RECENT:  # older clients print nothing for a blocked prompt in -p
-        assert "session id copied (xclip)" in done.text + str(done.events)
+        assert f"session {PARENT} copied (xclip)" in done.text + str(done.events)
     assert xserver.clipboard() == PARENT
     typed = "/resume-hooks:handoff fix the tests"
     run_print(every_client, home, api, typed, resume=PARENT, plugin_dir=plugin, extra_env=env)

@@ -149,7 +149,7 @@ def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path
     columns, rows = SMALL
     for number, shown in ((1, False), (2, True)):
         with Tui(find_client(NEWEST), home, api, columns=columns, rows=rows) as tui:
-            tui.start(plugin_dir=plugin, extra_env=QUIET, resume=SESSION)
+            tui.start(plugin_dir=plugin, extra_env=QUIET | {"RESUME_HOOKS_COMPACTION": "client"}, resume=SESSION)
             tui.wait_idle()
             if shown:
                 tui.wait_for("% of 200,000")

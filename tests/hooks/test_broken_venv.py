@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,14 +21,16 @@ LOCK = "requirements.lock"
 
 
 @pytest.fixture
-def data(config_home: ConfigHome, tmp_path: Path) -> Path:
+def data(config_home: ConfigHome, tmp_path: Path) -> Iterator[Path]:
     """The plugin's data folder: ready by all that is written there, its venv without a package."""
     write_session(config_home.project(), SESSION, conversation(1))
     folder = tmp_path / "data"
     subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     (folder / "install.json").write_text('{"state": "ready", "started": 1, "lock": "x"}')
     (folder / "venv" / LOCK).touch()
-    return folder
+    with (folder / "install.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as if another installed it just now: no trigger of the tests begins to
+        yield folder
 
 
 def engine(home: ConfigHome, data: Path, *words: str, stdin: object = None) -> subprocess.CompletedProcess[str]:
