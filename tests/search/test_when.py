@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.search.when import Span, hint_in
+from resume_hooks.search.when import Period, hint_in
 from tests.builders import ConfigHome
 from tests.search.asking import search, sessions, talk
 
@@ -102,7 +102,7 @@ def test_any_words(words: list[str]) -> None:
 
 def test_a_span() -> None:
     """From its start to before its end."""
-    assert [Span(10, 20).holds(time) for time in (9, 10, 19, 20)] == [False, True, True, False]
+    assert [Period(10, 20).holds(time) for time in (9, 10, 19, 20)] == [False, True, True, False]
 
 
 def test_a_hint_is_never_required(config_home: ConfigHome) -> None:

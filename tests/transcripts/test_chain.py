@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.chain import live_chain
-from resume_hooks.transcripts.nodes import Checkpoint, Node, Segment
+from resume_hooks.transcripts.nodes import Checkpoint, KeptSegment, Node
 from resume_hooks.transcripts.transcript import Transcript, scan
 from tests.builders import (
     SESSION,
@@ -124,10 +124,10 @@ def test_any_links_end(chance: random.Random, size: int) -> None:
             assert not any(node.broken or node.kind == "progress" for node in chain)
 
 
-def _segments(chance: random.Random, names: list[str]) -> Iterator[Segment]:
-    yield Segment(chance.choice(names), chance.choice(names), chance.choice(names), None)
-    yield Segment(chance.choice(names), "", "", tuple(chance.sample(names, min(3, len(names)))))
-    yield Segment("", "", "", ())
+def _segments(chance: random.Random, names: list[str]) -> Iterator[KeptSegment]:
+    yield KeptSegment(chance.choice(names), chance.choice(names), chance.choice(names), None)
+    yield KeptSegment(chance.choice(names), "", "", tuple(chance.sample(names, min(3, len(names)))))
+    yield KeptSegment("", "", "", ())
 
 
 def test_tool_calls_are_those_that_the_client_sent() -> None:

@@ -15,7 +15,7 @@ from resume_hooks.cli import relocate
 from resume_hooks.cli.child import tell
 from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
 from resume_hooks.cli.output import on_stderr, say
-from resume_hooks.cli.question import Answer, ask
+from resume_hooks.cli.question import AnswerChoice, ask
 from resume_hooks.cli.start_client import Start, start, start_of
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
@@ -171,7 +171,7 @@ def ask_way(session: SessionFile, found: Comparison) -> str:
     leaner = _is_leaner(found)
     usual = FORK if why_live else advised or (FORK if leaner else AS_IS)
     words = _words(found, leaner=leaner)
-    answers = [Answer(way, f"{words[way]}{'  <- fits best' if way == advised else ''}") for way in WAYS]
+    answers = [AnswerChoice(way, f"{words[way]}{'  <- fits best' if way == advised else ''}") for way in WAYS]
     return WAYS[ask("How do you want to continue?", answers, WAYS.index(usual))]
 
 

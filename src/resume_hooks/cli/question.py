@@ -22,14 +22,14 @@ ESCAPE = "\x1b"
 """What a terminal types for Esc, which leaves the chooser before."""
 
 
-class Answer(NamedTuple):
+class AnswerChoice(NamedTuple):
     """An answer that can be given: its ``name``, and what is said of it."""
 
     name: str
     about: str = ""
 
 
-def ask(question: str, answers: Sequence[Answer], usual: int = 0, *, err: bool = False) -> int:
+def ask(question: str, answers: Sequence[AnswerChoice], usual: int = 0, *, err: bool = False) -> int:
     """Ask, and return the index of the answer; an empty line means ``usual``. click.Abort if the user leaves.
 
     ``err`` asks on stderr, so that stdout is left to what the command prints.
@@ -75,7 +75,7 @@ def picked(error: AmbiguousLocator) -> Mapping[str, object]:
     """Ask which candidate is meant. click.Abort if the user leaves, the error itself if no candidate is left."""
     if not error.candidates:
         raise error
-    answers = [Answer(str(row["session_id"])[:8], _about(row)) for row in error.candidates]
+    answers = [AnswerChoice(str(row["session_id"])[:8], _about(row)) for row in error.candidates]
     shown = f", the newest {len(answers)}" if error.count > len(answers) else ""
     question = f"'{error.locator[:LONGEST_WORDS]}' fits {error.count} sessions{shown}:"
     return error.candidates[ask(question, answers, err=True)]

@@ -12,7 +12,7 @@ from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import at_work
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.maintenance.rehome import THERE, LeftOut, former_folder, rehome
+from resume_hooks.maintenance.rehome import THERE, NotCopied, former_folder, rehome
 from resume_hooks.sessions.locate import sessions_of
 from resume_hooks.sessions.session_files import belongs
 from resume_hooks.system.text import counted
@@ -59,6 +59,6 @@ def _folder(named: str) -> str:
     return os.path.abspath(os.path.join(current_folder(), os.path.expanduser(named)))
 
 
-def _rows(made: Sequence[Receipt], left: Sequence[LeftOut]) -> str:
+def _rows(made: Sequence[Receipt], left: Sequence[NotCopied]) -> str:
     rows: list[tuple[str, object]] = [(one.parent_session_id[:8], f"{one.session_id}  {one.title}") for one in made]
     return table([*rows, *((one.session_id[:8], f"not copied: {one.why}") for one in left)])

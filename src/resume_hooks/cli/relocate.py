@@ -10,7 +10,7 @@ import click
 from resume_hooks.cli.child import tell
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import say
-from resume_hooks.cli.question import Answer, ask
+from resume_hooks.cli.question import AnswerChoice, ask
 from resume_hooks.cli.start_client import environment, start_of
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
@@ -99,7 +99,7 @@ def rehome(session: SessionFile, found: Lost, where: Where) -> SessionFile:
     """Ask for a new home folder and make the child there. click.Abort for none."""
     say(found.why)
     here = _here().folder
-    answers = [Answer(place.folder, place.why or _told(place, here)) for place in found.homes]
+    answers = [AnswerChoice(place.folder, place.why or _told(place, here)) for place in found.homes]
     chosen = found.homes[ask(COPY, answers)]
     receipt = write(fork.plan(session, where, home=chosen.folder), where)
     tell(receipt)

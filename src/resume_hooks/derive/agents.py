@@ -23,7 +23,7 @@ from resume_hooks.sessions.plan_file import plan_of_work
 from resume_hooks.transcripts import tokens
 
 if TYPE_CHECKING:  # each verb loads its own alone
-    from resume_hooks.derive.conversation import Said
+    from resume_hooks.derive.conversation import SpokenText
     from resume_hooks.derive.cut_point import Truncator
     from resume_hooks.derive.fork import ForkFacts
     from resume_hooks.derive.trim.options import Options
@@ -44,7 +44,7 @@ class Writer(Protocol):
     def fresh(self, told: Opening) -> RolloverPlan:
         """A child that opens with what we tell."""
 
-    def conversation(self, made: Draft, told: str, said: Sequence[Said], sizes: Sizes) -> ForkFacts:
+    def conversation(self, made: Draft, told: str, said: Sequence[SpokenText], sizes: Sizes) -> ForkFacts:
         """A child that holds a conversation as text, behind what we tell."""
 
     def fork(self, session: SessionFile, cut: Truncator | None, output_dir: str | None) -> ForkFacts:

@@ -19,7 +19,7 @@ MOST_OF_CALL, MOST_OF_RESULT = 600, 1_500
 """Characters of a call and of its result; the whole is a reference away."""
 
 
-class Said(NamedTuple):
+class SpokenText(NamedTuple):
     """What one side said in a turn, when it began, and the id of its first record."""
 
     role: str
@@ -28,9 +28,9 @@ class Said(NamedTuple):
     uuid: str
 
 
-def conversation(transcript: Transcript, session_id: str) -> list[Said]:
+def conversation(transcript: Transcript, session_id: str) -> list[SpokenText]:
     """The live conversation of a session, the sides by turns; what the client added by itself is left out."""
-    told: list[Said] = []
+    told: list[SpokenText] = []
     tools: dict[str, str] = {}
     for node in transcript.chain:
         record = transcript.read(node)
@@ -45,7 +45,7 @@ def conversation(transcript: Transcript, session_id: str) -> list[Said]:
         if told and told[-1].role == role:
             told[-1] = told[-1]._replace(text=f"{told[-1].text}\n\n{text}")
         else:
-            told.append(Said(role, encodable(text), string(record, "timestamp"), node.uuid))
+            told.append(SpokenText(role, encodable(text), string(record, "timestamp"), node.uuid))
     return told
 
 

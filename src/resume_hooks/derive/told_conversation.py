@@ -10,7 +10,7 @@ from resume_hooks import clock
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.relocate import Relocation
 from resume_hooks.derive.child.write import Sizes
-from resume_hooks.derive.conversation import Said
+from resume_hooks.derive.conversation import SpokenText
 from resume_hooks.derive.cut_point import Cut
 from resume_hooks.derive.fork import ForkFacts
 from resume_hooks.derive.fresh_child import FreshLines
@@ -28,7 +28,7 @@ class ToldPlan(ForkFacts):
     relocation: Relocation | None = None
 
 
-def told_plan(child: Draft, told: str, said: Sequence[Said], sizes: Sizes) -> ToldPlan:
+def told_plan(child: Draft, told: str, said: Sequence[SpokenText], sizes: Sizes) -> ToldPlan:
     """The child; ``told`` stands before the conversation, where the screen doesn't show it."""
     setting, last = child.setting, str(uuid.uuid4())
     bodies = [child.head(ChildSize(sizes.after, CHARACTERS_PER_TOKEN)), lineage_line(setting, None, last, told)]

@@ -14,7 +14,7 @@ from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.derive.trim import in_client, plan
-from resume_hooks.derive.trim.in_client import InClient, Reach, Shown
+from resume_hooks.derive.trim.in_client import InClient, Reach, ShownMessage
 from resume_hooks.derive.trim.options import parse
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
@@ -150,7 +150,7 @@ def _automatic(session: SessionFile, event: dict[str, Any], where: Where) -> dic
     return _given(session.session_id, decided, after, facts)
 
 
-def _reach(scanned: SessionScan, shown: Sequence[Shown], aim: int) -> Reach:
+def _reach(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int) -> Reach:
     """What is built anew: all before the last prompt; with an ``aim`` the last turns before it that fit in there."""
     prompts = {node.uuid for node in scanned.transcript.chain if node.prompt}
     known = {node.uuid for node in scanned.transcript.chain}
@@ -165,19 +165,21 @@ def _reach(scanned: SessionScan, shown: Sequence[Shown], aim: int) -> Reach:
     return Reach(next(fitting, end), end)
 
 
-def _tokens(scanned: SessionScan, shown: Sequence[Shown]) -> float:
+def _tokens(scanned: SessionScan, shown: Sequence[ShownMessage]) -> float:
     """About what messages come to."""
     handles = {one.handle for one in shown}
     return sum(node.characters for node in scanned.transcript.chain if node.uuid in handles) / scanned.scale.ratio
 
 
-def _shown(event: dict[str, Any]) -> list[Shown]:
+def _shown(event: dict[str, Any]) -> list[ShownMessage]:
     """The messages that the client holds. UsageError for what can't be read."""
     rows = records.objects(event.get("messages"))
     if not rows:
         raise UsageError("Claude Code showed no messages", "Nothing was changed.")
     return [
-        Shown(records.string(row, "handle"), records.string(row, "role"), _words(row, "calls"), _words(row, "results"))
+        ShownMessage(
+            records.string(row, "handle"), records.string(row, "role"), _words(row, "calls"), _words(row, "results")
+        )
         for row in rows
     ]
 

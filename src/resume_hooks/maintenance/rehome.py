@@ -24,7 +24,7 @@ ASKED = 10
 """Sessions of a folder, the newest, that may tell what became of it."""
 
 
-class LeftOut(NamedTuple):
+class NotCopied(NamedTuple):
     """A session that got no copy, and why."""
 
     session_id: str
@@ -45,21 +45,21 @@ def former_folder(new: str, where: Where) -> str:
 
 def rehome(
     sessions: Sequence[SessionFile], new: str, where: Where, advance: Callable[[int, int], None], *, dry_run: bool
-) -> tuple[list[Receipt], list[LeftOut]]:
+) -> tuple[list[Receipt], list[NotCopied]]:
     """A copy at home in ``new`` of each session that has none there, oldest first: the order by date stays.
 
     ``advance`` is told the bytes done and the total. A session that can't be copied is left out, with the reason.
     """
-    made, left, done = list[Receipt](), list[LeftOut](), 0
+    made, left, done = list[Receipt](), list[NotCopied](), 0
     total = sum(session.size for session in sessions)
     for session in sorted(sessions, key=lambda one: one.mtime):
         try:
             if _is_there(session, new, where):
-                left.append(LeftOut(session.session_id, THERE))
+                left.append(NotCopied(session.session_id, THERE))
             else:
                 made.append(carry_out(fork.plan(session, where, home=new), where, dry_run=dry_run))
         except ResumeHooksError as error:
-            left.append(LeftOut(session.session_id, error.message))
+            left.append(NotCopied(session.session_id, error.message))
         done += session.size
         advance(done, total)
     return made, left

@@ -19,7 +19,7 @@ from resume_hooks.clock import DAY
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.protocol import Agent, Commands
+from resume_hooks.sessions.agents.protocol import Agent, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_at, store_of
 from resume_hooks.sessions.expiry import SOON, is_archived
 from resume_hooks.sessions.lineage import Family
@@ -71,7 +71,7 @@ class ListedSession(NamedTuple):
     expires_at: str | None
     kept: bool
     live: bool
-    commands: Commands
+    commands: ResumeCommands
 
     @property
     def percent(self) -> int | None:

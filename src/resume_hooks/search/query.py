@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from resume_hooks.errors import UsageError
 from resume_hooks.search.index.tokenize import forms_of
-from resume_hooks.search.when import Span, hint_in
+from resume_hooks.search.when import Period, hint_in
 from resume_hooks.system.text import one_line, plain_line
 
 MOST_TERMS = 32
@@ -59,7 +59,7 @@ class Query:
     text: str
     terms: tuple[Term, ...]
     excluded: tuple[Term, ...]
-    when: Span | None = None
+    when: Period | None = None
 
 
 def parse(words: Sequence[str], now: float | None = None) -> Query:

@@ -19,7 +19,7 @@ from resume_hooks.search.index.postings import SCHEMA, WORDS, Posting, Postings,
 from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.search.scope import Limits
 from resume_hooks.search.terms import IN_PARTS, Lookup, Token
-from resume_hooks.search.when import Span
+from resume_hooks.search.when import Period
 
 LOOKED_AT = 300  # records, and windows, that are looked at
 CANDIDATES = 60  # turns that are weighed closely
@@ -61,7 +61,7 @@ class Ranking:
     """
 
     def __init__(
-        self, words: Postings, limits: Limits, excluded: Sequence[Lookup], when: Span | None, now: float
+        self, words: Postings, limits: Limits, excluded: Sequence[Lookup], when: Period | None, now: float
     ) -> None:
         self._words = words
         self._limits = limits

@@ -50,7 +50,7 @@ _HINT = re.compile(
 )
 
 
-class Span(NamedTuple):
+class Period(NamedTuple):
     """From ``start`` to before ``end``, seconds since the epoch."""
 
     start: float
@@ -69,7 +69,7 @@ class Span(NamedTuple):
         return str(first) if first == last else f"{first} to {last}"
 
 
-def hint_in(text: str, now: float) -> tuple[str, Span | None]:
+def hint_in(text: str, now: float) -> tuple[str, Period | None]:
     """A question without its words about time, and what they mean as of ``now``; None where there are none.
 
     What is quoted, and dates that are parts of names, are no words about time.
@@ -87,16 +87,16 @@ def hint_in(text: str, now: float) -> tuple[str, Span | None]:
     return (rest, span) if rest.strip() else (text, span)
 
 
-def _span(told: dict[str, str], now: float) -> Span:
+def _span(told: dict[str, str], now: float) -> Period:
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     span = _named(told, today) or _counted(told, today)
     way = told.get("way") or told.get("way2")
     if way in {"since", "after", "seit", "nach"}:
-        return Span(span.start, now + DAY)
-    return Span(0.0, span.start) if way in {"before", "until", "vor", "bis"} else span
+        return Period(span.start, now + DAY)
+    return Period(0.0, span.start) if way in {"before", "until", "vor", "bis"} else span
 
 
-def _named(told: dict[str, str], today: datetime) -> Span | None:
+def _named(told: dict[str, str], today: datetime) -> Period | None:
     """A day, a month or a year that is told by its name."""
     if day := told.get("day"):
         return _days(datetime.fromisoformat(day).replace(tzinfo=UTC), 1)
@@ -107,11 +107,11 @@ def _named(told: dict[str, str], today: datetime) -> Span | None:
     if name := told.get("alone"):
         return _month(today.year - (_MONTH[name] > today.month), _MONTH[name])  # the last one that there was
     if year := told.get("only"):
-        return Span(_month(int(year), 1).start, _month(int(year), 12).end)
+        return Period(_month(int(year), 1).start, _month(int(year), 12).end)
     return None
 
 
-def _counted(told: dict[str, str], today: datetime) -> Span:
+def _counted(told: dict[str, str], today: datetime) -> Period:
     """Some days, about as long ago as is told."""
     if count := told.get("count") or told.get("count2"):
         days = _UNITS[told.get("unit") or told["unit2"]]
@@ -122,10 +122,10 @@ def _counted(told: dict[str, str], today: datetime) -> Span:
     return _days(today - timedelta(days=told["near"] in {"yesterday", "gestern"}), 1)
 
 
-def _days(start: datetime, count: float) -> Span:
-    return Span(start.timestamp(), (start + timedelta(days=count)).timestamp())
+def _days(start: datetime, count: float) -> Period:
+    return Period(start.timestamp(), (start + timedelta(days=count)).timestamp())
 
 
-def _month(year: int, month: int) -> Span:
+def _month(year: int, month: int) -> Period:
     start = datetime(year, month, 1, tzinfo=UTC)
-    return Span(start.timestamp(), (start + timedelta(days=32)).replace(day=1).timestamp())
+    return Period(start.timestamp(), (start + timedelta(days=32)).replace(day=1).timestamp())

@@ -17,7 +17,7 @@ _VERSION = 1
 _FILE = "cursor.json"
 
 
-class Place(NamedTuple):
+class SentPlace(NamedTuple):
     """How far a file was sent: so many bytes and lines, the checksum before that place, the server's digest of all."""
 
     inode: int
@@ -36,7 +36,7 @@ class Cursor(NamedTuple):
     row: int = 0
     base: int = 0
     drop: bool = False
-    places: dict[str, Place] = {}  # noqa: RUF012 - never changed, a new one takes its place
+    places: dict[str, SentPlace] = {}  # noqa: RUF012 - never changed, a new one takes its place
 
 
 def session_folder(session_id: str, where: Where) -> str:
@@ -50,7 +50,7 @@ def cursor_of(session_id: str, where: Where) -> Cursor:
     try:
         if row["version"] != _VERSION:
             return Cursor()
-        places = {str(name): Place(*place) for name, place in row["places"].items()}
+        places = {str(name): SentPlace(*place) for name, place in row["places"].items()}
         return Cursor(int(row["row"]), int(row["base"]), bool(row["drop"]), places)
     except (KeyError, TypeError, ValueError, AttributeError):
         return Cursor()
@@ -65,14 +65,14 @@ def keep_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
         raise WriteFailed(f"Could not write {path}: {error.strerror}", "What was sent is sent; try again.") from error
 
 
-def place_at(path: str, offset: int, records: int, head: bytes) -> Place:
+def place_at(path: str, offset: int, records: int, head: bytes) -> SentPlace:
     """The place behind so many bytes of a file. OSError."""
     with open_regular(path, follow=False) as stream:
         check = zlib.crc32(bytes_before(stream, offset))
-        return Place(os.fstat(stream.fileno()).st_ino, offset, records, check, head.hex())
+        return SentPlace(os.fstat(stream.fileno()).st_ino, offset, records, check, head.hex())
 
 
-def stands(place: Place, path: str) -> bool:
+def stands(place: SentPlace, path: str) -> bool:
     """Whether a file still begins with what was sent."""
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())

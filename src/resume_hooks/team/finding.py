@@ -73,7 +73,7 @@ def find(
         for row in sorted((_Row(*row) for row in found), key=lambda row: -row.rank):
             rows.setdefault((row.part, row.record), row)
     sessions = {session.row: session for session in listed(db, [row.session for row in rows.values()])}
-    shown = _Shown(query)
+    shown = _HitReader(query)
     hits: list[TeamHit] = []
     seen = [row for row in rows.values() if row.session in sessions]
     while seen and len(hits) < max(_LOOKED_AT, most):
@@ -126,7 +126,7 @@ def _pieces(rows: list[_Row], db: Connection) -> dict[tuple[int, int], tuple[Any
     return {found[:2]: found[2:] for found in db.execute(query, told, binary=True)}
 
 
-class _Shown:
+class _HitReader:
     """Reads the turns that the server found, as hits."""
 
     def __init__(self, query: Query) -> None:

@@ -48,7 +48,7 @@ class Record(NamedTuple):
     secrets: list[Secret]
 
 
-class Passage(NamedTuple):
+class TurnWords(NamedTuple):
     """The words of one turn, as far as it stands in a piece, from the line ``record`` on."""
 
     record: int
@@ -56,7 +56,7 @@ class Passage(NamedTuple):
     words: str
 
 
-class Piece(NamedTuple):
+class LinePiece(NamedTuple):
     """Whole lines of a file, from the line ``first`` on; ``end`` is the byte of the local file behind them."""
 
     first: int
@@ -65,7 +65,7 @@ class Piece(NamedTuple):
     sha: bytes
     data: bytes
     secrets: Counter[str]
-    passages: list[Passage]
+    passages: list[TurnWords]
     end: int
 
 
@@ -95,7 +95,7 @@ def cleaned(line: bytes) -> tuple[Redacted, list[Secret]]:
     return Redacted(clean), secrets
 
 
-def pieces_of(path: str, first: int = 0, offset: int = 0) -> Iterator[Piece]:
+def pieces_of(path: str, first: int = 0, offset: int = 0) -> Iterator[LinePiece]:
     """The pieces of a file from the line ``first`` on, which begins at the byte ``offset``. OSError."""
     words, body, secrets, number, end = _Words(path, first), bytearray(), Counter[str](), first, offset
     for record in records_of(path, offset):
@@ -110,9 +110,9 @@ def pieces_of(path: str, first: int = 0, offset: int = 0) -> Iterator[Piece]:
         yield _piece(first, number, body, secrets, words, end)
 
 
-def _piece(first: int, number: int, body: bytearray, secrets: Counter[str], words: _Words, end: int) -> Piece:
+def _piece(first: int, number: int, body: bytearray, secrets: Counter[str], words: _Words, end: int) -> LinePiece:
     digest = hashlib.sha256(body).digest()
-    return Piece(first, number - first, len(body), digest, zlib.compress(body), secrets, words.passages(), end)
+    return LinePiece(first, number - first, len(body), digest, zlib.compress(body), secrets, words.passages(), end)
 
 
 def _text(path: str) -> Iterator[Record]:
@@ -162,7 +162,7 @@ class _Words:
         self._subagent = "/subagents/" in path.replace("\\", "/")
         self._is_transcript = path.endswith(".jsonl")
         self._extractor = TextExtractor(subagent=self._subagent)
-        self._done: list[Passage] = []
+        self._done: list[TurnWords] = []
         self._places: dict[str, list[str]] = {}
         self._size = 0
         self._start = first
@@ -198,7 +198,7 @@ class _Words:
         if len(places) < _MOST_PLACES and place not in places:
             places.append(place)
 
-    def passages(self) -> list[Passage]:
+    def passages(self) -> list[TurnWords]:
         """The passages since the last call; a turn that goes on is begun anew."""
         self._close()
         done, self._done = self._done, []
@@ -207,7 +207,7 @@ class _Words:
     def _close(self) -> None:
         if self._places:
             text = " ".join(f"{quoted(word)}:{','.join(places)}" for word, places in self._places.items())
-            self._done.append(Passage(self._start, self._at or _NO_TIME, text))
+            self._done.append(TurnWords(self._start, self._at or _NO_TIME, text))
         self._places, self._size = {}, 0
 
 

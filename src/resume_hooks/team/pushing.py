@@ -28,9 +28,9 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.team.connect import FORGOTTEN, Connection, TeamFailed, refusals
-from resume_hooks.team.cursor import Cursor, Place, cursor_of, keep_cursor, place_at, session_folder, stands
+from resume_hooks.team.cursor import Cursor, SentPlace, cursor_of, keep_cursor, place_at, session_folder, stands
 from resume_hooks.team.joined import Team, project_of
-from resume_hooks.team.pieces import Piece, pieces_of, records_of
+from resume_hooks.team.pieces import LinePiece, pieces_of, records_of
 from resume_hooks.transcripts.head_tail import HeadTail
 
 _BUSY = "Another command is sending this session"
@@ -121,7 +121,7 @@ def is_behind(session: SessionFile, where: Where) -> bool:
     return not cursor.row or cursor.drop or any(_unsent(cursor.places.get(name), path) for name, path in files(session))
 
 
-def _unsent(place: Place | None, path: str) -> bool:
+def _unsent(place: SentPlace | None, path: str) -> bool:
     with contextlib.suppress(OSError):
         if place is None:
             return any(True for _ in records_of(path))
@@ -136,7 +136,7 @@ class _Count:
         self.pieces = self.records = self.raw = self.stored = 0
         self.secrets: Counter[str] = Counter()
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: LinePiece) -> None:
         """Count a piece."""
         self.pieces += 1
         self.records += piece.records
@@ -189,11 +189,11 @@ class _Push:
         found = self._db.execute("select team.begin_session(%s, %s, %s, %s, %s, %s)", told).fetchone()
         return int(found[0]) if found else 0
 
-    def _send(self, row: int, places: dict[str, Place]) -> dict[str, Place]:
+    def _send(self, row: int, places: dict[str, SentPlace]) -> dict[str, SentPlace]:
         """Every file; where each one ends then."""
         if self._cursor.drop and row == self._cursor.row:  # that and earlier generations may hold what was scrubbed
             raise _DivergedError
-        found: dict[str, Place] = {}
+        found: dict[str, SentPlace] = {}
         for name, path in files(self._session):
             try:
                 place = places.get(name)
@@ -205,7 +205,7 @@ class _Push:
                     raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Was it just deleted?") from error
         return found
 
-    def _send_file(self, row: int, name: str, path: str, place: Place) -> Place:
+    def _send_file(self, row: int, name: str, path: str, place: SentPlace) -> SentPlace:
         records, offset, head = place.records, place.offset, bytes.fromhex(place.head)
         for piece in pieces_of(path, records, offset):
             answer = self._append(row, name, head, piece)
@@ -218,7 +218,7 @@ class _Push:
             records, head, offset = answer[0], answer[1], piece.end
         return place_at(path, offset, records, head)
 
-    def _append(self, row: int, name: str, head: bytes, piece: Piece) -> tuple[int, bytes, bool]:
+    def _append(self, row: int, name: str, head: bytes, piece: LinePiece) -> tuple[int, bytes, bool]:
         turns, times, words = zip(*piece.passages, strict=True) if piece.passages else ((), (), ())
         told = (
             row, name, piece.first, head, piece.records, piece.raw, piece.sha, piece.data, rules().version,
@@ -229,7 +229,7 @@ class _Push:
             raise _DivergedError
         return int(found[0]), bytes(found[1]), bool(found[2])
 
-    def _agreed(self, row: int, name: str, path: str) -> Place:
+    def _agreed(self, row: int, name: str, path: str) -> SentPlace:
         """How far the file is what the server has of it."""
         ours, offset, number, head = records_of(path), 0, 0, b""
         for first, count, sha, data in self._held(row, name):
@@ -240,7 +240,7 @@ class _Push:
             if first != number or hashlib.sha256(body).digest() != sha:
                 raise _DivergedError
             number, offset, head = number + count, lines[-1].end, data
-        return Place(0, offset, number, 0, head.hex())
+        return SentPlace(0, offset, number, 0, head.hex())
 
     def _held(self, row: int, name: str) -> Iterator[tuple[int, int, bytes, bytes]]:
         query = (

@@ -16,7 +16,7 @@ from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.records import Record, string
 
 
-class Segment(NamedTuple):
+class KeptSegment(NamedTuple):
     """Messages that a compaction kept: spliced in after the record ``anchor``.
 
     ``uuids`` is their order where the client wrote it down, and then it alone counts; None: walk from ``tail`` to
@@ -59,7 +59,7 @@ class Node:
     input_tokens: int = 0
     calls: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
-    segment: Segment | None = None
+    segment: KeptSegment | None = None
 
     @property
     def boundary(self) -> bool:
@@ -192,7 +192,7 @@ def _characters(kind: str, block: Record) -> int:
     return len(string(block, "text")) + len(string(block, "thinking"))
 
 
-def _segment(metadata: object) -> Segment | None:
+def _segment(metadata: object) -> KeptSegment | None:
     """The messages that a boundary says it kept; a list of them counts before the ends of a walk."""
     if not isinstance(metadata, dict):
         return None
@@ -200,7 +200,7 @@ def _segment(metadata: object) -> Segment | None:
     if isinstance(listed, dict):
         uuids = listed.get("uuids")
         order = tuple(uuid for uuid in uuids if isinstance(uuid, str)) if isinstance(uuids, list) else ()
-        return Segment(string(listed, "anchorUuid"), "", "", order)
+        return KeptSegment(string(listed, "anchorUuid"), "", "", order)
     if isinstance(walked, dict):
-        return Segment(string(walked, "anchorUuid"), string(walked, "headUuid"), string(walked, "tailUuid"), None)
+        return KeptSegment(string(walked, "anchorUuid"), string(walked, "headUuid"), string(walked, "tailUuid"), None)
     return None

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from resume_hooks.cli.picker import contents
-from resume_hooks.cli.picker.contents import Answer, Asked, Contents
+from resume_hooks.cli.picker.contents import Answer, Asked, ContentSearch
 from resume_hooks.hooks.choosing.said import MOST_READ as FEWER
 from resume_hooks.hooks.choosing.said import Said
 from resume_hooks.search.engine import Searcher, find
@@ -32,7 +32,7 @@ class Talk:
     def __init__(self, home: ConfigHome) -> None:
         self.answers: list[Answer] = []
         self.ended = threading.Event()
-        self.contents = Contents(CWD, home.where, self._told)
+        self.contents = ContentSearch(CWD, home.where, self._told)
 
     def _told(self, answer: Answer | None) -> None:
         if answer is None:

@@ -12,22 +12,22 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from resume_hooks.cli.picker.contents import Answer, Contents
+from resume_hooks.cli.picker.contents import Answer, ContentSearch
 from resume_hooks.cli.picker.screen import Chooser
 from resume_hooks.cli.picker.view import place
 from resume_hooks.hooks.choosing.said import Said
-from resume_hooks.hooks.choosing.state import Found
+from resume_hooks.hooks.choosing.state import Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from tests.builders import session_id
 from tests.hooks.choosing.rows import row
 
-Sessions = Callable[[bool], Iterator[Found]]
+Sessions = Callable[[bool], Iterator[Listed]]
 
 
-def three(_everywhere: bool) -> Iterator[Found]:
+def three(_everywhere: bool) -> Iterator[Listed]:
     """Three sessions."""
-    return (Found(row(number)) for number in (1, 2, 3))
+    return (Listed(row(number)) for number in (1, 2, 3))
 
 
 @contextmanager
@@ -128,9 +128,9 @@ def test_leaving_waits_for_no_listing() -> None:
     """One that never ends, before its first session."""
     never = threading.Event()
 
-    def stuck(_everywhere: bool) -> Iterator[Found]:
+    def stuck(_everywhere: bool) -> Iterator[Listed]:
         never.wait(60)
-        yield Found(row())
+        yield Listed(row())
 
     with typed(stuck) as (chooser, pipe):
         pipe.send_text("\x1b")
@@ -143,8 +143,8 @@ def test_leaving_waits_for_no_listing() -> None:
 def test_a_bug_of_the_listing_is_a_bug() -> None:
     """It ends the chooser, and comes out where every bug does."""
 
-    def broken(_everywhere: bool) -> Iterator[Found]:
-        yield Found(row())
+    def broken(_everywhere: bool) -> Iterator[Listed]:
+        yield Listed(row())
         raise ZeroDivisionError
 
     with typed(broken) as (chooser, _pipe), pytest.raises(ZeroDivisionError):
@@ -155,10 +155,10 @@ def test_a_listing_that_was_left_adds_nothing() -> None:
     """Ctrl+A while the first one is under way."""
     go = threading.Event()
 
-    def listing(everywhere: bool) -> Iterator[Found]:
+    def listing(everywhere: bool) -> Iterator[Listed]:
         if not everywhere:
             go.wait(20)
-        yield Found(row(2 if everywhere else 1))
+        yield Listed(row(2 if everywhere else 1))
 
     with typed(listing) as (chooser, pipe):
         pipe.send_text("\x01")
@@ -174,7 +174,7 @@ def test_a_listing_that_was_left_adds_nothing() -> None:
     assert (chosen.title, chooser.choices.count) == ("Title 2", 1)
 
 
-class Saying(Contents):
+class Saying(ContentSearch):
     """Contents that are looked through as a test says."""
 
     def __init__(self, told: Callable[[Answer | None], None], say: Callable[[str], list[Said]]) -> None:

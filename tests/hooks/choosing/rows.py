@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from resume_hooks.search.listing import ListedSession
-from resume_hooks.sessions.agents.protocol import Commands
+from resume_hooks.sessions.agents.protocol import ResumeCommands
 from tests.builders import CWD, instant, session_id
 
 
@@ -36,7 +36,9 @@ def row(number: int = 1, **fields: Any) -> ListedSession:
         "expires_at": None,
         "kept": False,
         "live": False,
-        "commands": Commands(f"/resume {session_id(number)}", f"cd {CWD} && claude --resume {session_id(number)}"),
+        "commands": ResumeCommands(
+            f"/resume {session_id(number)}", f"cd {CWD} && claude --resume {session_id(number)}"
+        ),
     }
     return ListedSession(**{**usual, **fields})
 

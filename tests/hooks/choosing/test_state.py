@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.hooks.choosing.said import Said
-from resume_hooks.hooks.choosing.state import Choices, Found
+from resume_hooks.hooks.choosing.state import Choices, Listed
 from tests.builders import session_id
 from tests.hooks.choosing.rows import row
 
 
-def found(*titles: str) -> list[Found]:
+def found(*titles: str) -> list[Listed]:
     """Sessions of these titles."""
-    return [Found(row(number, title=title)) for number, title in enumerate(titles, 1)]
+    return [Listed(row(number, title=title)) for number, title in enumerate(titles, 1)]
 
 
 def titles(choices: Choices) -> list[str]:
@@ -33,7 +33,7 @@ def test_what_is_searched() -> None:
     one = row(7, tag="urgent", agent_name="Smith", branch="feature/x", folder="/home/me/deep")
     for words in ("title 7", "urgent", "smith", "feature/x", one.session_id[:8], "me/deep", "please fix"):
         choices = Choices(words)
-        choices.add([Found(one, "Please FIX it"), *found("other")])
+        choices.add([Listed(one, "Please FIX it"), *found("other")])
         assert choices.fitting == [one]
 
 
@@ -64,7 +64,7 @@ def test_more_sessions_change_nothing_above_them() -> None:
 
 def test_whole_titles_come_first() -> None:
     """What only another field holds stands below, and is not chosen before them, unless somebody moved there."""
-    other = Found(row(9, title="Many 4", branch="55"))
+    other = Listed(row(9, title="Many 4", branch="55"))
     choices = Choices("many 55")
     choices.add([other])
     choices.add(found("Many 55", "Many 3"))
@@ -89,7 +89,7 @@ def said(*numbers: int) -> list[Said]:
 def test_what_was_said_comes_last_in_its_own_order() -> None:
     """Behind titles and other fields; what fits by these stands there alone, and what is not listed nowhere."""
     choices = Choices("parser")
-    choices.add([*found("b", "Fix the parser", "c"), Found(row(4, title="d"), "the parser fails")])
+    choices.add([*found("b", "Fix the parser", "c"), Listed(row(4, title="d"), "the parser fails")])
     choices.tell(said(3, 2, 9, 1, 4, 3))
     assert titles(choices) == ["Fix the parser", "d", "c", "b"]
     assert [one.snippet for entry in choices.fitting if (one := choices.said_in(entry))] == ["said in 3", "said in 1"]
@@ -102,7 +102,7 @@ def test_a_turn_that_several_sessions_hold_is_shown_in_the_first_that_is_listed(
     choices.tell([turn])
     choices.add(found("a"))
     assert titles(choices) == ["a"]
-    choices.add([Found(row(2, title="b"))])
+    choices.add([Listed(row(2, title="b"))])
     assert titles(choices) == ["b"]
 
 
@@ -120,7 +120,7 @@ def test_what_was_said_is_chosen_while_nothing_fits_better() -> None:
     choices.tell(said(1))
     assert choices.chosen is choices.fitting[0]
     choices.search("parsers")
-    choices.add([Found(row(4, title="parsers"))])
+    choices.add([Listed(row(4, title="parsers"))])
     assert titles(choices) == ["parsers", "a"]
     assert choices.chosen is choices.fitting[0]
     choices.search("")

@@ -12,11 +12,11 @@ import click
 from resume_hooks.cli import relocate
 from resume_hooks.cli.continue_ import copy_command
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.question import Answer, ask
+from resume_hooks.cli.question import AnswerChoice, ask
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.hooks.choosing.found import found
 from resume_hooks.hooks.choosing.rows import age, used
-from resume_hooks.hooks.choosing.state import Choices, Found
+from resume_hooks.hooks.choosing.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.locate import SessionFile
@@ -29,14 +29,14 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     """Return the session that the user chooses. click.Abort if they leave, SessionNotFound if there is none to list."""
     folder = current_folder()
 
-    def sessions_of(everywhere: bool) -> Iterator[Found]:
+    def sessions_of(everywhere: bool) -> Iterator[Listed]:
         return found(folder, Where(), everywhere=everywhere)
 
     if os.environ.get("TERM", "dumb") == "dumb":
         row: ListedSession | None = _numbered(sessions_of(everywhere), typed)
     else:
         # 100 ms, for which nobody waits who names a session.
-        from resume_hooks.cli.picker.contents import Contents
+        from resume_hooks.cli.picker.contents import ContentSearch
         from resume_hooks.cli.picker.screen import Chooser
 
         row = Chooser(
@@ -46,14 +46,14 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
             _copy,
             typed=typed,
             everywhere=everywhere,
-            contents=lambda told: Contents(folder, Where(), told),
+            contents=lambda told: ContentSearch(folder, Where(), told),
         ).run()
     if row is None:
         raise click.Abort
     return SessionFile(row.session_id, row.path, row.mtime, row.size)
 
 
-def _numbered(sessions: Iterator[Found], typed: str) -> ListedSession:
+def _numbered(sessions: Iterator[Listed], typed: str) -> ListedSession:
     choices = Choices(typed)
     choices.add(islice(sessions, LOOKED_AT))
     rows = choices.fitting[:LISTED]
@@ -64,7 +64,7 @@ def _numbered(sessions: Iterator[Found], typed: str) -> ListedSession:
         )
     now = time.time()
     facts = (" · ".join(part for part in (age(row, now), used(row), row.branch) if part) for row in rows)
-    answers = [Answer(row.title, about) for row, about in zip(rows, facts, strict=True)]
+    answers = [AnswerChoice(row.title, about) for row, about in zip(rows, facts, strict=True)]
     return rows[ask("Which session?", answers)]
 
 

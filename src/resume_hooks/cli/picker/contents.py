@@ -43,7 +43,7 @@ class _Stopped(Exception):
     """The chooser is left while the index is brought up to date."""
 
 
-class Contents:
+class ContentSearch:
     """Looks for words in what was said; ``told`` is called, from another thread, with what was found, at its end None.
 
     ``folder`` is where the project is that is meant where not all are.

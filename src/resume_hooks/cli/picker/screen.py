@@ -24,12 +24,12 @@ from prompt_toolkit.output import ColorDepth
 
 from resume_hooks.cli.output import colour_wanted
 from resume_hooks.cli.picker import view
-from resume_hooks.cli.picker.contents import Answer, Asked, Contents
+from resume_hooks.cli.picker.contents import Answer, Asked, ContentSearch
 from resume_hooks.cli.picker.preview import Previews
 from resume_hooks.cli.picker.sequences import keep_keys
 from resume_hooks.hooks.choosing.preview import KINDS
 from resume_hooks.hooks.choosing.rows import home_short
-from resume_hooks.hooks.choosing.state import Choices, Found
+from resume_hooks.hooks.choosing.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.system.text import counted
@@ -45,13 +45,13 @@ MOVES = {
     "up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -PAGE, "pagedown": PAGE, "home": -FAR, "end": FAR
 }  # fmt: skip
 
-Listing = Callable[[bool], Iterator[Found]]
+Listing = Callable[[bool], Iterator[Listed]]
 
 
 class Loading:
     """A listing under way; ``take`` is called from its thread with every piece, and once more, empty, at its end."""
 
-    def __init__(self, found: Iterator[Found], take: Callable[[Loading, list[Found]], None]) -> None:
+    def __init__(self, found: Iterator[Listed], take: Callable[[Loading, list[Listed]], None]) -> None:
         self.done = False
         self._found = found
         self._take = take
@@ -64,7 +64,7 @@ class Loading:
         self._stopped = True
 
     def _run(self) -> None:
-        piece: list[Found] = []
+        piece: list[Listed] = []
         since = time.monotonic()
         for one in self._found:
             piece.append(one)
@@ -89,7 +89,7 @@ class Chooser:
         *,
         typed: str = "",
         everywhere: bool = False,
-        contents: Callable[[Callable[[Answer | None], None]], Contents] | None = None,
+        contents: Callable[[Callable[[Answer | None], None]], ContentSearch] | None = None,
     ) -> None:
         self.choices = Choices(typed)
         self.kind = KINDS[0]
@@ -240,11 +240,11 @@ class Chooser:
         self._ask()
         self._loading = Loading(self._sessions(self.everywhere), self._take)
 
-    def _take(self, source: Loading, found: list[Found]) -> None:
+    def _take(self, source: Loading, found: list[Listed]) -> None:
         """From the thread of a listing: hand a piece over to ours."""
         self._soon(lambda: self._add(source, found))
 
-    def _add(self, source: Loading, found: list[Found]) -> None:
+    def _add(self, source: Loading, found: list[Listed]) -> None:
         if source is self._loading:
             self.choices.add(found)
             self.app.invalidate()

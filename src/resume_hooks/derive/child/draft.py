@@ -37,7 +37,7 @@ NOBODY = SessionFile("", "", 0, 0)
 """The parent of a session that comes from elsewhere."""
 
 
-class Place(NamedTuple):
+class ChildPlace(NamedTuple):
     """Where another agent's child lies: its folder, and what its file is called by its id."""
 
     agent: str
@@ -118,7 +118,7 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
     *,
     home: str = "",
     about: str = "",
-    place: Place | None = None,
+    place: ChildPlace | None = None,
 ) -> Draft:
     """Decide on a child of ``parent``. UsageError for what can't be a parent.
 

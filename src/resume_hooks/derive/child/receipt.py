@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.protocol import Commands
+from resume_hooks.sessions.agents.protocol import ResumeCommands
 from resume_hooks.sessions.agents.registry import commands
 from resume_hooks.transcripts.invariants import Check
 
@@ -44,7 +44,7 @@ class Receipt(NamedTuple):
         return f"{self.tokens_before:,} tokens here; there about {self.tokens_after:,}{fresh}"
 
     @property
-    def commands(self) -> Commands:
+    def commands(self) -> ResumeCommands:
         """How to go on in the child, or in the parent where there is none."""
         return commands(self.agent, self.session_id or self.parent_session_id, self.folder, Where())
 

@@ -13,7 +13,7 @@ import orjson
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.codex.child import checks, identity
 from resume_hooks.derive.codex.rollout import Payload, Told, fresh_lines, message, meta_line, told_lines
-from resume_hooks.derive.conversation import Said
+from resume_hooks.derive.conversation import SpokenText
 from resume_hooks.derive.fresh_child import RolloverPlan
 from resume_hooks.reading.digest import entries
 from resume_hooks.reading.digest.entries import Digest
@@ -57,7 +57,7 @@ def opening(
 
 
 def conversation(
-    child: Draft, head: bytes, meta: Payload, told: str, said: Sequence[Said]
+    child: Draft, head: bytes, meta: Payload, told: str, said: Sequence[SpokenText]
 ) -> tuple[list[bytes], list[Payload]]:
     """The lines of a child that holds a conversation as text, and its items; ``told`` stands before it."""
     at = child.setting.at

@@ -73,7 +73,7 @@ def plan(parent: CodexParent, child: Draft, look: Lookup, *, strict: bool) -> Co
     )
 
 
-class Originals:
+class RolloutOriginals:
     """The items that origins name, read from the threads that hold them, each thread once."""
 
     def __init__(self, rollouts: Rollouts, origins: Iterable[Origin]) -> None:

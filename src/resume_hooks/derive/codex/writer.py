@@ -7,11 +7,11 @@ import time
 from collections.abc import Sequence
 
 from resume_hooks.derive import cut_point
-from resume_hooks.derive.child.draft import Draft, Place, draft
+from resume_hooks.derive.child.draft import ChildPlace, Draft, draft
 from resume_hooks.derive.child.receipt import FRESH
 from resume_hooks.derive.child.write import Sizes
 from resume_hooks.derive.codex import child, fork, fresh, parent, trim, untrim
-from resume_hooks.derive.conversation import Said
+from resume_hooks.derive.conversation import SpokenText
 from resume_hooks.derive.cut_point import Truncator
 from resume_hooks.derive.fork import ForkFacts
 from resume_hooks.derive.fresh_child import FreshLines, Opening, RolloverPlan, on_secrets
@@ -42,7 +42,7 @@ class CodexWriter:
         now = time.localtime()
         folder = os.path.join(self._home, SESSIONS, time.strftime("%Y", now), *time.strftime("%m %d", now).split())
         started = time.strftime("%Y-%m-%dT%H-%M-%S", now)
-        place = Place(NAME, folder, lambda session_id: name_of(session_id, started))
+        place = ChildPlace(NAME, folder, lambda session_id: name_of(session_id, started))
         ends = ends_of(session.path, self._where)
         made = draft(session, ends, kind, self._where, output_dir, about=about, place=place)
         count = 1 + sum(row.kind == kind for row in made.ancestors)
@@ -62,7 +62,7 @@ class CodexWriter:
             told=tuple(items),
         )
 
-    def conversation(self, made: Draft, told: str, said: Sequence[Said], sizes: Sizes) -> ForkFacts:
+    def conversation(self, made: Draft, told: str, said: Sequence[SpokenText], sizes: Sizes) -> ForkFacts:
         """A child that holds a conversation as text, behind what we tell."""
         head = made.head(ChildSize(sizes.after, CHARACTERS_PER_TOKEN))
         lines, items = fresh.conversation(made, head, fresh.meta_for(made, self._home), told, said)
@@ -85,7 +85,7 @@ class CodexWriter:
     def untrim(self, session: SessionFile, *, strict: bool, output_dir: str | None) -> UntrimFacts:
         """A child in which what was trimmed is as it was."""
         read = self._read(session)
-        held = untrim.Originals(Rollouts(self._home), read.origins.values())
+        held = untrim.RolloutOriginals(Rollouts(self._home), read.origins.values())
         return untrim.plan(read, self.draft(session, "untrim", output_dir), held.of, strict=strict)
 
     def _read(self, session: SessionFile, window: int = 0) -> parent.CodexParent:

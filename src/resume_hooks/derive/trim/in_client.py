@@ -27,7 +27,7 @@ from resume_hooks.transcripts.placeholders import OriginalReference
 from resume_hooks.transcripts.records import Record, string
 
 
-class Shown(NamedTuple):
+class ShownMessage(NamedTuple):
     """A message as the client shows it: the uuid of its record, and the calls that it makes or answers."""
 
     handle: str
@@ -64,7 +64,7 @@ class InClient(NamedTuple):
 
 
 def plan(
-    scanned: SessionScan, shown: Sequence[Shown], options: Options, where: Where, reach: Reach | None = None
+    scanned: SessionScan, shown: Sequence[ShownMessage], options: Options, where: Where, reach: Reach | None = None
 ) -> InClient:
     """Decide on what the client is to hold, of all messages or those within ``reach``.
 
@@ -111,7 +111,7 @@ def plan(
     )
 
 
-def _require_same(shown: Sequence[Shown], nodes: Mapping[str, Node]) -> None:
+def _require_same(shown: Sequence[ShownMessage], nodes: Mapping[str, Node]) -> None:
     """PlanOutdated unless each message is a record of the live chain, with the same calls and results."""
     for message in shown:
         node = nodes.get(message.handle)
@@ -153,12 +153,12 @@ def _as_text(block: Record, original: OriginalReference) -> str:
 
 
 def _grouped(
-    shown: Sequence[Shown], places: range, silent: set[str], *, thinks: bool = False
+    shown: Sequence[ShownMessage], places: range, silent: set[str], *, thinks: bool = False
 ) -> Iterator[int | tuple[int, ...]]:
     """The places of what stays, and of what becomes one message: consecutive answers, consecutive results."""
     rows = [place for place in places if shown[place].handle not in silent]
 
-    def stays(message: Shown) -> bool:
+    def stays(message: ShownMessage) -> bool:
         return message.stays or (thinks and message.role == records.ASSISTANT)
 
     for (as_it_is, _), group in groupby(rows, key=lambda place: (stays(shown[place]), shown[place].role)):
@@ -168,14 +168,14 @@ def _grouped(
             yield tuple(group)
 
 
-def _thinks(scanned: SessionScan, turn: Sequence[Shown]) -> bool:
+def _thinks(scanned: SessionScan, turn: Sequence[ShownMessage]) -> bool:
     """Whether answers of a running turn hold thinking, which the API wants to see again there; also if unknown."""
     nodes = {node.uuid: node.number for node in scanned.transcript.nodes}
     answers = [nodes.get(message.handle) for message in turn if message.role == records.ASSISTANT]
     return any(number is None or number in scanned.pieces.thinking_in for number in answers)
 
 
-def _unpaired(shown: Sequence[Shown]) -> list[str]:
+def _unpaired(shown: Sequence[ShownMessage]) -> list[str]:
     """The calls that nobody answered, and the answers that nobody asked for."""
     called = [call for message in shown for call in message.calls]
     answered = [call for message in shown for call in message.results]

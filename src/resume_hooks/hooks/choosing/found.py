@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.hooks.choosing.state import Found
+from resume_hooks.hooks.choosing.state import Listed
 from resume_hooks.paths import Where
 from resume_hooks.search import listing
 from resume_hooks.system.text import one_line
@@ -14,11 +14,11 @@ from resume_hooks.transcripts.head_tail import HeadTail
 PROMPT = 400  # characters of a first prompt that are searched
 
 
-def found(cwd: str, where: Where, *, everywhere: bool) -> Iterator[Found]:
+def found(cwd: str, where: Where, *, everywhere: bool) -> Iterator[Listed]:
     """The sessions of the project of ``cwd``, or of all, newest first."""
     for row in listing.listed(cwd, where, everywhere=everywhere):
         try:
             prompt = HeadTail(row.path).first_prompt
         except SessionNotFound:
             continue  # deleted since it was listed
-        yield Found(row, one_line(prompt, PROMPT))
+        yield Listed(row, one_line(prompt, PROMPT))

@@ -52,7 +52,7 @@ PLACEHOLDER = "words of a title, or of what was said"
 ENTER = "open it"
 
 
-class Asked(NamedTuple):
+class PaneEvent(NamedTuple):
     """What the module says of the pane: ``at`` is the session that is marked, ``""`` before there is one."""
 
     words: str
@@ -87,7 +87,7 @@ def looked(event: dict[str, Any], path: str | None, where: Where) -> dict[str, A
         return _listed(asked, folder, where)
 
 
-def _asked(event: dict[str, Any]) -> Asked:
+def _asked(event: dict[str, Any]) -> PaneEvent:
     def number(name: str) -> int:
         value = event.get(name)
         return min(value, 500) if isinstance(value, int) and value is not True else 0
@@ -97,10 +97,10 @@ def _asked(event: dict[str, Any]) -> Asked:
         return value if isinstance(value, str) else ""
 
     everywhere = event.get("everywhere") is True
-    return Asked(text("args"), everywhere, text("at"), number("columns"), number("lines"), text("step"))
+    return PaneEvent(text("args"), everywhere, text("at"), number("columns"), number("lines"), text("step"))
 
 
-def _listed(asked: Asked, folder: str, where: Where) -> dict[str, Any]:
+def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     choices, whole = Choices(asked.words), True
     until = time.monotonic() + LISTING
     for one in found(folder, where, everywhere=asked.everywhere):
@@ -145,7 +145,7 @@ def _lines(row: ListedSession, said: Said | None, columns: int, now: float) -> l
     return [listed(row, columns, now, chosen=chosen) for chosen in (False, True)]
 
 
-def _said(asked: Asked, folder: str, where: Where) -> tuple[list[Said], int]:
+def _said(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], int]:
     """The turns that say the words, and how many files are not in the index; without one, nothing was said."""
     # 60 ms, for which the names do not wait.
     from resume_hooks.hooks.search import PATIENCE
@@ -162,7 +162,7 @@ def _said(asked: Asked, folder: str, where: Where) -> tuple[list[Said], int]:
         return [], 0
 
 
-def _preview(asked: Asked, where: Where) -> list[str]:
+def _preview(asked: PaneEvent, where: Where) -> list[str]:
     """What is shown of the session that is marked, in as many lines as there are."""
     _, room = _room(asked.lines)
     if room < 1 or not asked.at:

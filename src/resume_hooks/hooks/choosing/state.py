@@ -13,7 +13,7 @@ from resume_hooks.hooks.choosing.said import Said
 from resume_hooks.search.listing import ListedSession
 
 
-class Found(NamedTuple):
+class Listed(NamedTuple):
     """A session that came: its row, and the words of its first prompt, which its title may not hold."""
 
     row: ListedSession
@@ -59,7 +59,7 @@ class Choices:
         """The session that is chosen, None while none fits."""
         return self.fitting[self._at] if self.fitting else None
 
-    def add(self, found: Iterable[Found]) -> None:
+    def add(self, found: Iterable[Listed]) -> None:
         """Take more sessions; what was moved to stays chosen, and so does what fits as well as the new ones."""
         new = [_Entry(one.row, _title(one.row), _searched(one)) for one in found]
         self._entries += new
@@ -140,7 +140,7 @@ def _title(row: ListedSession) -> str:
     return f"#{row.tag} {row.title}".casefold() if row.tag else row.title.casefold()
 
 
-def _searched(found: Found) -> str:
+def _searched(found: Listed) -> str:
     row = found.row
     named = (row.title, row.tag, row.agent_name, row.branch, row.session_id, row.folder, found.prompt)
     return "\n".join(part for part in named if part).casefold()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from resume_hooks.maintenance.fsck.findings import Defect, Kind
 from resume_hooks.transcripts.graph import Graph
-from resume_hooks.transcripts.nodes import Node, Segment
+from resume_hooks.transcripts.nodes import KeptSegment, Node
 from resume_hooks.transcripts.transcript import Transcript
 
 CUT = Kind(
@@ -121,7 +121,7 @@ def of_compactions(transcript: Transcript) -> Iterator[Defect]:
             yield MARKS_LOST.at(last, f"{', '.join(missing)} of what it kept can't be found")
 
 
-def missing_marks(segment: Segment, nodes: Mapping[str, Node]) -> list[str]:
+def missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     """The marks of kept messages that lead nowhere, in words."""
     missing = [] if segment.anchor in nodes else [f"the anchor {segment.anchor}"]
     if segment.uuids is not None:
@@ -129,7 +129,7 @@ def missing_marks(segment: Segment, nodes: Mapping[str, Node]) -> list[str]:
     return missing if segment.head in walked(segment, nodes) else [*missing, f"the way to {segment.head}"]
 
 
-def walked(segment: Segment, nodes: Mapping[str, Node]) -> list[str]:
+def walked(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     """The records from the tail of a segment up to its head, or as far as they lead; oldest first."""
     found: dict[str, None] = {}
     node = nodes.get(segment.tail)

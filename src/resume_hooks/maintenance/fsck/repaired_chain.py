@@ -13,7 +13,7 @@ from resume_hooks.maintenance.fsck.links import walked
 from resume_hooks.transcripts.chain import live_chain
 from resume_hooks.transcripts.graph import Graph
 from resume_hooks.transcripts.leaf import find_leaf
-from resume_hooks.transcripts.nodes import Checkpoint, Node, Segment
+from resume_hooks.transcripts.nodes import Checkpoint, KeptSegment, Node
 from resume_hooks.transcripts.transcript import Transcript
 
 
@@ -103,13 +103,13 @@ def _nearest_before(graph: Graph, first: Node, chain: Sequence[Node]) -> Node | 
     return max((node for node in earlier if node.uuid not in on_chain), key=lambda node: node.number, default=None)
 
 
-def _findable(segment: Segment, known: Mapping[str, Node], boundary: Node) -> Segment:
+def _findable(segment: KeptSegment, known: Mapping[str, Node], boundary: Node) -> KeptSegment:
     """What a compaction kept, as far as it is in the file; a lost anchor is replaced by the summary after it."""
     uuids = segment.uuids if segment.uuids is not None else walked(segment, known)
     anchor = segment.anchor
     if anchor not in known:
         anchor = next((node.uuid for node in known.values() if node.parent == boundary.uuid), boundary.uuid)
-    return Segment(anchor, "", "", tuple(uuid for uuid in uuids if uuid in known))
+    return KeptSegment(anchor, "", "", tuple(uuid for uuid in uuids if uuid in known))
 
 
 def _answered_in_time(chain: Sequence[Node]) -> list[Node]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions import session_files, transcript_files
-from resume_hooks.sessions.agents.protocol import Commands
+from resume_hooks.sessions.agents.protocol import ResumeCommands
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.session_store import LocalStore, SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
@@ -81,6 +81,6 @@ class Claude:
 
         return why_live(session, self._where)
 
-    def commands(self, session_id: str, folder: str) -> Commands:
+    def commands(self, session_id: str, folder: str) -> ResumeCommands:
         """The client's own."""
-        return Commands(f"/resume {session_id}", resume_command(folder, session_id))
+        return ResumeCommands(f"/resume {session_id}", resume_command(folder, session_id))

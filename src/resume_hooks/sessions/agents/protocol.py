@@ -12,7 +12,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import Parent
 
 
-class Commands(NamedTuple):
+class ResumeCommands(NamedTuple):
     """How a session is gone on in: what to type inside the agent, and in a shell."""
 
     in_client: str
@@ -67,5 +67,5 @@ class Agent(Protocol):
     def why_live(self, session: SessionFile) -> str:
         """Why a session counts as live, as the end of a sentence; ``""`` where it is not."""
 
-    def commands(self, session_id: str, folder: str) -> Commands:
+    def commands(self, session_id: str, folder: str) -> ResumeCommands:
         """How to go on in a session of a working directory."""

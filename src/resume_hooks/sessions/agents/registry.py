@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from resume_hooks.errors import NotATranscript, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.agents.claude import NAME, Claude
-from resume_hooks.sessions.agents.protocol import Agent, Commands
+from resume_hooks.sessions.agents.protocol import Agent, ResumeCommands
 from resume_hooks.sessions.session_files import SessionFile, newest_first
 from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
@@ -80,7 +80,7 @@ def agent_at(path: str, where: Where) -> Agent:
     return known.load(where) if known else Claude(where)
 
 
-def commands(name: str, session_id: str, folder: str, where: Where) -> Commands:
+def commands(name: str, session_id: str, folder: str, where: Where) -> ResumeCommands:
     """How to go on in a session of the agent of a name, whether or not it has a home here."""
     known = next((one for one in OTHERS if one.name == name), None)
     return (known.load(where) if known else Claude(where)).commands(session_id, folder)

@@ -18,7 +18,7 @@ MAX_DEPTH = 1_000  # segments of a thread; more can only be a forgery
 Finder = Callable[[str], str | None]
 
 
-class Segment(NamedTuple):
+class ThreadFile(NamedTuple):
     """A file of a thread, as far as it counts: ``end`` is where the next one leaves it, None for the newest."""
 
     path: str
@@ -26,13 +26,13 @@ class Segment(NamedTuple):
     end: HistoryBase | None
 
 
-def segments(path: str, find: Finder) -> list[Segment]:
+def segments(path: str, find: Finder) -> list[ThreadFile]:
     """The files of the thread whose newest one lies at ``path``, in the order in which they count.
 
     SessionNotFound where one that it goes on from is missing or was shortened, NotATranscript for what is no rollout or
     goes on from itself.
     """
-    found = [Segment(path, read_meta(path), None)]
+    found = [ThreadFile(path, read_meta(path), None)]
     seen = {_rollout_id(path)}
     while (base := found[-1].meta.base) is not None:
         if base.rollout_id in seen or len(found) >= MAX_DEPTH:
@@ -45,7 +45,7 @@ def segments(path: str, find: Finder) -> list[Segment]:
                 "Codex keeps of a fork only what was said since. Restore the file of the session it was forked from.",
             )
         _require_length(earlier, base)
-        found.append(Segment(earlier, read_meta(earlier), base))
+        found.append(ThreadFile(earlier, read_meta(earlier), base))
     return found[::-1]
 
 
@@ -55,7 +55,7 @@ def chain_lines(path: str, find: Finder) -> Iterator[RolloutLine]:
         yield from segment_lines(segment)
 
 
-def segment_lines(segment: Segment) -> Iterator[RolloutLine]:
+def segment_lines(segment: ThreadFile) -> Iterator[RolloutLine]:
     """The lines of a segment that count."""
     end = segment.end
     for line in rollout_lines(segment.path):

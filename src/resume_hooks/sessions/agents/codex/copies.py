@@ -21,7 +21,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.codex.as_records import as_records, first_record
 from resume_hooks.transcripts.codex.lines import TITLE, first_lines
 from resume_hooks.transcripts.codex.meta import read_meta
-from resume_hooks.transcripts.codex.segments import Finder, Segment, segment_lines, segments
+from resume_hooks.transcripts.codex.segments import Finder, ThreadFile, segment_lines, segments
 from resume_hooks.transcripts.records import Record, string
 
 MAX_COPIES = 1024**3
@@ -31,7 +31,7 @@ IN_USE = 60 * 60  # seconds after its last use that a copy stays whatever it tak
 MAX_HEAD = 64 * 1024  # bytes of a copy's first line
 
 
-class Copies:
+class ThreadCopies:
     """The copies of one agent's threads in a folder of ours."""
 
     def __init__(self, folder: str, agent: str, where: Where) -> None:
@@ -117,21 +117,21 @@ class Copies:
                     yield from (entry.path for entry in os.scandir(project.path) if entry.name.endswith(ENDING))
 
 
-def _segments(rollout: str, find: Finder) -> tuple[list[Segment], str]:
+def _segments(rollout: str, find: Finder) -> tuple[list[ThreadFile], str]:
     """The segments of a thread; where one is missing its newest file alone, and what to say of that."""
     try:
         return segments(rollout, find), ""
     except (SessionNotFound, NotATranscript) as error:
-        return [Segment(rollout, read_meta(rollout), None)], f"What was said before is not there: {error.message}."
+        return [ThreadFile(rollout, read_meta(rollout), None)], f"What was said before is not there: {error.message}."
 
 
-def _state(parts: list[Segment], name: str) -> str:
+def _state(parts: list[ThreadFile], name: str) -> str:
     """What tells one state of a thread from any other."""
     stats = [(part.path, os.stat(part.path)) for part in parts]
     return repr([name, *((path, status.st_size, status.st_mtime_ns) for path, status in stats)])
 
 
-def _records(parts: list[Segment], thread_id: str, missing: str, name: str) -> Iterator[Record]:
+def _records(parts: list[ThreadFile], thread_id: str, missing: str, name: str) -> Iterator[Record]:
     if missing:
         note = {"type": records.SYSTEM, "subtype": "informational", "content": missing, "level": "warning"}
         yield {"parentUuid": None, "isSidechain": False, **note, "timestamp": parts[0].meta.created}

@@ -13,11 +13,11 @@ import orjson
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, is_session_id, project_key
-from resume_hooks.sessions.agents.codex.copies import Copies
+from resume_hooks.sessions.agents.codex.copies import ThreadCopies
 from resume_hooks.sessions.agents.codex.ends import RolloutEnds
 from resume_hooks.sessions.agents.codex.files import Rollouts, Thread, folder_of
 from resume_hooks.sessions.agents.codex.names import thread_names
-from resume_hooks.sessions.agents.protocol import Commands
+from resume_hooks.sessions.agents.protocol import ResumeCommands
 from resume_hooks.sessions.session_files import SessionFile, newest_first
 from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
@@ -44,7 +44,7 @@ class Codex:
     def __init__(self, home: str, copies: str, where: Where) -> None:
         self._home = home
         self._where = where
-        self._copies = Copies(copies, NAME, where)
+        self._copies = ThreadCopies(copies, NAME, where)
 
     @cached_property
     def rollouts(self) -> Rollouts:
@@ -151,10 +151,10 @@ class Codex:
             return f"it can't be told whether Codex has it open ({error.strerror})"
         return f"it was written {max(0, round(age))} seconds ago" if age < FRESH else ""
 
-    def commands(self, session_id: str, folder: str) -> Commands:
+    def commands(self, session_id: str, folder: str) -> ResumeCommands:
         """Codex takes whole ids alone."""
         go = f"cd {shlex.quote(folder)} && " if folder else ""
-        return Commands(f"/resume {session_id}", f"{go}codex resume {session_id}")
+        return ResumeCommands(f"/resume {session_id}", f"{go}codex resume {session_id}")
 
     def _copy_of(self, rollout: str) -> str:
         return self._copies.of(rollout, self._file_of, self._names.get(_thread_id(rollout), ""))
