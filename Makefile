@@ -24,7 +24,7 @@ unit: clients
 
 # Workers read only the files that have such tests.
 e2e: clients
-	$(PY) -m pytest -n 3 --dist worksteal -m "e2e or slow" --durations 25 \
+	$(PY) -m pytest -n 4 --dist worksteal -m "e2e or slow" --durations 25 \
 		tests/e2e $$(grep -rlE 'mark\.(e2e|slow)\b' tests --include 'test_*.py')
 
 test-all: clients

@@ -60,7 +60,12 @@ class Filling:
 
 @pytest.mark.parametrize(
     ("when", "chosen"),
-    [("before a turn", "trim"), ("within a turn", "handoff"), ("while it thinks", "trim"), ("after a refusal", "trim")],
+    [
+        ("before a turn", "trim"),
+        ("within a turn", "handoff"),
+        pytest.param("while it thinks", "trim", marks=pytest.mark.wide),
+        ("after a refusal", "trim"),
+    ],
 )
 def test_the_turn_goes_on_without_a_summary(tui: Tui, plugin: Path, parent: Path, when: str, chosen: str) -> None:
     """The prompt stays, facts stand in front, and what the client holds then is what every client reads."""

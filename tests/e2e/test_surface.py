@@ -27,7 +27,13 @@ MENU = rf"^ *{PROMPT_SIGN} /(search|sessions) +(Find|List) "
 TOOL = "mcp__resume-hooks__handoff"
 
 
-@pytest.fixture(params=[pytest.param((LAST_NPM, SMALL), marks=pytest.mark.wide), (NEWEST, SMALL), (NEWEST, LARGE)])
+@pytest.fixture(
+    params=[
+        pytest.param((LAST_NPM, SMALL), marks=pytest.mark.wide),
+        (NEWEST, SMALL),
+        pytest.param((NEWEST, LARGE), marks=pytest.mark.wide),
+    ]
+)
 def sized(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
     """A client that runs modules, on a small terminal and on a large one."""
     version, (columns, rows) = request.param

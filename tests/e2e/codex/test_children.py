@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,10 @@ def made(plan: ChildPlan, where: Where) -> Receipt:
     return receipt
 
 
+STEP = 1 if os.environ.get("RUN_ALL") == "1" else 3
+"""Of so many rollouts one is looked at; all take a minute on each version."""
+
+
 def test_what_is_sent_of_children_of_every_rollout(every_codex: CodexHome, where: Where) -> None:
     """A fork sends the same; a trim the same but for placeholders; an untrim of that the same again; no parent changes.
 
@@ -93,7 +98,7 @@ def test_what_is_sent_of_children_of_every_rollout(every_codex: CodexHome, where
     """
     client = every_codex
     whole = trimmed = 0
-    for path in corpus_in(client):
+    for path in corpus_in(client)[::STEP]:
         before = hashlib.sha256(path.read_bytes()).digest()
         parent = session(path, where)
         fork = made(agents.fork(parent, where), where)
@@ -111,8 +116,8 @@ def test_what_is_sent_of_children_of_every_rollout(every_codex: CodexHome, where
             trimmed += 1
             assert differ_in_placeholders(talk(path, sent), talk(path, client.resume(trim.session_id))), path.name
             assert talk(path, client.resume(back.session_id)) == talk(path, sent), path.name
-    assert whole >= 15
-    assert trimmed >= 6
+    assert whole >= 15 // STEP
+    assert trimmed >= 6 // STEP
 
 
 def restored(trim: Receipt, where: Where) -> Receipt:
