@@ -62,7 +62,8 @@ class Restoration(NamedTuple):
 class UntrimFacts(ChildPlan):
     """What an untrim came to, whatever form its child has.
 
-    ``after`` is what the client would send of the child, ``trimmed`` how many records lack contents.
+    ``after`` is what the client would send of the child, ``trimmed`` how many records lack contents. ``undone`` are the
+    trims of the running client that are taken back, ``back`` the characters that come back with them.
     """
 
     __slots__ = ()
@@ -70,42 +71,13 @@ class UntrimFacts(ChildPlan):
     missing: tuple[MissingOriginal, ...]
     trimmed: int
     after: ContextUse
-
-    @property
-    def characters(self) -> int:
-        """Characters of what is sent that come back."""
-        raise NotImplementedError
-
-    @property
-    def facts(self) -> list[str]:
-        """What comes back, in words."""
-        return [f"{len(self.restored):,} of {self.trimmed:,} trimmed records are back"] if self.trimmed else []
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is trimmed."""
-        return not self.restored
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UntrimPlan(UntrimFacts, RewritePlan):
-    """An untrim; ``digests`` are of restored contents as the child must hold them, by uuid.
-
-    ``undone`` are the trims of the running client that are taken back.
-    """
-
-    restored: tuple[Restoration, ...]
-    missing: tuple[MissingOriginal, ...]
-    trimmed: int
-    after: ContextUse
-    digests: Mapping[str, bytes]
     undone: int
     back: int
 
     @property
     def characters(self) -> int:
         """Characters of what is sent that come back."""
-        return self.back + sum(row.characters for row in self.restored)
+        return self.back
 
     @property
     def facts(self) -> list[str]:
@@ -119,6 +91,24 @@ class UntrimPlan(UntrimFacts, RewritePlan):
     def is_idle(self) -> bool:
         """Whether nothing is trimmed."""
         return not (self.restored or self.undone)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntrimPlan(UntrimFacts, RewritePlan):
+    """An untrim; ``digests`` are of restored contents as the child must hold them, by uuid."""
+
+    restored: tuple[Restoration, ...]
+    missing: tuple[MissingOriginal, ...]
+    trimmed: int
+    after: ContextUse
+    digests: Mapping[str, bytes]
+    undone: int
+    back: int
+
+    @property
+    def characters(self) -> int:
+        """Characters of what is sent that come back."""
+        return self.back + sum(row.characters for row in self.restored)
 
     def watchers(self) -> Sequence[Watcher]:
         """Whether what was restored is as it was."""

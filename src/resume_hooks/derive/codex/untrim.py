@@ -36,11 +36,7 @@ class CodexUntrimPlan(UntrimFacts, CodexPlan):
     trimmed: int
     after: ContextUse
     back: int
-
-    @property
-    def characters(self) -> int:
-        """Characters of what is sent that come back."""
-        return self.back
+    undone: int = 0  # nothing of Codex is trimmed in place
 
 
 def plan(parent: CodexParent, child: Draft, look: Lookup, *, strict: bool) -> CodexUntrimPlan:
