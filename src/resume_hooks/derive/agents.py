@@ -69,7 +69,8 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     to: str = "",
 ) -> RolloverPlan:
     """As ``fresh_child.plan``, for the agent ``to``, by default the session's own."""
-    own, target = agent_at(parent.path, where).name, to or agent_at(parent.path, where).name
+    own = agent_at(parent.path, where).name
+    target = to or own
     if own == target == NAME:
         return fresh_child.plan(
             parent, where, kind=kind, next_step=next_step, output_dir=output_dir, contents=contents, child=child
@@ -94,7 +95,8 @@ def fork(
     to: str = "",
 ) -> ForkFacts:
     """As ``fork.plan``; for another agent than the session's own its conversation as text."""
-    own, target = agent_at(session.path, where).name, to or agent_at(session.path, where).name
+    own = agent_at(session.path, where).name
+    target = to or own
     if own == target == NAME:
         from resume_hooks.derive import fork as forking
 

@@ -80,10 +80,15 @@ def agent_at(path: str, where: Where) -> Agent:
     return known.load(where) if known else Claude(where)
 
 
+def _agent_named(name: str, where: Where) -> Agent:
+    """The agent of a name, whether or not it has a home here; this client's for any other."""
+    known = next((one for one in OTHERS if one.name == name), None)
+    return known.load(where) if known else Claude(where)
+
+
 def commands(name: str, session_id: str, folder: str, where: Where) -> ResumeCommands:
     """How to go on in a session of the agent of a name, whether or not it has a home here."""
-    known = next((one for one in OTHERS if one.name == name), None)
-    return (known.load(where) if known else Claude(where)).commands(session_id, folder)
+    return _agent_named(name, where).commands(session_id, folder)
 
 
 def home_of(name: str, where: Where) -> str:
@@ -95,8 +100,7 @@ def home_of(name: str, where: Where) -> str:
 
 def label_of(name: str, where: Where) -> str:
     """What people call the agent of a name."""
-    known = next((one for one in OTHERS if one.name == name), None)
-    return (known.load(where) if known else Claude(where)).label
+    return _agent_named(name, where).label
 
 
 def is_foreign(path: str, where: Where) -> bool:
