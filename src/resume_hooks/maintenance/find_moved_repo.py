@@ -12,6 +12,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
@@ -113,15 +114,19 @@ def places(found: Traces, folders: Iterable[str], where: Where) -> list[MovedFol
 
 def neighbours(paths: Iterable[str]) -> Iterator[str]:
     """The folders that the sessions at ``paths`` were started in, one of each project folder; those that are there."""
-    seen: set[str] = set()
+    for ends in first_of_projects(paths, FOLDERS):
+        if os.path.isabs(ends.cwd) and "\0" not in ends.cwd and os.path.isdir(ends.cwd):
+            yield ends.cwd
+
+
+def first_of_projects(paths: Iterable[str], most: int | None = None) -> Iterator[HeadTail]:
+    """The ends of the first session at ``paths`` of each project folder, of so many folders at ``most``."""
+    first: dict[str, str] = {}
     for path in paths:
-        project = os.path.dirname(path)
-        if project not in seen and len(seen) < FOLDERS:
-            seen.add(project)
-            with contextlib.suppress(SessionNotFound):  # deleted since it was listed
-                folder = HeadTail(path).cwd
-                if os.path.isabs(folder) and "\0" not in folder and os.path.isdir(folder):
-                    yield folder
+        first.setdefault(os.path.dirname(path), path)
+    for path in islice(first.values(), most):
+        with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+            yield HeadTail(path)
 
 
 def _roots(folders: Iterable[str], old: str) -> Iterator[tuple[str, bool]]:

@@ -67,15 +67,10 @@ def rehome(
 
 def _gone(where: Where) -> Iterator[str]:
     """The folders that sessions are at home in and that are not there any more."""
-    seen: set[str] = set()
-    for session in all_sessions(where):
-        project = os.path.dirname(session.path)
-        if project not in seen:
-            seen.add(project)
-            with contextlib.suppress(SessionNotFound):  # deleted since it was listed
-                folder = home_folder(HeadTail(session.path), where)
-                if os.path.isabs(folder) and not os.path.isdir(folder):
-                    yield folder
+    for ends in find_moved_repo.first_of_projects(session.path for session in all_sessions(where)):
+        folder = home_folder(ends, where)
+        if os.path.isabs(folder) and not os.path.isdir(folder):
+            yield folder
 
 
 def _became(old: str, new: str, where: Where) -> bool:
