@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self, cast
+from http.server import BaseHTTPRequestHandler
+from typing import Self
 
 from tests.e2e.harness.asked import Request, conversation, is_main, last_user_text, message_text
+from tests.e2e.harness.loopback import LoopbackHandler, LoopbackServer
 from tests.e2e.harness.replies import Message, Refusal, Reply, Usage, compose
 
 __all__ = ["MockApi", "Refusal", "Request", "Usage", "conversation", "is_main", "last_user_text", "message_text"]
@@ -31,7 +32,7 @@ class MockApi:
         self._requests: list[Request] = []
         self._refused: list[str] = []
         self._main_count = 0
-        self._server: _Server | None = None
+        self._server: LoopbackServer | None = None
         self.script = script
 
     @property
@@ -106,16 +107,14 @@ class MockApi:
     def __enter__(self) -> Self:
         """Bind a free port and serve from a thread."""
         self.closing.clear()
-        self._server = _Server(self)
-        threading.Thread(target=self._server.serve_forever, name="mock-api", daemon=True).start()
+        self._server = LoopbackServer(self, _Handler, "mock-api")
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop; a reply that is still waiting out its delay is let go."""
         self.closing.set()
         if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
+            self._server.stop()
             self._server = None
 
 
@@ -124,63 +123,37 @@ def _one_by_one(script: Iterable[Reply]) -> Callable[[Request], Reply | None]:
     return lambda _request: next(replies, None)
 
 
-class _Server(ThreadingHTTPServer):
-    """Hands its MockApi to the handlers; their threads never hold up the end of a test."""
-
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, api: MockApi) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.api = api
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Stay silent: a client that was stopped in mid-reply is a test's business, not an error here."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
-        """Keep the test output clean; the bodies are in MockApi.requests."""
-
+class _Handler(LoopbackHandler, BaseHTTPRequestHandler):
     def do_CONNECT(self) -> None:
-        cast("_Server", self.server).api.refuse(self.path)
-        self._send(403, b"", "text/plain")
+        self.server.api.refuse(self.path)
+        self.reply(403, b"", "text/plain")
 
     def do_HEAD(self) -> None:
-        self._send(200, b"", "text/plain")
+        self.reply(200, b"", "text/plain")
 
     def do_GET(self) -> None:
-        self._send(200 if self.path == "/" else 404, b"{}", "application/json")
+        self.reply(200 if self.path == "/" else 404, b"{}", "application/json")
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.sent()
         path = self.path.partition("?")[0]
         if path == "/v1/messages":
             self._answer(json.loads(body))
         elif path == "/v1/messages/count_tokens":
-            self._send(200, json.dumps({"input_tokens": len(body) // 4}).encode(), "application/json")
+            self.reply(200, json.dumps({"input_tokens": len(body) // 4}).encode(), "application/json")
         else:
-            self._send(404, b"{}", "application/json")
+            self.reply(404, b"{}", "application/json")
 
     def _answer(self, request: Request) -> None:
-        api = cast("_Server", self.server).api
+        api = self.server.api
         message = api.answer(request)
         if isinstance(message, Refusal):
-            self._send(message.status, message.as_json(), "application/json")
+            self.reply(message.status, message.as_json(), "application/json")
             return
         if message.delay and api.closing.wait(message.delay):
             self.close_connection = True
             return
         if request.get("stream"):
-            self._send(200, message.as_stream(), "text/event-stream")
+            self.reply(200, message.as_stream(), "text/event-stream")
         else:
-            self._send(200, message.as_json(), "application/json")
-
-    def _send(self, status: int, body: bytes, kind: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+            self.reply(200, message.as_json(), "application/json")

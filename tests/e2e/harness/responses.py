@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self, cast
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Self
+
+from tests.e2e.harness.loopback import LoopbackHandler, LoopbackServer
 
 Item = dict[str, Any]
 Script = Callable[[dict[str, Any]], list[Item] | None]
@@ -41,7 +43,7 @@ class MockResponses:
         self.requests: list[dict[str, Any]] = []
         self.script = script
         self._lock = threading.Lock()
-        self._server: _Server | None = None
+        self._server: LoopbackServer | None = None
 
     @property
     def address(self) -> str:
@@ -73,15 +75,13 @@ class MockResponses:
 
     def __enter__(self) -> Self:
         """Bind a free port and serve from a thread."""
-        self._server = _Server(self)
-        threading.Thread(target=self._server.serve_forever, name="mock-responses", daemon=True).start()
+        self._server = LoopbackServer(self, _Handler, "mock-responses")
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop."""
         if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
+            self._server.stop()
 
 
 def message(text: str) -> Item:
@@ -90,40 +90,16 @@ def message(text: str) -> Item:
     return {"type": "message", "role": "assistant", "id": "msg_1", "content": content}
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, api: MockResponses) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.api = api
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Stay silent: a client that was stopped in mid-reply is a test's business."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
-        """Keep the test output clean."""
-
+class _Handler(LoopbackHandler, BaseHTTPRequestHandler):
     def do_CONNECT(self) -> None:
-        self._send(403, b"", "text/plain")
+        self.reply(403, b"", "text/plain")
 
     def do_GET(self) -> None:
-        self._send(404, b"{}", "application/json")
+        self.reply(404, b"{}", "application/json")
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.sent()
         if not self.path.endswith("/responses"):
-            self._send(404, b"{}", "application/json")
+            self.reply(404, b"{}", "application/json")
             return
-        self._send(200, cast("_Server", self.server).api.answer(json.loads(body)), "text/event-stream")
-
-    def _send(self, status: int, body: bytes, kind: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.reply(200, self.server.api.answer(json.loads(body)), "text/event-stream")
