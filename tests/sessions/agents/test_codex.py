@@ -26,6 +26,8 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
 from tests.rollouts import (
+    OTHER,
+    THIRD,
     THREAD,
     Line,
     call,
@@ -38,8 +40,6 @@ from tests.rollouts import (
     write,
 )
 
-OTHER = "01a00000-0000-7000-8000-000000000002"
-THIRD = "01a00000-0000-7000-8000-000000000003"
 TALK = [meta(), said("user", "Fix the flaky test", 1), said("assistant", "Fixed", 2), counted(9_000, 3)]
 
 

@@ -17,6 +17,8 @@ from resume_hooks.transcripts.codex.lines import rollout_lines
 from resume_hooks.transcripts.codex.meta import read_meta
 from resume_hooks.transcripts.codex.segments import chain_lines
 from tests.rollouts import (
+    OTHER,
+    THIRD,
     THREAD,
     Line,
     call,
@@ -36,8 +38,6 @@ from tests.rollouts import (
     write,
 )
 
-OTHER = "01a00000-0000-7000-8000-000000000002"
-THIRD = "01a00000-0000-7000-8000-000000000003"
 GROWTH = 200 * 1024 * 1024  # bytes: a line of 64 MB, and what reading it takes
 
 
