@@ -1,5 +1,6 @@
-"""``python -m benchmarks.team FOLDER``: what a team costs, on a PostgreSQL of its own and the transcripts of a folder.
+"""``python -m benchmarks.team FOLDER [RECORDS]``: what a team costs, on a PostgreSQL of its own.
 
+The transcripts of the folder are pushed, as often as it takes to have so many records.
 Beside it the naive thing: a jsonb row an entry, searched by ``to_tsvector`` under row-level security.
 """
 
@@ -36,7 +37,7 @@ ASKED = 60
 SAMPLE = 200_000
 
 
-def main(folder: str) -> int:
+def main(folder: str, records: str = "0") -> int:
     """Print one row a measurement; 0."""
     found = programs()
     if found is None:
@@ -45,13 +46,22 @@ def main(folder: str) -> int:
     server = Server(found)
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            _measure(server, Path(folder), Path(scratch))
+            _measure(server, _backlog(Path(folder), int(records)), Path(scratch))
     finally:
         server.close()
     return 0
 
 
-def _measure(server: Server, folder: Path, scratch: Path) -> None:
+def _backlog(folder: Path, records: int) -> list[Path]:
+    """The folder's transcripts, all of them again until they have so many records together."""
+    once = sorted(folder.rglob("*.jsonl"))
+    held = sum(path.read_bytes().count(b"\n") for path in once)
+    times = -(-records // held) or 1
+    row("records", held * times)
+    return once * times
+
+
+def _measure(server: Server, backlog: list[Path], scratch: Path) -> None:
     database = server.database()
     server.services(database, scratch / "services.conf")
     os.environ["PGSERVICEFILE"] = str(scratch / "services.conf")
@@ -59,7 +69,6 @@ def _measure(server: Server, folder: Path, scratch: Path) -> None:
     with connected("admin") as db:
         db.execute("select team.enter(gen_random_uuid(), 'x')")
     team = join("alice", where)
-    backlog = sorted(folder.rglob("*.jsonl"))
     with connected("alice") as db, server.superuser(database) as root:
         raw = sum(path.stat().st_size for path in backlog)
         begun = time.perf_counter()
@@ -96,7 +105,8 @@ def _words(path: Path) -> list[str]:
     rows = (
         orjson.loads(line) for line in path.read_bytes().split(b"\n") if line.startswith(b'{"') and b'"user"' in line
     )
-    texts = [content for row in rows if isinstance(content := row.get("message", {}).get("content"), str)]
+    messages = [row["message"] for row in rows if isinstance(row.get("message"), dict)]
+    texts = [content for message in messages if isinstance(content := message.get("content"), str)]
     return [word for text in texts for word in text.split()[:40] if word.isascii() and word.isalpha() and len(word) > 3]
 
 
@@ -122,11 +132,12 @@ def _appends(name: str, writers: int, team: Team, scratch: Path, where: Where) -
 
 
 def _naive(root: Connection, backlog: list[Path], words: list[str], rng: random.Random) -> None:
-    """A jsonb row an entry, read by a member under a policy."""
+    """A jsonb row an entry, read by a member under a policy; what comes again is copied on the server."""
+    once = sorted(set(backlog))
     root.execute("create schema naive; grant usage on schema naive to alice")
     root.execute("create table naive.entry(id bigserial, owner name, body jsonb, tsv tsvector)")
     refused = 0
-    for path in backlog:
+    for path in once:
         for line in path.read_bytes().split(b"\n")[:SAMPLE]:
             if line.startswith(b"{") and len(line) < 500_000:
                 text = line.decode("utf-8", "replace")
@@ -139,6 +150,8 @@ def _naive(root: Connection, backlog: list[Path], words: list[str], rng: random.
                 except psycopg.DataError:
                     refused += 1
     row("naive: entries that jsonb refused", refused)
+    again = "insert into naive.entry(owner, body, tsv) select owner, body, tsv from naive.entry, generate_series(2, %s)"
+    root.execute(again, (len(backlog) // len(once),))
     root.execute("create index on naive.entry using gin(tsv)")
     root.execute("alter table naive.entry enable row level security")
     root.execute("create policy p on naive.entry for select using (owner = current_user)")
@@ -190,4 +203,4 @@ def row(name: str, value: float) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))
