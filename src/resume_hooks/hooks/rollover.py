@@ -62,7 +62,7 @@ def answer(request: Request) -> TriggerAnswer:
     if outcome.failure:
         hook_state.take(_name(request))
         answered = _answer_of("rolled over without a summary", outcome.receipt, facts, request)
-        return answered._replace(remark=f"resume-hooks: {' '.join(facts)}")
+        return answered._replace(remark=" ".join(facts))
     _keep(request, outcome.receipt, facts)
     return _answer_of("rolled over", outcome.receipt, facts, request)
 
