@@ -1,6 +1,7 @@
-"""``python -m benchmarks.team FOLDER [RECORDS]``: what a team costs, on a PostgreSQL of its own.
+"""``python -m benchmarks.team FOLDER [RECORDS [TIMES]]``: what a team costs, on a PostgreSQL of its own.
 
-The transcripts of the folder are pushed, as often as it takes to have so many records.
+The transcripts of the folder are pushed, as often as it takes to have so many records; their words are
+then copied on the server until they are there so many times, and looked up again.
 Beside it the naive thing: a jsonb row an entry, searched by ``to_tsvector`` under row-level security.
 """
 
@@ -37,7 +38,7 @@ ASKED = 60
 SAMPLE = 200_000
 
 
-def main(folder: str, records: str = "0") -> int:
+def main(folder: str, records: str = "0", times: str = "1") -> int:
     """Print one row a measurement; 0."""
     found = programs()
     if found is None:
@@ -46,7 +47,7 @@ def main(folder: str, records: str = "0") -> int:
     server = Server(found)
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            _measure(server, _backlog(Path(folder), int(records)), Path(scratch))
+            _measure(server, _backlog(Path(folder), int(records)), int(times), Path(scratch))
     finally:
         server.close()
     return 0
@@ -56,12 +57,12 @@ def _backlog(folder: Path, records: int) -> list[Path]:
     """The folder's transcripts, all of them again until they have so many records together."""
     once = sorted(folder.rglob("*.jsonl"))
     held = sum(path.read_bytes().count(b"\n") for path in once)
-    times = -(-records // held) or 1
+    times = max(1, -(-records // max(held, 1)))
     row("records", held * times)
     return once * times
 
 
-def _measure(server: Server, backlog: list[Path], scratch: Path) -> None:
+def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> None:
     database = server.database()
     server.services(database, scratch / "services.conf")
     os.environ["PGSERVICEFILE"] = str(scratch / "services.conf")
@@ -89,11 +90,45 @@ def _measure(server: Server, backlog: list[Path], scratch: Path) -> None:
             asked = [rng.sample(words, count) for _ in range(ASKED)]
             spans = [_timed(functools.partial(find, said, db, most=10)) for said in asked]
             percentiles(f"search of {count} words, ms, texts read", spans)
-            told = [asked_of(parse(said))[0] for said in asked]
-            query = "select * from team.find(%s::tsquery, '-infinity', 50, false, '')"
-            spans = [_timed(functools.partial(_rows, db, query, (one,))) for one in told]
-            percentiles(f"search of {count} words, ms, on the server", spans)
+            _looked_up(db, asked)
         _naive(root, backlog, words, rng)
+        if times > 1:
+            _copied(root, times)
+            row("words and their index, GB", _size(root, "team.passage%") / 1e9)
+            for count in (1, 2, 3):
+                _looked_up(db, [rng.sample(words, count) for _ in range(ASKED)])
+
+
+def _looked_up(db: Connection, asked: list[list[str]]) -> None:
+    """What the server alone takes to find the words."""
+    query = "select * from team.find(%s::tsquery, '-infinity', 50, false, '')"
+    spans = [_timed(functools.partial(_rows, db, query, (asked_of(parse(said))[0],))) for said in asked]
+    percentiles(f"search of {len(asked[0])} words, ms, on the server", spans)
+
+
+def _copied(root: Connection, times: int) -> None:
+    """The words so often, each copy a day older and of sessions of its own; without texts, which no lookup reads."""
+    root.execute("drop index team.passage_words")
+    sessions, parts = root.execute("select max(s.id), max(p.id) from team.session s, team.part p").fetchone() or (0, 0)
+    for number in range(1, times):
+        root.execute(
+            "insert into team.session(id, session_id, machine, generation, owner, scope, live, pushed)"
+            " overriding system value select id + %s, left(session_id, 40) || %s, machine, generation, owner, scope,"
+            " live, pushed from team.session where id <= %s",
+            (number * sessions, f"-{number}", sessions),
+        )
+        root.execute(
+            "insert into team.part(id, session, name, records, raw) overriding system value"
+            " select id + %s, session + %s, name, records, raw from team.part where id <= %s",
+            (number * parts, number * sessions, parts),
+        )
+        root.execute(
+            "insert into team.passage select part + %s, record, scope, at - %s * interval '1 day', tsv"
+            " from team.passage where part <= %s",
+            (number * parts, number, parts),
+        )
+    root.execute("create index passage_words on team.passage using gin(tsv) with (fastupdate=off)")
+    root.execute("analyze")
 
 
 def _pushed(path: Path, team: Team, db: Connection, where: Where) -> None:
