@@ -207,9 +207,9 @@ def test_of_two_deletes_at_once_one_has_it(config_home: ConfigHome) -> None:
     """The other says that it is gone, and leaves no entry."""
     session = laid_out(config_home)
     first = deletion.plan(session, config_home.where)
-    time.sleep(0.002)  # an entry is named by its millisecond
     second = deletion.plan(session, config_home.where)
     entry = deletion.write(first, config_home.where)
+    time.sleep(0.002)  # an entry is named by its millisecond
     with pytest.raises((SessionNotFound, SessionLive)):
         deletion.write(second, config_home.where, force=True)
     assert contents.all_deleted(config_home.where) == [entry]
