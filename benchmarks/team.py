@@ -36,6 +36,7 @@ WRITERS = 8
 TURNS = 60
 ASKED = 60
 SAMPLE = 200_000
+YEARS = 2 * 365
 
 
 def main(folder: str, records: str = "0", times: str = "1") -> int:
@@ -107,7 +108,7 @@ def _looked_up(db: Connection, asked: list[list[str]]) -> None:
 
 
 def _copied(root: Connection, times: int) -> None:
-    """The words so often, each copy a day older and of sessions of its own; without texts, which no lookup reads."""
+    """The words so often, spread over two years, in sessions of their own; without texts, which no lookup reads."""
     root.execute("drop index team.passage_words")
     sessions, parts = root.execute("select max(s.id), max(p.id) from team.session s, team.part p").fetchone() or (0, 0)
     for number in range(1, times):
@@ -123,9 +124,9 @@ def _copied(root: Connection, times: int) -> None:
             (number * parts, number * sessions, parts),
         )
         root.execute(
-            "insert into team.passage select part + %s, record, scope, at - %s * interval '1 day', tsv"
-            " from team.passage where part <= %s",
-            (number * parts, number, parts),
+            "insert into team.passage select part + %s, record, scope,"
+            " now() - %s * interval '1 day' - random() * interval '30 days', tsv from team.passage where part <= %s",
+            (number * parts, (number - 1) * YEARS // times, parts),
         )
     root.execute("create index passage_words on team.passage using gin(tsv) with (fastupdate=off)")
     root.execute("analyze")
