@@ -1,7 +1,7 @@
-"""Find the original of a trimmed record by what that says of it, and put the contents back.
+"""Find the originals that placeholders name, and put the contents back.
 
-What it says is untrusted: only sessions in a project folder or beside the trimmed one are opened, and their backups;
-never a link. A record counts only under the uuid that was named. Chains of trims are followed, cycles are cut.
+What a placeholder names is untrusted: only sessions in a project folder or beside the trimmed one are opened, and their
+backups; never a link. A record counts only under the uuid that was named. Chains of trims are followed, cycles are cut.
 """
 
 from __future__ import annotations

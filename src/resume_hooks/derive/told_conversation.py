@@ -1,4 +1,4 @@
-"""A child for Claude Code that holds the conversation of another agent's session as text."""
+"""A child for Claude Code made from another agent's session: its conversation as text."""
 
 from __future__ import annotations
 

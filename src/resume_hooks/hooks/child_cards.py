@@ -1,4 +1,4 @@
-"""The cards of handoff, rollover and trim: a child that was made, and how to open it.
+"""The card of any child that was made: its frame, and how to open it; a verb's own lines are in the verb's module.
 
 Each card ends in its useful line of at most 40 columns: a busy client shows no more. Beside a working model none says
 Ctrl+C, the key that would end the turn.

@@ -1,4 +1,4 @@
-"""``>handoff``: make a fresh child, or show the one that the same words made; its card is in ``child_cards``."""
+"""``>handoff``: make a fresh child, or show the one that the same words made; the lines of its card."""
 
 from __future__ import annotations
 

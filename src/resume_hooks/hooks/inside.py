@@ -1,4 +1,4 @@
-"""What the module inside the client asks, and what it is to do: show a text, ask a question, or open a session.
+"""Commands in clients that load hooks/register.mjs: show a text, ask a question, open a session. Others: ``prompt``.
 
 Invariant: only the client's own process is answered (see ``is_asked_by_client``), and every word and every judgement is
 here; hooks/register.mjs asks and applies.

@@ -1,7 +1,7 @@
 """UserPromptSubmit: decides whether a prompt is a trigger and answers it.
 
 Invariant: a prompt that is not ours passes, whatever happens; once a trigger was recognised, a failure is told with
-a way out. Imports inside functions keep each lane to what it needs: ``>session`` never loads a transcript.
+a way out. Imports inside functions keep each trigger to what it needs: ``>session`` never loads a transcript.
 """
 
 from __future__ import annotations

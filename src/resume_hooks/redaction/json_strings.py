@@ -1,4 +1,4 @@
-"""The strings of a JSON line where they stand in its bytes, with the keys that lead to them; nothing is parsed."""
+"""Where the strings of a JSON line stand in its bytes, and which fields no redaction may touch (``is_kept``)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Which turns answer best: what a turn says in its best window and in its best record, taken together.
 
 A turn is the unit of a hit, since a question and its answer stand in different records of one turn. Windows and
-records each have their order (BM25); the reciprocal ranks of a turn in both are summed up.
+records each have their order (BM25); the reciprocal ranks of a turn in both are summed up. What a word of a prompt
+counts beside one of an output is decided when it is indexed.
 """
 
 from __future__ import annotations

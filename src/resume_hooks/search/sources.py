@@ -1,4 +1,4 @@
-"""What hits are made of: the copies of a record, its text and its session, each looked up once for all searches."""
+"""Of each hit its copies, its text and its session, each looked up once for all searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client above us: whether it asks itself, and not a shell that it gave to the model, and what started it.
+"""The client above us: whether the client itself started us, not a shell of the model's, and what started the client.
 
 Measured on 2.1.329 and 2.1.330: what a hooks module starts is the client's own child and stays in the client's session
 of the kernel; each shell of the model's leads a session of its own, and nothing in there can come back. So the parent

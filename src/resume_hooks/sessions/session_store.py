@@ -1,4 +1,4 @@
-"""Where sessions are asked for by project and id: one form for every place that holds some."""
+"""The protocol of what holds sessions, asked by project and id, and the local one."""
 
 from __future__ import annotations
 

@@ -27,8 +27,6 @@ from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.system.claude_settings import managed_days
 
-"""Seconds."""
-
 OFF = "the setting 'vault' is off"
 MANAGED = "{path} has sessions deleted after {days} days, and nothing is kept beyond that"
 

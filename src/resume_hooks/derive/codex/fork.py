@@ -1,4 +1,4 @@
-"""A fork of a Codex session: a file that needs no other, and of which is sent what is sent of its parent."""
+"""A fork of a Codex session: it needs no other file, and the model is sent the same history as by its parent."""
 
 from __future__ import annotations
 

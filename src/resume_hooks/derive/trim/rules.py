@@ -1,6 +1,7 @@
 """The rules of a trim: which contents each of them offers for replacement.
 
-A rule names pieces anywhere in the conversation; ``selection`` leaves the protected ones alone.
+A rule names pieces anywhere in the conversation; ``selection`` leaves the protected ones alone. What is a piece at all
+is said in ``transcripts.content``.
 """
 
 from __future__ import annotations

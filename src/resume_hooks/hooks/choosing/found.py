@@ -1,4 +1,4 @@
-"""The sessions that a list shows, each with what it began with."""
+"""The sessions that a list shows: a row each."""
 
 from __future__ import annotations
 

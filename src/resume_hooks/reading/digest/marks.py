@@ -1,4 +1,4 @@
-"""What a digest is told by: how its text begins, and the kind of the record that keeps it."""
+"""How a digest is recognised: how its text begins, and the kind of the record that keeps it."""
 
 from __future__ import annotations
 

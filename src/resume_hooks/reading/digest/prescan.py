@@ -1,4 +1,4 @@
-"""Records that a digest needs little of, told without parsing them: long answers of tools, and what only links others.
+"""Records that a digest needs little of, recognised without a parser: long answers of tools, and what links others.
 
 Most bytes of a session are files that were read; a digest needs to know of them only that the reading worked. In a
 line as clients write it a quote inside a text is always escaped, so these keys are never part of one. Whatever looks

@@ -1,4 +1,4 @@
-"""What a record says, sorted by what it is worth to a search: prompts, replies, inputs of tools, outputs.
+"""What a record says, by role: prompts, replies, inputs of tools, outputs. What each counts is in ``read_transcript``.
 
 Not taken in: what the client adds to every session alike (listings, its own logs), placeholders and lineage blocks,
 which stand for what is indexed elsewhere, and our own output, which would find itself.

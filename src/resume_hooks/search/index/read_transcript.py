@@ -1,4 +1,4 @@
-"""One transcript as parts for the index: from the start of its last part on if it only grew, else from its start.
+"""One transcript as parts for the index, with what each word counts; only what was added, where the file only grew.
 
 Runs in worker processes: what goes in and comes out are plain values. A last line without its ending is left for the
 next time, unless nobody has been writing for a while and it is whole.
