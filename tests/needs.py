@@ -6,7 +6,9 @@ import os
 import pwd
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +28,11 @@ def need(what: str, present: object, how: str) -> None:
     if os.environ.get("REQUIRE_ALL") == "1":
         pytest.fail(message, pytrace=False)
     pytest.skip(message)
+
+
+def one_in(step: int, values: Iterable[Any]) -> list[Any]:
+    """The values as parameters of a test: every ``step``-th in every run, the others with RUN_ALL=1 alone."""
+    return [value if not at % step else pytest.param(value, marks=pytest.mark.wide) for at, value in enumerate(values)]
 
 
 def every_python() -> list[Path]:

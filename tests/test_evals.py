@@ -118,7 +118,13 @@ def test_all_cases_load(suite: Suite) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.parametrize(
-    ("reply", "fires", "passes"), [(SKILL, 1, 0), (AGENT, 1, 0), (OTHER, 0, 1)], ids=["skill", "agent", "other"]
+    ("reply", "fires", "passes"),
+    [
+        (SKILL, 1, 0),
+        pytest.param(AGENT, 1, 0, marks=pytest.mark.wide),
+        pytest.param(OTHER, 0, 1, marks=pytest.mark.wide),
+    ],
+    ids=["skill", "agent", "other"],
 )
 def test_cases_grade_what_was_called(suite: Suite, reply: Reply, fires: float, passes: float) -> None:
     """A model that always calls ours passes the 20 and fails the near misses; one that calls another, the other way."""

@@ -30,18 +30,9 @@ _HERE = Path(__file__).resolve().parent
 CONFORMANCE = frozenset(
     {
         "test_a_handoff_child_resumes_with_lineage_digest_and_step",
-        "test_a_vanished_plugin_folder_lets_prompts_pass",
         "test_an_untriggered_prompt_goes_through_unchanged",
-        "test_difference_behind_a_call",
-        "test_difference_on_a_left_branch",
         "test_it_installs_from_a_local_path_and_answers",
-        "test_on_every_client",
-        "test_one_line_says_once_that_it_fills_up",
         "test_resume_sends_the_history",
-        "test_a_strangers_wishes",
-        "test_the_child_looks_right_on_every_client",
-        "test_the_picker_shows_it",
-        "test_the_skill_reads_without_permission",
         "test_triggers_are_blocked_in_both_forms",
     }
 )

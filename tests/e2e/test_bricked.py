@@ -15,7 +15,7 @@ from tests.e2e.test_trim_corpus import blocks
 from tests.e2e.test_trim_trigger import PARENT, SOURCE
 from tests.maintenance.fsck.cases import BYTES, CASES
 from tests.maintenance.fsck.test_in_client import told
-from tests.needs import corpus
+from tests.needs import corpus, one_in
 
 SIGNED = "messages.{}.content.{}: Invalid `signature` in `thinking` block"
 BLANK = "messages.{}: text content blocks must be non-empty"
@@ -76,7 +76,7 @@ def assert_nothing_asked(tui: Tui) -> None:
     tui.wait_for("Mock reply")
 
 
-@pytest.mark.parametrize("code", REFUSED)
+@pytest.mark.parametrize("code", one_in(2, REFUSED))
 def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> None:
     """The copy is there without a request; what it sends next keeps the API's rules and holds all that was said."""
     parent = refuse(modern, plugin, CASE[code].content, REFUSED[code])
@@ -154,7 +154,7 @@ def test_where_no_repair_helps_a_handoff_is_named_once(tui: Tui, plugin: Path) -
     assert len(tui.home.sessions()) == 1
 
 
-@pytest.mark.parametrize("message", [OVERLOADED, "max_tokens: 99999 > 64000"])
+@pytest.mark.parametrize("message", one_in(2, [OVERLOADED, "max_tokens: 99999 > 64000"]))
 def test_other_errors_ask_nothing(tui: Tui, plugin: Path, message: str) -> None:
     """Though the session is damaged: the error is not about that."""
     refuse(tui, plugin, UNSIGNED, message)

@@ -24,7 +24,7 @@ from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken
 from tests.e2e.test_trim_corpus import ALL, SAMPLE
-from tests.needs import corpus
+from tests.needs import corpus, one_in
 
 GOAL, REPORT = "try the other parser", "the other one is slower, so we stay"
 FEW = [SAMPLE[place] for place in (0, 1, 3, 6, 7)]
@@ -220,7 +220,7 @@ def sent(client: ClientVersion, home: ClientHome, api: MockApi, session_id: str,
     return api.main_requests()[-1]
 
 
-@pytest.mark.parametrize("name", FEW)
+@pytest.mark.parametrize("name", one_in(3, FEW))
 def test_a_few_real_sessions(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """One place in each."""
     rewinds_well(name, client, home, api, 1)

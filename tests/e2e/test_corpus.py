@@ -21,7 +21,7 @@ from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE, spoken
-from tests.needs import corpus_folder, corpus_sessions
+from tests.needs import corpus_folder, corpus_sessions, one_in
 
 SAMPLE = (
     "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj/a282734a-4845-4796-9000-170faa81ba03.jsonl",
@@ -58,7 +58,7 @@ def resumes_as_a_fresh_child(source: Path, client: ClientVersion, home: ClientHo
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("name", one_in(3, SAMPLE))
 def test_a_sample_on_the_newest_client(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """Five sessions: an image of an old client, a compaction, damage, a call without an answer, the largest."""
     resumes_as_a_fresh_child(_there(name), client, home, api)

@@ -33,7 +33,7 @@ from resume_hooks.transcripts.transcript import Transcript, scan
 from tests.builders import SESSION, assistant, session_bytes, session_id, tool_result, tool_use, user
 from tests.e2e.harness.client import NEWEST, OLDEST, VERSIONS, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.needs import corpus, corpus_folder, corpus_sessions
+from tests.needs import corpus, corpus_folder, corpus_sessions, one_in
 from tests.search.index.probe import uid
 
 PROMPT = "go on now"
@@ -201,7 +201,7 @@ def forks_well(name: str, versions: Sequence[str], home: ClientHome, api: MockAp
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("name", one_in(2, SAMPLE))
 def test_a_sample(name: str, home: ClientHome, api: MockApi) -> None:
     """Four sessions on the newest client, one on the oldest too, whole and at two random places each."""
     forks_well(name, (OLDEST, NEWEST) if name == ON_THE_OLDEST else (NEWEST,), home, api)

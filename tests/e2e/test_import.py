@@ -19,7 +19,7 @@ from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, fin
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import spoken
 from tests.e2e.test_trim_corpus import sent
-from tests.needs import corpus
+from tests.needs import corpus, one_in
 from tests.web import Web, body
 
 SAMPLE = (
@@ -77,7 +77,7 @@ def _bare(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("name", one_in(2, SAMPLE))
 def test_it_sends_what_was_said(name: str, every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """Prompts, answers, calls and results, in their order; first that nobody verified them."""
     source = corpus() / name

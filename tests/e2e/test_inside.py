@@ -276,8 +276,8 @@ def test_an_untrim_and_the_reading_ones(tui: Tui, plugin: Path, parent: Path) ->
     ("broken", "shown"),
     [
         ("sys.exit('the engine is ill')", "the engine is ill"),
-        ("print('no json')", "JSON"),
-        ("time.sleep(60)", r"(?i)timed out|timeout|15,?000|15 ?s"),
+        pytest.param("print('no json')", "JSON", marks=pytest.mark.wide),
+        pytest.param("time.sleep(60)", r"(?i)timed out|timeout|15,?000|15 ?s", marks=pytest.mark.wide),
         (f'print(\'{{"open": "{NOBODY}", "by_hand": "{BY_HAND}", "fill": "x"}}\')', BY_HAND),
     ],
     ids=["fails", "talks", "hangs", "id-gone"],

@@ -24,7 +24,7 @@ from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_fork import Sent, environ_of, sent
 from tests.maintenance.scrub.planting import SECRETS, THOUGHT
-from tests.needs import corpus
+from tests.needs import corpus, one_in
 
 SAMPLE = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/759d0644-d434-4a88-94fb-d7821cb06853.jsonl",
@@ -96,7 +96,7 @@ def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: Mo
     assert all(message["content"] for message in api.main_requests()[0]["messages"])
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("name", one_in(2, SAMPLE))
 def test_real_sessions(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """A child of each, and each itself: nothing but the secrets is missing in the request."""
     scrubs_well(planted((corpus() / name).read_bytes()), client, home, api)

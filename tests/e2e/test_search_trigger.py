@@ -13,7 +13,7 @@ from resume_hooks.search.index.database import index_file, open_read_only
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import ENGINE
-from tests.needs import corpus
+from tests.needs import corpus, one_in
 
 PARENT = "33333333-aaaa-4bbb-8ccc-000000000001"
 SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
@@ -38,7 +38,7 @@ def test_print_mode_shows_hits_and_asks_no_model(
     assert parent.read_bytes() == raw
 
 
-@pytest.mark.parametrize("sign", ["/resume-hooks:", ">"])
+@pytest.mark.parametrize("sign", one_in(2, [">", "/resume-hooks:"]))
 def test_typed_into_the_client(tui: Tui, plugin: Path, parent: Path, sign: str) -> None:
     """Both forms show the hits; what is nowhere is said to be; the session goes on afterwards."""
     tui.start(plugin_dir=plugin, extra_env=ENGINE)

@@ -18,6 +18,7 @@ from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, run
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import ENGINE, children, plugin_at, spoken
+from tests.needs import one_in
 
 PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
 REASON = "Redis lost queued jobs at every failover, so we dropped the retry queue."
@@ -118,7 +119,7 @@ def test_the_skill_reads_without_permission(
     assert f"--lineage {child.stem}" in said
 
 
-@pytest.mark.parametrize("mode", ["default", "auto"])
+@pytest.mark.parametrize("mode", one_in(2, ["default", "auto"]))
 def test_it_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, child: Path, mode: str) -> None:
     """On screen: recover-context and its calls run through to the answer, and no dialog ever stands there."""
     tui.api.script = [skill("recover-context"), *reading(plugin, child.stem), "ALL-RECOVERED"]
@@ -143,7 +144,7 @@ def delegating(agent: list[Reply], *, background: bool) -> Callable[[Request], R
     return script
 
 
-@pytest.mark.parametrize("background", [False, True], ids=["foreground", "background"])
+@pytest.mark.parametrize("background", one_in(2, [False, True]), ids=["foreground", "background"])
 def test_the_agent_reads_without_permission(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path, background: bool
 ) -> None:

@@ -127,7 +127,10 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, 
 
 @pytest.mark.parametrize(
     ("broken", "shown"),
-    [("sys.exit('the engine is ill')", "the engine is ill"), ("time.sleep(60)", "Sessions|words of a title")],
+    [
+        ("sys.exit('the engine is ill')", "the engine is ill"),
+        pytest.param("time.sleep(60)", "Sessions|words of a title", marks=pytest.mark.wide),
+    ],
     ids=["fails", "hangs"],
 )
 def test_a_pane_whose_engine_is_ill_says_so_and_closes(

@@ -6,6 +6,8 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from resume_hooks.paths import Where
 from resume_hooks.sessions.link_log import read_links
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
@@ -17,6 +19,7 @@ PARENT = "11111111-aaaa-4bbb-8ccc-000000000010"
 CLIENTS = 10
 
 
+@pytest.mark.wide
 def test_ten_clients_hand_off_at_once(client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path) -> None:
     """No request is sent, and each child holds its own next step; one of them is resumed."""
     plugin = plugin_at(tmp_path / "plugin")

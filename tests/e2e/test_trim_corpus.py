@@ -30,7 +30,7 @@ from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE, spoken
-from tests.needs import corpus, corpus_folder, corpus_sessions
+from tests.needs import corpus, corpus_folder, corpus_sessions, one_in
 
 SETTINGS = {
     "defaults": Options(min_savings=0),
@@ -125,7 +125,7 @@ def gone(decided: TrimPlan) -> Iterator[str]:
             yield value["signature"] if choice.piece.kind == THINKING else value
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("name", one_in(3, SAMPLE))
 def test_a_sample_on_the_newest_client(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """Ten sessions: compactions, images, parallel calls, damage, old clients, the largest.
 

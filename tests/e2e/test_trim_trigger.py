@@ -12,7 +12,7 @@ from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import ENGINE, children, spoken, without_module
-from tests.needs import corpus
+from tests.needs import corpus, one_in
 
 PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
 SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
@@ -65,7 +65,7 @@ def test_print_mode_previews_and_makes_the_child(
     assert_trimmed(spoken(api.main_requests()[-1]), parent, child)
 
 
-@pytest.mark.parametrize("sign", ["/resume-hooks:", ">"])
+@pytest.mark.parametrize("sign", one_in(2, [">", "/resume-hooks:"]))
 def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServer, sign: str) -> None:
     """Typed into one client: the next request of that client is the child's. ``>`` needs Ctrl+C, once."""
     tui.start(resume=PARENT, plugin_dir=without_module(plugin), extra_env=ENGINE | {"DISPLAY": xserver.display})

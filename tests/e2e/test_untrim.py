@@ -18,7 +18,7 @@ from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_trim_corpus import sent
-from tests.needs import corpus
+from tests.needs import corpus, one_in
 
 EVERYTHING = Options(threshold=100, keep_recent=0, assistant=1_000, min_savings=0)
 SAMPLE = (
@@ -28,7 +28,7 @@ SAMPLE = (
 )
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("name", one_in(2, SAMPLE))
 def test_everything_comes_back(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """Results, inputs, images, texts and thinking; the middle generation may be gone."""
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}

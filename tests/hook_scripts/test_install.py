@@ -15,7 +15,7 @@ import pytest
 
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_session import STARTUP, wait_for
-from tests.needs import REPO, need, python39
+from tests.needs import REPO, need, one_in, python39
 
 # Takes the place of the steps that use a network; what the installer does around them is the real thing.
 STEPS = """
@@ -225,7 +225,7 @@ def test_the_lock_names_hashes_and_no_host() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tool", ["pip", "uv"])
+@pytest.mark.parametrize("tool", one_in(2, ["pip", "uv"]))
 def test_the_real_thing(plugin: PluginCopy, tmp_path: Path, tool: str) -> None:
     """From the bundled lock, with hashes, to an engine that the launcher takes."""
     uv = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)

@@ -22,7 +22,7 @@ PROMPT = "THE NEW PROMPT"
 INSERTED = ("<system-reminder>", "No response requested", OPENING)
 REPAIRED = [case for case in CASES if case.kept]
 RUNS = [
-    *((case, NEWEST) for case in REPAIRED),
+    *(pytest.param(case, NEWEST, marks=[pytest.mark.wide] if at % 3 else []) for at, case in enumerate(REPAIRED)),
     *(pytest.param(case, OLDEST, marks=pytest.mark.wide) for case in REPAIRED if case.severity == "error"),
 ]
 
