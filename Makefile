@@ -1,5 +1,5 @@
 # Every target does all of its own set-up; a machine with python3, venv and pip is enough for demo and test.
-.PHONY: demo test unit e2e clients test-all lint bench docs setup clean
+.PHONY: demo test tests unit e2e clients test-all lint bench docs setup clean
 .DEFAULT_GOAL := test
 PY := .venv/bin/python
 # A shell that forbids Python's bytecode would have every process of the tests compile everything anew.
@@ -12,9 +12,11 @@ demo:
 	@sh tools/setup runtime
 	@$(PY) demo/run.py
 
-test: setup
-	@$(MAKE) --no-print-directory --jobs 2 lint unit
-	@$(MAKE) --no-print-directory e2e
+test: clients
+	@$(MAKE) --no-print-directory --jobs 2 lint tests
+
+tests: clients
+	$(PY) -m pytest -n auto --durations 25
 
 clients: setup
 	@sh tools/clients
@@ -24,7 +26,7 @@ unit: clients
 
 # Workers read only the files that have such tests.
 e2e: clients
-	$(PY) -m pytest -n 4 --dist worksteal -m "e2e or slow" --durations 25 \
+	$(PY) -m pytest -n auto -m "e2e or slow" --durations 25 \
 		tests/e2e $$(grep -rlE 'mark\.(e2e|slow)\b' tests --include 'test_*.py')
 
 test-all: clients

@@ -114,16 +114,20 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than there are cores: tests wait for processes, for locks, and for limits of time to pass."""
-    return (os.cpu_count() or 1) + 1
+    """Two workers a core: tests wait for clients, for locks, and for limits of time to pass."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is for ``make test-all`` alone, unless RUN_ALL=1."""
+    """Leave out what is for ``make test-all`` alone, unless RUN_ALL=1; run what waits among what computes."""
     wide = {item for item in items if item.get_closest_marker("wide") or item.get_closest_marker("whole_corpus")}
     if wide and os.environ.get("RUN_ALL") != "1":
         config.hook.pytest_deselected(items=list(wide))
         items[:] = [item for item in items if item not in wide]
+    waits = {item for item in items if item.get_closest_marker("e2e") or item.get_closest_marker("slow")}
+    among = {item: 0.9 * at / len(waits) for at, item in enumerate(item for item in items if item in waits)}
+    among |= {item: at / len(items) for at, item in enumerate(item for item in items if item not in waits)}
+    items.sort(key=among.__getitem__)
 
 
 @pytest.hookimpl(wrapper=True)
