@@ -1,4 +1,4 @@
-"""Owns the commands that make a venv: the only ones of the plugin's own that use a network.
+"""Owns the commands that make a venv: beside ``hooks/engine``'s ``uv run`` the only ones that use a network.
 
 They get the environment without the client's secrets and without settings that would install elsewhere.
 """

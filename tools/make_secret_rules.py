@@ -5,7 +5,7 @@ gitleaks (https://github.com/gitleaks/gitleaks) is under the MIT licence, which 
 rules are of two forms. A token rule has a shape of its own (``ghp_`` and 36 characters); its expression is rewritten
 from Go's dialect to Python's. An assigned rule needs a vendor's name before an assignment and a value of a plain shape;
 name and value are taken apart, since our scanner comes from the value. The two generic rules of gitleaks, and what
-needs a file's name, are left out: ours stand in ``assigned.py``, ``shapes.py`` and ``headers.py``.
+needs a file's name, are left out: ours stand in ``assignments.py``, ``passwords.py`` and ``own_rules.py``.
 """
 
 from __future__ import annotations

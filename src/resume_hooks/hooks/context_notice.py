@@ -1,4 +1,4 @@
-"""When a session's context first passes ``notice_percent``: one line says so and what fits best.
+"""When a session's context first passes ``notice_percent`` of ``settings``: one line says so and what fits best.
 
 The Stop hook shows it once; where the module inside the client runs, a band shows it for as long as it holds, instead.
 

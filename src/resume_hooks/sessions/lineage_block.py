@@ -1,4 +1,4 @@
-"""The lineage block: the text by which a fresh session knows its ancestors and how to reach them."""
+"""The lineage block, a fresh child's first words (``[SESSION LINEAGE]``): its ancestors and how to reach them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The records that a fresh child opens with: lineage for the model, a short card for the screen.
 
-The form was measured on clients 2.0.76 to 2.1.329: a summary record that only the transcript view shows, then a
-synthetic answer, so that nothing is inserted between them and the next prompt.
+The first words are those of ``lineage_block``; form and order are here, as measured on clients 2.0.76 to 2.1.329: a
+summary record that only the transcript view shows, then a synthetic answer, so that nothing is inserted between them
+and the next prompt.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Locks between processes; the system releases one when its holder ends. Standard library, Python 3.9."""
+"""Locks between processes; the system releases one when its holder ends, so none is ever stale.
+
+Standard library, Python 3.9.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token counts, from what the API itself counted wherever it did.
+"""Token counts, as every list and card shows them, from what the API itself counted wherever it did.
 
 The last answer's usage is the true context size of a session; characters become tokens by the session's own ratio.
 Contents before the last compaction count as nothing, since they are never sent again.

@@ -1,6 +1,7 @@
 """What an item of the model's history is: messages, calls, their outputs, thoughts, and which texts are the harness's.
 
-An item is the payload of a ``response_item``, or one of a compaction's ``replacement_history``.
+An item is the payload of a ``response_item``, or one of a compaction's ``replacement_history``. A new type of
+call or of output is added to ``CALLS`` or ``OUTPUTS``.
 """
 
 from __future__ import annotations
