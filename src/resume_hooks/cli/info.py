@@ -12,7 +12,7 @@ from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import watched
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, original
+from resume_hooks.sessions.agents.registry import agent_at, label_of, left_of, original
 from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.transcripts import tokens
@@ -38,7 +38,8 @@ def command(options: VerbOptions) -> None:
     with watched(session.path, quiet=options.as_json) as watching:
         transcript = scan(session.path, observers=watching)
     data = facts(session.session_id, HeadTail(session.path), transcript)
-    options.emit(data, lambda: table(_shown(data)))
+    left = left_of(session.path, options.where)
+    options.emit(data, lambda: table(_shown(data)), [left] if left else [])
 
 
 def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
     return [
         ("title", data["title"]),
         ("id", data["session_id"]),
-        *([("agent", data["agent"])] if data["agent"] != NAME else []),
+        *([("agent", label_of(data["agent"], Where()))] if data["agent"] != NAME else []),
         ("file", data["session_file"]),
         ("folder", data["cwd"] or "unknown"),
         ("branch", data["branch"] or "none"),

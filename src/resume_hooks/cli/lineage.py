@@ -7,7 +7,7 @@ import click
 from resume_hooks.archive.retention.ancestors import archive_ancestors
 from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
 from resume_hooks.clock import minute
-from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family, without_trims
+from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Family, without_trims
 from resume_hooks.sessions.lineage_block import size_text
 
 
@@ -45,5 +45,5 @@ def line(row: Ancestor) -> str:
         return f"{click.style('(file gone)', fg='yellow')}\n   {row.session_id or '(id unknown)'}{named}"
     how = row.kind if row.kind == row.derivation_type else f"{row.derivation_type} by {row.kind}"
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
-    kept = f" {click.style('(kept copy)', fg='yellow')}" if row.status == KEPT else ""
+    kept = click.style(LEFT.get(row.status, ""), fg="yellow")
     return f"{row.title} · {how}{kept}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {row.session_file}"

@@ -18,7 +18,7 @@ from resume_hooks.cli.output import emit
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import ALL, NAMES
+from resume_hooks.sessions.agents.registry import ALL, NAMES, RUNNING
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -35,7 +35,7 @@ def complete_locator(_: click.Context, __: click.Parameter, incomplete: str) -> 
 
 locator_argument = click.argument("locator", metavar="[SESSION]", required=False, shell_complete=complete_locator)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document (docs/schema).")
-to_option = click.option("--to", type=click.Choice(NAMES), help="The agent that is to go on with it.")
+to_option = click.option("--to", type=click.Choice(RUNNING), help="The agent that is to go on with it.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 agent_option = click.option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import click
@@ -19,7 +20,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.outline import Outline, OutlineTurn, outline
 from resume_hooks.reading.outline_scan import Compaction
 from resume_hooks.reading.outline_text import outline_text
-from resume_hooks.sessions.agents.registry import original
+from resume_hooks.sessions.agents.registry import left_of, original
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
 from resume_hooks.sessions.record_references import TranscriptNames, names_of
 from resume_hooks.transcripts import turns as words
@@ -53,7 +54,9 @@ def command(options: VerbOptions) -> None:
     chosen = [turn for turn in found.turns if turn.number in within and _touches(turn, options.touched)]
     names = names_of(session, options.where)
     shown = options.max_chars, options.touched
-    options.emit(_data(session, found, chosen, names), lambda: outline_text(found, chosen, names, *shown))
+    left = left_of(session.path, options.where)
+    text = functools.partial(outline_text, found, chosen, names, *shown)
+    options.emit(_data(session, found, chosen, names), text, [left] if left else [])
 
 
 def _touches(turn: OutlineTurn, path: str | None) -> bool:

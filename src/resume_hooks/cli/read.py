@@ -11,10 +11,12 @@ from resume_hooks.cli.options import VerbOptions, as_one_value, complete_locator
 from resume_hooks.cli.progress import watched
 from resume_hooks.derive.originals import OriginalRecord, look_up
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from resume_hooks.reading.pages import around, page
 from resume_hooks.reading.passages import WHOLE, passage
 from resume_hooks.reading.render import render
 from resume_hooks.reading.selections import TurnReader
+from resume_hooks.sessions.agents.registry import left_of
 from resume_hooks.sessions.locate import SessionFile, names_subagent, resolve_transcript
 from resume_hooks.sessions.record_references import (
     EXAMPLE,
@@ -238,4 +240,5 @@ def _what(turns: Turns | None, count: int, kind: str, found: int) -> str:
 
 
 def _about(session: SessionFile, names: TranscriptNames, what: str) -> str:
-    return f"{one_line(title_of(session.path), 60)} · {one_line(names.short, 60)} · {what}"
+    left = " · prompts only" if left_of(session.path, Where()) else ""
+    return f"{one_line(title_of(session.path), 60)} · {one_line(names.short, 60)}{left} · {what}"

@@ -12,11 +12,11 @@ import click
 
 from resume_hooks.cli.options import VerbOptions, agent_option, as_one_value, folder_of, json_option
 from resume_hooks.clock import DAY, HOUR, MINUTE, minute
-from resume_hooks.paths import canonical
+from resume_hooks.paths import Where, canonical
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agents, store_of
+from resume_hooks.sessions.agents.registry import agents, label_of, store_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.git_worktrees import project_at
@@ -147,7 +147,7 @@ def _marks(row: ListedSession, folder: str, *, with_end: bool) -> str:
     kind = "" if row.kind == ORIGINAL else row.kind
     named = row.agent_name if row.agent_name != row.title else ""
     said = (
-        row.agent if row.agent != NAME else "",
+        label_of(row.agent, Where()).lower() if row.agent != NAME else "",
         f"from {minute(row.expires_at)} UTC on" if with_end and row.expires_at else "",
         "live" if row.live else "",
         "kept" if row.kept else "",

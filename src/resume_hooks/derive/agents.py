@@ -17,7 +17,7 @@ from resume_hooks.derive.fresh_child import NOTHING, Contents, Opening, Rollover
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, ends_of, home_of, label_of
+from resume_hooks.sessions.agents.registry import agent_at, ends_of, home_of, label_of, left_of, require_whole
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.plan_file import plan_of_work
 from resume_hooks.transcripts import tokens
@@ -69,6 +69,8 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     to: str = "",
 ) -> RolloverPlan:
     """As ``fresh_child.plan``, for the agent ``to``, by default the session's own."""
+    if kind != "handoff":
+        require_whole(parent, where)
     own = agent_at(parent.path, where).name
     target = to or own
     if own == target == NAME:
@@ -95,6 +97,7 @@ def fork(
     to: str = "",
 ) -> ForkFacts:
     """As ``fork.plan``; for another agent than the session's own its conversation as text."""
+    require_whole(session, where)
     own = agent_at(session.path, where).name
     target = to or own
     if own == target == NAME:
@@ -115,6 +118,7 @@ def trim(
     session: SessionFile, where: Where, options: Options, window: int = 0, *, output_dir: str | None = None
 ) -> TrimNumbers:
     """As ``trim.plan``."""
+    require_whole(session, where)
     writes = _writer(agent_at(session.path, where).name, where)
     if writes is not None:
         return writes.trim(session, options, window, output_dir)
@@ -176,6 +180,8 @@ def _origin_note(made: Draft, where: Where) -> str:
     """Which agent's the session before was; ``""`` where it is the same."""
     if made.agent == made.parent_agent:
         return ""
+    if left := left_of(made.parent.path, where):
+        return f"{left}: what was done there can be seen in the files alone."
     own = label_of(made.parent_agent, where)
     return (
         f"The session before this one was held in {own}, with {own}'s own tools: what it did there is done, and its "

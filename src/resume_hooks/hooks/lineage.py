@@ -7,7 +7,7 @@ import os
 from resume_hooks.clock import minute
 from resume_hooks.hooks.plain_cards import ROW
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
-from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
+from resume_hooks.sessions.lineage import KEPT, LEFT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import typed
 
@@ -25,7 +25,7 @@ def lineage_card(rows: list[Ancestor]) -> str:
     lines = [f"resume-hooks · lineage, oldest first ({count} session{'s' if count != 1 else ''})", ""]
     for number, row in enumerate(rows, 1):
         here = " · this session" if number == count else ""
-        title = f"{row.title[:ROW]}{' (kept copy)' if row.status == KEPT else ''}"
+        title = f"{row.title[:ROW]}{LEFT.get(row.status, '')}"
         name = "(file gone)" if row.status == MISSING else title
         lines.append(f"  {number}. {name} · {row.derivation_type}{here}")
         dates = f" · {minute(row.created)} .. {minute(row.ended)} · {size_text(row.size)}" if row.created else ""

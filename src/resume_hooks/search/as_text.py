@@ -9,9 +9,11 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from resume_hooks.clock import minute
+from resume_hooks.paths import Where
 from resume_hooks.search.engine import NO_SESSION, SearchResult
 from resume_hooks.search.hits import Hit
 from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import PROMPTS, label_of
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.text import counted, one_line, plain_line
 
@@ -98,10 +100,11 @@ def _piece(hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typ
     """A hit; before the first one of a session, what session that is and how to go on in it."""
     lines = []
     if top:
-        whose = f" · {hit.agent}" if hit.agent != NAME else ""
+        whose = f" · {label_of(hit.agent, Where()).lower()}" if hit.agent != NAME else ""
         named = f"{one_line(plain_line(hit.title), 80)} · {hit.session_id}{whose}"
         resume = f"  resume: {plain_line(hit.resume)}"
-        ways = [resume, f"  hand off: resume-hooks handoff {hit.session_id}"]
+        made = f"  hand off: resume-hooks handoff {hit.session_id}"
+        ways = [made] if hit.agent == PROMPTS else [resume, made]
         lines = ["", title(named), *([] if model else ways)]
     who = f"{hit.role}{f' ({one_line(plain_line(hit.tool), 80)})' if hit.tool else ''}"
     sure = hit.strength if hit.words else ""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, is_session_file, session_id_of
 from resume_hooks.sessions import locate as store
-from resume_hooks.sessions.agents.registry import found, is_foreign, parent_of
+from resume_hooks.sessions.agents.registry import found, is_foreign, left_of, parent_of
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import all_vaulted, is_archived_copy, opened, own_path, place_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
@@ -25,7 +25,10 @@ from resume_hooks.system.text import one_line, plain
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.provenance import Parent
 
-KEPT, MISSING = "kept", "missing"  # what a row's status is beside ``present``
+KEPT, TYPED, MISSING = "kept", "prompts", "missing"  # what a row's status is beside ``present``
+LEFT = {KEPT: " (kept copy)", TYPED: " (prompts only)"}
+"""What is said of a row whose transcript is gone."""
+
 MAX_DEPTH = 1_000  # generations followed; more can only be a forgery
 
 
@@ -35,7 +38,7 @@ class Ancestor:
 
     ``derivation_type`` is how the session itself came to be: original, trimmed or continued; ``kind`` says it
     finer (handoff, fork, clear...). ``status`` is present, kept (the vault has the only copy; ``session_file`` is where
-    the client had it) or missing; a missing one keeps what links tell of it.
+    the client had it), prompts (these alone are left) or missing; a missing one keeps what links tell of it.
     """
 
     session_id: str
@@ -247,7 +250,7 @@ def _row(session: str | ArchivedSession, parent: Parent | None, where: Where) ->
         ends = HeadTail(session)
         session_id, place = session_id_of(session) or store.session_file(session).session_id, own_path(session, where)
         title, created, ended, size = ends.title, ends.created, ends.ended, ends.size
-        status = KEPT if is_archived_copy(session, where) else "present"
+        status = KEPT if is_archived_copy(session, where) else TYPED if left_of(session, where) else "present"
     else:
         session_id, place, about = session.session_id, place_of(session, where), session.about
         title, created, ended, size = session.title, about.created, about.ended, session.transcript.size

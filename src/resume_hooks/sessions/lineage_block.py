@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from resume_hooks.clock import minute
-from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor
+from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor
 from resume_hooks.system.text import one_line, plain, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 
@@ -77,7 +77,7 @@ def _describe(ancestor: Ancestor) -> str:
     if ancestor.status == MISSING:
         return f"(file gone) · {session_id} · {ancestor.derivation_type}"
     dates = f"{_escape(minute(ancestor.created))} .. {_escape(minute(ancestor.ended))}"
-    where = " (kept copy)" if ancestor.status == KEPT else ""
+    where = LEFT.get(ancestor.status, "")
     size, derived = size_text(ancestor.size), ancestor.derivation_type
     return f"{_title(ancestor.title)} · {session_id} · {dates} · {size} · {derived}{where}"
 

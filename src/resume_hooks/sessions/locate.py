@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at
+from resume_hooks.sessions.agents.registry import agent_at, require_whole
 from resume_hooks.sessions.archived_locator import archived_copy
 from resume_hooks.sessions.locator_candidates import Surroundings, candidates, titled
 from resume_hooks.sessions.locator_forms import (
@@ -87,6 +87,8 @@ def resolve(
 def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> SessionFile:
     """A session in our form of record. UsageError for another agent's where none is taken."""
     agent = agent_at(session.path, where)
+    if not foreign:
+        require_whole(session, where)
     if agent.name != NAME and not foreign:
         raise UsageError(
             f"{session.session_id} is a session of {agent.label}, which this verb does not work on",

@@ -121,11 +121,12 @@ def all_files(where: Where) -> list[TranscriptFile]:
 
     So is a name that is no UTF-8: no client makes one, and SQLite holds none.
     """
-    files = [file for folder in all_folders(where) for file in _files_in(folder)]
+    files = [file for folder in all_folders(where) for file in files_in(folder)]
     return [file for file in files if file.path.isascii() or encodable(file.path) == file.path]
 
 
-def _files_in(folder: str) -> Iterator[TranscriptFile]:
+def files_in(folder: str) -> Iterator[TranscriptFile]:
+    """The transcripts in a project folder, none where it can't be listed."""
     name = os.path.basename(folder)
     try:
         with os.scandir(folder) as listed:

@@ -40,15 +40,19 @@ def replace(path: str, content: bytes, where: Where) -> None:
     sync_folder(folder)
 
 
-def create(path: str, pieces: Iterable[bytes]) -> int:
-    """Write a new private file, synced; its size. OSError where it can't be written, or something has its name."""
+def create(path: str, pieces: Iterable[bytes], *, lasting: bool = True) -> int:
+    """Write a new private file; its size. OSError where it can't be written, or something has its name.
+
+    It is synced if it is to be ``lasting``; what can be made anew need not be.
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
     with os.fdopen(descriptor, "wb") as stream:
         os.chmod(path, MODE)  # whatever the umask took away
         for piece in pieces:
             stream.write(piece)
         stream.flush()
-        os.fsync(descriptor)
+        if lasting:
+            os.fsync(descriptor)
         return stream.tell()
 
 

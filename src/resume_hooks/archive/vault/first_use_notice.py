@@ -1,10 +1,11 @@
-"""Said once: that sessions are archived beyond the client's period, and how to switch that off."""
+"""Said once: that sessions are archived beyond the client's period, how to stop that, and what was lost before."""
 
 from __future__ import annotations
 
 import os
 
 from resume_hooks.paths import Where, private_folder
+from resume_hooks.sessions.agents.registry import lost_prompts
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.storage.state_file import MODE
 from resume_hooks.system.claude_settings import kept_days
@@ -25,4 +26,6 @@ def line(where: Where, cwd: str = "/") -> str:
     days = kept_days(cwd, where)
     period = "as long as the client does, and beyond" if days is None else f"beyond the client's {days} days"
     off = typed("config vault off", where.environ)
-    return f"Transcripts are now kept {period}, in {vault(where)}. Off, in a shell: {off}"
+    said = f"Transcripts are now kept {period}, in {vault(where)}. Off, in a shell: {off}"
+    lost = lost_prompts(where)  # said here alone, and by doctor
+    return f"{said} · From before, {lost}: {typed('sessions --all --agent prompts', where.environ)}" if lost else said

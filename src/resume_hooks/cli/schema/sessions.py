@@ -12,7 +12,7 @@ from resume_hooks.sessions.lineage import Ancestor
 Folder = Annotated[str, Field(description="where the client must be started to find it")]
 
 
-AgentName = Annotated[str, Field(description="whose session it is: claude, codex")]
+AgentName = Annotated[str, Field(description="whose session it is: claude, codex; prompts where they alone are left")]
 KIND = "original, handoff, rollover, trim, fork, clear..."
 
 
@@ -88,7 +88,10 @@ LineageRow = Annotated[
         session_file="where the client has it, or had it",
         derivation_type=Literal["original", "trimmed", "continued", "unknown"],
         kind=KIND,
-        status=(Literal["present", "kept", "missing"], "kept: the client's file is gone, the vault has a copy"),
+        status=(
+            Literal["present", "kept", "prompts", "missing"],
+            "kept: the vault has the only copy; prompts: they alone are left",
+        ),
         size="bytes",
     ),
 ]

@@ -18,7 +18,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, project_key, read_regular
 from resume_hooks.reading.stats.count import Counts, count, from_row, to_row
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, all_files, briefly
+from resume_hooks.sessions.agents.registry import agent_at, all_files, briefly, left_of
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.transcript_files import TranscriptFile, owning_session
 from resume_hooks.storage import state_file
@@ -84,6 +84,8 @@ def _files(where: Where) -> dict[str, TranscriptFile]:
     """Every transcript by its session and agent; of several copies of one the newest."""
     found: dict[str, TranscriptFile] = {}
     for file in sorted(all_files(where), key=lambda file: file.mtime):
+        if left_of(file.path, where):
+            continue  # counted while its transcript was there
         session_id = file.session_id or owning_session(file.path) or ""
         found[f"{session_id}/{file.agent}"] = file
     return found

@@ -17,6 +17,7 @@ from resume_hooks.sessions.agents.protocol import Agent, ResumeCommands
 from resume_hooks.sessions.session_files import SessionFile, newest_first
 from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
+from resume_hooks.system.text import counted
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import Parent
 
@@ -25,7 +26,10 @@ COPIES = "mirrors"  # in the state folder: sessions of other agents in our form 
 
 
 class Known(NamedTuple):
-    """An agent beside this client's: its home, the folders that hold sessions, their names, what says which runs us."""
+    """An agent beside this client's: its home, the folders that hold sessions, their names, what says which runs us.
+
+    Of prompts alone the home is a file in this client's, and nothing runs.
+    """
 
     name: str
     home_variable: str
@@ -36,12 +40,23 @@ class Known(NamedTuple):
 
     def home_in(self, where: Where) -> str:
         """Its folder; it may not exist."""
+        if not self.home_variable:
+            return os.path.join(where.config, self.home)
         default = os.path.join(where.environ.get("HOME") or os.path.expanduser("~"), self.home)
         return os.path.abspath(where.environ.get(self.home_variable) or default)
 
+    def is_there(self, where: Where) -> bool:
+        """Whether it has sessions on this machine, or we copies of what was typed."""
+        if self.home_variable:
+            return os.path.isdir(self.home_in(where))
+        return os.path.isfile(self.home_in(where)) or os.path.isdir(self._copies(where))
+
     def load(self, where: Where) -> Agent:
         """The strategy, from the agent's folder beside this module."""
-        return _loaded(self.name, self.home_in(where), os.path.join(where.state, COPIES, self.name), where)
+        return _loaded(self.name, self.home_in(where), self._copies(where), where)
+
+    def _copies(self, where: Where) -> str:
+        return os.path.join(where.state, COPIES, self.name)
 
 
 @functools.lru_cache(maxsize=4)
@@ -52,13 +67,20 @@ def _loaded(name: str, home: str, copies: str, where: Where) -> Agent:
 
 
 _ROLLOUT = re.compile(r"rollout-\d{4}-[\dT-]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[0-9a-f_-]*\.jsonl(?:\.zst)?")
-OTHERS = (Known("codex", "CODEX_HOME", ".codex", ("sessions", "archived_sessions"), _ROLLOUT, "CODEX_THREAD_ID"),)
+_NO_FILE = re.compile(r"(?!)")
+PROMPTS = "prompts"
+OTHERS = (
+    Known("codex", "CODEX_HOME", ".codex", ("sessions", "archived_sessions"), _ROLLOUT, "CODEX_THREAD_ID"),
+    Known(PROMPTS, "", "history.jsonl", (), _NO_FILE, ""),
+)
 NAMES = (NAME, *(known.name for known in OTHERS))
+RUNNING = (NAME, *(known.name for known in OTHERS if known.session_variable))
+"""The agents that can go on with a session."""
 
 
 def others(where: Where) -> list[Agent]:
     """The agents beside this client's own that have a home on this machine."""
-    return [known.load(where) for known in OTHERS if os.path.isdir(known.home_in(where))]
+    return [known.load(where) for known in OTHERS if known.is_there(where)]
 
 
 def agents(where: Where, name: str = ALL) -> list[Agent]:
@@ -68,7 +90,8 @@ def agents(where: Where, name: str = ALL) -> list[Agent]:
     found = [agent for agent in others(where) if agent.name == name]
     if not found:
         known = next(known for known in OTHERS if known.name == name)
-        raise UsageError(f"{known.home_in(where)} is not there", f"Set {known.home_variable} to where {name} keeps it.")
+        keeps = f"Set {known.home_variable} to where {name} keeps it." if known.home_variable else ""
+        raise UsageError(f"{known.home_in(where)} is not there", keeps)
     return found
 
 
@@ -106,6 +129,30 @@ def label_of(name: str, where: Where) -> str:
 def is_foreign(path: str, where: Where) -> bool:
     """Whether a path is another agent's, or our copy of such a session."""
     return agent_at(path, where).name != NAME
+
+
+def left_of(path: str, where: Where) -> str:
+    """What to say of a session of which the prompts alone are left; ``""`` of any other."""
+    if agent_at(path, where).name != PROMPTS:
+        return ""
+    return "Only its prompts are left, from history.jsonl: answers, tool calls and their output are gone"
+
+
+def lost_prompts(where: Where) -> str:
+    """How many sessions left their prompts alone, as the beginning of a sentence; ``""`` for none."""
+    lost = store_of(where, PROMPTS).sessions() if OTHERS[-1].is_there(where) else []
+    prompts = 0
+    for session in lost:
+        with contextlib.suppress(OSError), open(session.path, "rb") as stream:
+            prompts += sum(1 for _ in stream) - 1
+    return f"{counted(prompts, 'prompt')} of {counted(len(lost), 'lost session')} are left" if lost else ""
+
+
+def require_whole(session: SessionFile, where: Where) -> None:
+    """Raise UsageError for a session of which the prompts alone are left."""
+    if left := left_of(session.path, where):
+        remedy = f"Go on from them in a fresh session: resume-hooks handoff {session.session_id}"
+        raise UsageError(f"{session.session_id} can't be used for this. {left}", remedy)
 
 
 def ends_of(path: str, where: Where) -> HeadTail:
