@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import ENGINE, spoken
 from tests.e2e.test_fork import environ_of
 
@@ -53,3 +56,24 @@ def test_the_prompts_of_a_deleted_session(client: ClientVersion, tui: Tui) -> No
     said = spoken(tui.api.main_requests()[-1])
     assert "why does the parser loop" in said
     assert "Only its prompts are left" in said
+
+
+def test_two_copies_of_an_id(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """The newest client resumes no id that lies in two folders from a third one; once one of them is gone it does."""
+    run_print(client, home, api, "what was said before")
+    (session,) = home.sessions()
+    twin = home.config / "projects" / "-elsewhere" / session.name
+    twin.parent.mkdir()
+    shutil.copyfile(session, twin)
+    here, home.cwd = home.cwd, home.root / "third"
+    home.cwd.mkdir()
+    home._seed()
+    refused = run_print(client, home, api, "go on now", resume=session.stem)
+    assert "No conversation found" in refused.stderr + refused.text + str(refused.events)
+    os.utime(session, (1_700_000_000, 1_700_000_000))
+    os.utime(twin, (1_700_000_000, 1_700_000_000))
+    done = verb(home, "delete", str(session), "--other-copies", "--yes", cwd=here)
+    assert (done["kept"], done["session"]["file"]) == (str(session), str(twin))
+    api.clear()
+    assert run_print(client, home, api, "go on now", resume=session.stem).returncode == 0
+    assert "what was said before" in spoken(api.main_requests()[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from resume_hooks.cli.output import say, table
 from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines
 from resume_hooks.cli.team_notes import after_delete
 from resume_hooks.errors import UsageError
+from resume_hooks.maintenance import copies
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.lineage_block import size_text
@@ -32,11 +34,21 @@ from resume_hooks.system.text import counted
 STAYS = "The vault still has a copy of {title}. To remove that, too: resume-hooks archive --forget {session_id}"
 SHOWN = 10  # derived sessions that are named one by one
 
-NOTHING: dict[str, Any] = {"session": None, "live": "", "derived": [], "emptied": [], "strays": [], "written": False}
+NOTHING: dict[str, Any] = {
+    "session": None,
+    "live": "",
+    "derived": [],
+    "kept": "",
+    "copies": [],
+    "emptied": [],
+    "strays": [],
+    "written": False,
+}
 
 
 @click.command("delete")
 @click.argument("locator", metavar="[SESSION]", required=False, shell_complete=complete_locator)
+@click.option("--other-copies", is_flag=True, help="Of a SESSION in several folders: all copies but one.")
 @click.option("--empty-trash", is_flag=True, help="Remove what lies in the trash, for good.")
 @click.option("--older-than", type=click.IntRange(0), metavar="DAYS", help="With --empty-trash: deleted so long ago.")
 @click.option(
@@ -53,19 +65,27 @@ def command(options: VerbOptions) -> None:
     The trash lies in the state folder; ``restore`` brings a session back as it was. Only --empty-trash removes anything
     for good.
 
+    A session that lies in several project folders is resumed by no client from another folder. --other-copies keeps
+    the copy that holds all that the others hold, or the one that SESSION names by its path.
+
     \b
     Examples:
       resume-hooks delete 5e12a303
       resume-hooks delete "Fix the parser" --yes
+      resume-hooks delete 5e12a303 --other-copies --dry-run
       resume-hooks delete --empty-trash --older-than 30
     """
     if options.empty_trash is (options.locator is not None):
         raise UsageError("Give either a SESSION or --empty-trash", "Name the session: there is no default.")
     if (options.older_than is not None or options.damaged) and not options.empty_trash:
         raise UsageError("--older-than and --damaged belong to --empty-trash", "Leave them out, or SESSION.")
+    if options.other_copies and options.empty_trash:
+        raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")
     asks = options.asks("Deleting")
     if options.locator is None:
         _empty(options, asks=asks)
+    elif options.other_copies:
+        _others(options, asks=asks)
     else:
         _delete(delete.plan(options.located(), options.where), options, asks=asks)
 
@@ -90,6 +110,33 @@ def _delete(decided: Deletion, options: VerbOptions, *, asks: bool) -> None:
 
     kept = [*_still_kept([entry]), *after_delete(entry.session_id, options.where)] if agreed else []
     options.emit(data, text, kept)
+
+
+def _others(options: VerbOptions, *, asks: bool) -> None:
+    """All copies of a session but one."""
+    named = options.located()
+    chosen = copies.choose(named, options.where, by_path=os.path.basename(named.path) in str(options.locator))
+    plans = [delete.plan(other, options.where) for other in chosen.others]
+    if not (options.force or options.dry_run):
+        delete.require_quiet(chosen.kept, options.where)
+    stays = f"{chosen.kept.path} stays"
+    lost = f"; {counted(chosen.missing, 'record')} of the others {'are' if chosen.missing > 1 else 'is'} not in it"
+    stays += lost if chosen.missing else ", and holds all that the others hold"
+    if asks:
+        say("\n\n".join([stays, *map(_facts, plans)]))
+    agreed = options.agreed("Move the other copies to the trash?", asks=asks)
+    entries = [delete.write(one, options.where, force=options.force) if agreed else one.entry for one in plans]
+    rows = [deleted_row(entry, options.where) for entry in entries]
+    data = NOTHING | {"session": rows[0], "copies": rows[1:], "kept": chosen.kept.path, "written": agreed}
+
+    def text() -> str:
+        files = "\n".join(f"  {row['file']}" for row in rows)
+        if not agreed:
+            return f"{stays}. Would go to the trash:\n{files}\n\nNothing was deleted."
+        back = "\n".join(f"  resume-hooks restore {entry.locator}" for entry in entries)
+        return f"{stays}. Moved to the trash:\n{files}\n\nBring it back:\n{back}"
+
+    options.emit(data, text)
 
 
 def _still_kept(entries: Sequence[TrashEntry]) -> list[str]:

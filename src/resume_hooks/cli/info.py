@@ -10,6 +10,7 @@ from resume_hooks import settings
 from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
 from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import watched
+from resume_hooks.maintenance.copies import copies_note
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_at, label_of, left_of, original
@@ -39,7 +40,8 @@ def command(options: VerbOptions) -> None:
         transcript = scan(session.path, observers=watching)
     data = facts(session.session_id, HeadTail(session.path), transcript)
     left = left_of(session.path, options.where)
-    options.emit(data, lambda: table(_shown(data)), [left] if left else [])
+    notes = [note for note in (left, copies_note(session.session_id, options.where)) if note]
+    options.emit(data, lambda: table(_shown(data)), notes)
 
 
 def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str, Any]:

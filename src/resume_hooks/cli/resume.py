@@ -16,6 +16,7 @@ from resume_hooks.cli.start_client import start_of
 from resume_hooks.derive import compare, cost
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import resume_card
+from resume_hooks.maintenance.copies import copies_note
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.sessions import is_archived_copy
@@ -71,6 +72,8 @@ def command(options: VerbOptions) -> None:
     # Children are made of an archived copy, too.
     if way in {None, AS_IS} or not is_archived_copy(session.path, options.where):
         session = settle(session)
+    if note := copies_note(session.session_id, options.where):
+        say(f"note: {note}")
     finish = Finish(options.show, options.copy)
     if way is not None:
         if not go_on(session, way, finish):
@@ -159,7 +162,8 @@ def _answer(way: str | None, options: VerbOptions) -> None:
     found = compare_strategies(session, limit=compare.PATIENT_LIMIT)
     begun = start_of(found.session_id, session.path, found.folder, options.where)
     last = lost.command(session) if lost else begun.command
-    options.emit(facts(found, last), lambda: f"{render(found)}\n\n{last}", [lost.why] if lost else [])
+    notes = [lost.why if lost else "", copies_note(session.session_id, options.where)]
+    options.emit(facts(found, last), lambda: f"{render(found)}\n\n{last}", list(filter(None, notes)))
 
 
 def _nothing_made() -> ResumeHooksError:

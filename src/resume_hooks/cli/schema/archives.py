@@ -49,6 +49,8 @@ class DeleteForm(Strict):
     session: DeletedSession | None
     live: str = Field(description="why the session counts as live; empty where it does not")
     derived: list[DerivedSession]
+    kept: str = Field(description="with --other-copies: the file that stays")
+    copies: list[DeletedSession] = Field(description="with --other-copies: what else goes")
     emptied: list[DeletedSession] = Field(description="with --empty-trash: what is gone for good")
     strays: list[TrashStray] = Field(description="with --empty-trash: what goes beside the sessions")
     written: bool

@@ -1,0 +1,72 @@
+"""Sessions whose file lies in several project folders: clients resume no such id from any other folder.
+
+Which copy is to stay is decided by what they hold: one that has all that the others have. Where each says something of
+its own a person decides, by naming a path.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.paths import Where
+from resume_hooks.sessions.session_files import SessionFile, all_sessions
+from resume_hooks.system.invocation import quoted
+from resume_hooks.system.text import counted
+from resume_hooks.transcripts.transcript import scan
+
+
+class Copies(NamedTuple):
+    """The copy that stays, and those that go; ``missing`` are records that it lacks, of all of them."""
+
+    kept: SessionFile
+    others: tuple[SessionFile, ...]
+    missing: int
+
+
+def doubled(where: Where) -> list[list[SessionFile]]:
+    """The sessions that lie in several project folders: the copies of each, the newest first."""
+    copies = defaultdict[str, list[SessionFile]](list)
+    for session in all_sessions(where):
+        copies[session.session_id].append(session)
+    return [found for found in copies.values() if len(found) > 1]
+
+
+def copies_note(session_id: str, where: Where) -> str:
+    """What to say of a session that lies in several folders, and what helps; ``""`` of any other."""
+    copies = all_sessions(where, session_id)
+    if len(copies) < 2:
+        return ""
+    return (
+        f"Its file lies in {counted(len(copies), 'project folder')}, and clients since 2.1.223 resume no such id from "
+        f"another folder. To keep one and move the others to the trash: resume-hooks delete {session_id} --other-copies"
+    )
+
+
+def choose(named: SessionFile, where: Where, *, by_path: bool) -> Copies:
+    """Which copy of the session stays: ``named`` if it was named ``by_path``, else the one that has all of it.
+
+    UsageError for a session that lies in one place; ResumeHooksError where each has something of its own.
+    """
+    copies = all_sessions(where, named.session_id)
+    if len(copies) < 2 or named.path not in {copy.path for copy in copies}:
+        raise UsageError(f"{named.path} is the only copy of {named.session_id}", "There is nothing to decide.")
+    held = {copy.path: {node.uuid for node in scan(copy.path).nodes} for copy in copies}
+    everything = set().union(*held.values())
+    lacking = {path: len(everything - uuids) for path, uuids in held.items()}
+    kept = named if by_path else next((copy for copy in copies if not lacking[copy.path]), None)
+    if kept is None:
+        raise _undecided(copies, lacking)
+    others = tuple(copy for copy in copies if copy.path != kept.path)
+    return Copies(kept, others, lacking[kept.path])
+
+
+def _undecided(copies: Sequence[SessionFile], lacking: dict[str, int]) -> ResumeHooksError:
+    told = "; ".join(f"{copy.path} lacks {counted(lacking[copy.path], 'record')} of the others" for copy in copies)
+    return ResumeHooksError(
+        f"Work went on in several copies: {told}",
+        "Name the one that stays by its path; a fork keeps what another one says: "
+        f"resume-hooks fork {quoted(copies[-1].path)}",
+    )
