@@ -7,7 +7,7 @@ export async function ask($, asked, script = 'engine', timeoutMs = LIMIT) {
     ...asked, session_id: await $.session.id(), transcript_path: (await $.session.info()).transcriptPath,
     screen: (await $.session.surfaces()).includes('terminal'),
   }
-  const run = await $.process.run(['sh', `${$.plugin.root}/hooks/${script}`, '--module'], {
+  const run = await $.process.run(['sh', `${$.plugin.root}/hooks/${script}`, '--module', event.transcript_path ?? ''], {
     env: await $.process.hookEnv(), stdin: JSON.stringify(event), timeoutMs,
   })
   if (run.exitCode !== 0) throw new Error(run.stderr.trim() || `${run.exitCode}`)
@@ -30,6 +30,20 @@ export async function choice($, { ask, choices }) {
   let chosen
   try { chosen = await $.ui.ask(ask, choices.map(([label]) => label)) } catch { chosen = choices.at(-1)[0] }
   return choices.find(([label]) => label === chosen)?.[1] ?? chosen
+}
+
+const COPYING = 170000 // milliseconds; the engine ends within 150 seconds
+
+export async function welcome($) { // in a repository's folder without sessions, once: those of the folder that it was
+  try {
+    const reply = await ask($, { command: 'moved' })
+    if (!reply.ask) return
+    const args = await choice($, reply)
+    if (args === reply.choices.at(-1)[1]) return
+    $.ui.status(reply.wait)
+    const { text } = await ask($, { command: 'moved', args }, 'engine', COPYING)
+    if (text) $.ui.log(text)
+  } catch (error) { $.ui.log(String(error), { to: 'debug' }) } finally { $.ui.status(undefined) }
 }
 
 export async function settle($, command, args) {

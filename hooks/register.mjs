@@ -7,7 +7,7 @@ import { ask, open, settle } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
 import { compact, propose, trim } from './compacting.mjs'
 import { drawPane, mark, show } from './pane.mjs'
-import { equip, part, serve } from './tool.mjs'
+import { equip, look, part, serve } from './tool.mjs'
 
 const READING = { immediate: true }
 const COMMANDS = [ // what is typed, the engine's verb for it, and what the client's menu says
@@ -92,10 +92,11 @@ export function register(on) {
     return next(e)
   }).catch(leave)
   on('session.compact', ($, e, next) => compact($, e, next)).catch(leave)
-  on('classic.SessionStart', ($, e, next) => { // the client's own figures are still those of the session before
+  on('classic.SessionStart', async ($, e, next) => { // the client's own figures are still those of the session before
     const tokens = e.context_tokens
     forget($)
     if (tokens) $.clock.after(0, async () => measure($, tokens, (await $.session.usage()).context.window))
+    if (e.source === 'startup') await look($) // before the classic hook, which else says what is asked here
     return next(e)
   }).catch(leave)
   on('tool.call', { tool: 'mcp__resume-hooks__handoff' }, ($, e) => serve($, e))

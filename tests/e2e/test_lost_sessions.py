@@ -13,7 +13,8 @@ from typing import Any
 
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import ENGINE, spoken
+from tests.e2e.harness.processes import wait_until
+from tests.e2e.plugin import ENGINE, spoken, without_module
 from tests.e2e.test_fork import environ_of
 
 PASTE = "\n".join(f"line {number} of the pasted zebra" for number in range(60))
@@ -77,3 +78,102 @@ def test_two_copies_of_an_id(client: ClientVersion, home: ClientHome, api: MockA
     api.clear()
     assert run_print(client, home, api, "go on now", resume=session.stem).returncode == 0
     assert "what was said before" in spoken(api.main_requests()[-1])
+
+
+def git(folder: Path, *words: str) -> None:
+    """Run git as nobody in particular."""
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=folder, check=True)
+
+
+def begin_repository(home: ClientHome) -> None:
+    """The project becomes a repository with a commit."""
+    git(home.cwd, "init", "-q", "-b", "main")
+    git(home.cwd, "commit", "-q", "--allow-empty", "-m", "one")
+
+
+def move_project(home: ClientHome, name: str) -> Path:
+    """The project's folder gets another name, and is trusted there; the old one."""
+    old = home.cwd
+    home.cwd = old.rename(home.root / name)
+    home._seed()
+    return old
+
+
+def test_a_folder_that_moved(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
+    """Asked once at a start there, with no session of it naming a commit; a yes copies, and the client resumes them.
+
+    Where no module runs, a line of the start says it, with the command; nobody is asked again in that folder.
+    """
+    begin_repository(home)
+    (home.config / "resume-hooks" / "pending").mkdir(parents=True, mode=0o700)
+    (home.config / "resume-hooks").chmod(0o700)
+    for words in ("the first thing", "the second thing"):
+        run_print(client, home, api, words, plugin_dir=plugin, extra_env=ENGINE)
+    old = move_project(home, "elsewhere")
+    with Tui(client, home, api) as tui:
+        tui.start(plugin_dir=plugin, extra_env=ENGINE)
+        tui.wait_for(r"which[\s│]+has[\s│]+2[\s│]+sessions")
+        tui.wait_for("1. Copy them here")
+        tui.wait_idle()
+        tui.type("1")
+        tui.wait_for("2 sessions copied here")
+        tui.wait_idle()
+    said = []
+    for session in (path for path in home.sessions() if b"continue_metadata" in path.read_bytes()[:100]):
+        api.clear()
+        run_print(client, home, api, "go on now", resume=session.stem)
+        said.append(spoken(api.main_requests()[-1]))
+    assert sorted("the first thing" in one for one in said) == [False, True]
+    assert all(f"Its project was {old} and is {home.cwd} now" in one for one in said)
+    move_project(home, "third")
+    with Tui(client, home, api) as tui:
+        tui.start(plugin_dir=without_module(plugin), extra_env=ENGINE)
+        tui.wait_for("says: resume-hooks: This repository was")
+        tui.wait_for(r"which[\s│]+has[\s│]+2[\s│]+sessions")
+    assert not home.sessions()
+    with Tui(client, home, api) as tui:
+        tui.start(plugin_dir=plugin, extra_env=ENGINE)
+        tui.wait_idle()
+        assert "This repository was in" not in tui.text()
+    made = verb(home, "rehome", "--dry-run")
+    assert (made["was"], len(made["made"])) == (str(home.root / "elsewhere"), 2)
+    assert not home.sessions()
+
+
+def test_worktrees_that_are_removed(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
+    """One of git's own and one of the client's: listed by the main checkout, and gone on with there, or anew."""
+    begin_repository(home)
+    (home.config / "resume-hooks" / "pending").mkdir(parents=True, mode=0o700)
+    (home.config / "resume-hooks").chmod(0o700)
+    main, tree = home.cwd, home.root / "feature"
+    git(main, "worktree", "add", "-q", "-b", "feat", str(tree))
+    home.cwd = tree
+    home._seed()
+    run_print(client, home, api, "work in the tree", plugin_dir=plugin, extra_env=ENGINE)
+    (session,) = home.sessions()
+    git(main, "worktree", "remove", str(tree))
+    home.cwd = main
+    home._seed()
+    with Tui(client, home, api) as tui:
+        tui.start(["--worktree", "own"], plugin_dir=plugin, extra_env=ENGINE)
+        tui.submit("work in the client's tree")
+        tui.wait_for("Mock reply")
+        tui.wait_idle()
+        tui.submit("/exit")
+        assert wait_until(lambda: not tui.alive(), 20)
+    rows = {row["title"]: row for row in verb(home, "sessions", "--helpers")["sessions"]}
+    assert (rows["work in the tree"]["folder"], rows["work in the tree"]["branch"]) == (str(tree), "feat")
+    own = rows["work in the client's tree"]
+    assert (own["folder"], own["branch"]) == (str(main), "worktree-own")
+    api.clear()
+    assert run_print(client, home, api, "go on now", resume=own["session_id"]).returncode == 0
+    assert "work in the client's tree" in spoken(api.main_requests()[-1])
+    command = [sys.executable, "-m", "resume_hooks", "resume", session.stem, "--print"]
+    done = subprocess.run(command, env=environ_of(home), cwd=main, capture_output=True, check=False, encoding="utf-8")
+    assert f"git -C {main} worktree add {tree} feat" in done.stderr
+    assert f"fork {session.stem} --home {main}" in done.stderr
+    git(main, "worktree", "add", "-q", str(tree), "feat")
+    home.cwd = tree
+    api.clear()
+    assert run_print(client, home, api, "go on now", resume=session.stem).returncode == 0
+    assert "work in the tree" in spoken(api.main_requests()[-1])

@@ -103,6 +103,7 @@ def make_plugin(folder: Path) -> PluginCopy:
         "PATH": f"{folder / 'bin'}:/usr/bin:/bin", "HOME": str(folder), "REACHED": str(folder / "reached"),
         "CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(data),
         "CLAUDE_CONFIG_DIR": str(folder / "config"), "RESUME_HOOKS_PYTHON": sys.executable,
+        "CLAUDE_PROJECT_DIR": str(folder),
     }  # fmt: skip
     env |= {key: value for key, value in os.environ.items() if key.startswith(INDEX_SETTINGS)}
     (folder / "bin").mkdir()

@@ -14,7 +14,7 @@ from resume_hooks.archive.retention import pending
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.hooks import background, expiring_sessions, hook_state
 from resume_hooks.hooks.pending_handoff import PendingHandoff, leave
-from resume_hooks.hooks.session import handle
+from resume_hooks.hooks.session import NEAR_END, handle
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import archived_ids, find
 from resume_hooks.sessions.link_log import Link, record_link
@@ -40,7 +40,7 @@ def start(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
 
 def said(home: ConfigHome, source: str = "startup") -> str:
     """The line that a start shows."""
-    reply = handle(start(home, source), near_end=True)
+    reply = handle(start(home, source), [NEAR_END])
     return str(json.loads(reply)["systemMessage"]) if reply else ""
 
 
@@ -118,7 +118,7 @@ def test_of_two_starts_one_keeps(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("path", ["", "/", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/\ud800/x.jsonl"])
 def test_a_hostile_path_names_no_project(config_home: ConfigHome, path: str) -> None:
     """Nothing is kept, nothing is written."""
-    handle(start(config_home) | {"transcript_path": path}, near_end=True)
+    handle(start(config_home) | {"transcript_path": path}, [NEAR_END])
     assert not [name for name in os.listdir(config_home.config) if name != "projects"]
 
 

@@ -12,9 +12,7 @@ from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import at_work
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.maintenance.rehome import THERE, NotCopied, former_folder, rehome
-from resume_hooks.sessions.locate import sessions_of
-from resume_hooks.sessions.session_files import belongs
+from resume_hooks.maintenance.rehome import THERE, NotCopied, former_folder, is_left, own_sessions, rehome
 from resume_hooks.system.text import counted
 
 
@@ -27,9 +25,10 @@ from resume_hooks.system.text import counted
 def command(options: VerbOptions) -> int:
     """Give every session of FOLDER, which moved, a copy that is at home in NEW.
 
-    Without FOLDER it is the one that NEW was, by the commits and files that sessions name. Each copy holds its
-    session's live conversation, as that of fork --home; the sessions themselves stay as they are. What has a copy
-    there already gets no second one. The exit code is 1 if one could not be copied.
+    Without FOLDER it is the one that NEW was, by git's own files there, or by the commits and files that sessions
+    name. Each copy holds its session's live conversation, as that of fork --home; the sessions themselves stay as they
+    are. What has a copy there already gets no second one, so that an interrupted run can be run again. The exit code
+    is 1 if one could not be copied.
 
     \b
     Examples:
@@ -40,9 +39,9 @@ def command(options: VerbOptions) -> int:
     if not os.path.isdir(new):
         raise UsageError(f"{new} is no folder", "Name the folder as it is called now.")
     old = _folder(options.folder) if options.folder else former_folder(new, options.where)
-    if os.path.isdir(old):
+    if is_left(old, options.where):
         raise UsageError(f"{old} is still there", "Its sessions go on there; fork --home copies one of them.")
-    sessions = [one for one in sessions_of(old, options.where) if belongs(one.path, old)]
+    sessions = own_sessions(old, options.where)
     if not sessions:
         raise SessionNotFound(f"No session was started in {old}", "resume-hooks sessions --all shows what there is.")
     with at_work("Copying", quiet=options.as_json) as advance:

@@ -22,6 +22,7 @@ from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, only_archived_left
 from resume_hooks.sessions.locate import SessionFile, all_sessions, is_known, session_file
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.system.git_worktrees import main_checkout, rebuilding
 from resume_hooks.system.invocation import quoted
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -63,7 +64,10 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
         homes = [folder] if os.path.isdir(folder) else []
         return Lost(why, (*(MovedFolder(canonical(home), (), 0, 0, worktree=False) for home in homes), _here()))
     if not os.path.isdir(folder):
-        return Lost(f"{folder} is gone, the folder that this session is at home in.", _homes(session, folder, where))
+        anew = rebuilding(folder, HeadTail(session.path).branch, where)
+        again = f" As a worktree it can be made anew: {anew}" if anew else ""
+        why = f"{folder} is gone, the folder that this session is at home in.{again}"
+        return Lost(why, _homes(session, folder, where))
     if _is_looked_for(session, folder, where):
         return None
     real, kept = canonical(folder), os.path.dirname(session.path)
@@ -117,7 +121,7 @@ def _homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder
     """The folders that something speaks for, then the current one."""
     here = _here()
     known = find_moved_repo.neighbours(one.path for one in all_sessions(where))
-    likely = [here.folder, *find_moved_repo.siblings(folder), *known]
+    likely = [here.folder, *main_checkout(folder, where), *find_moved_repo.siblings(folder), *known]
     found = find_moved_repo.places(find_moved_repo.traces(session.path, folder), likely, where)[:MOST]
     return (*found, *([] if here.folder in {place.folder for place in found} else [here]))
 

@@ -50,6 +50,8 @@ NOTES = (
     "due-",
     "later-",
     "keep-",
+    "folder-",
+    "new-",
     "vault.json",
 )
 """How the names of notes in ``pending`` begin."""

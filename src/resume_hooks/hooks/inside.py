@@ -35,13 +35,16 @@ PANED = {(verb, text) for verb in ("search", "sessions") for text in ("", "--all
 BAND = "band"
 """What it asks with once a session is large enough to be looked at."""
 
+MOVED = "moved"
+"""What it asks with at a start in a repository's folder without sessions."""
+
 OFFER, TOOL = "offer", "tool"
 """What it asks with at a client's start, for the tools that the model may have, and when the model calls ours."""
 
 PLAN, FULL = "plan", "compaction"
 """What it asks with when the client compacts, and as the context fills."""
 
-VERBS = triggers.VERBS | OWN_LANES.keys() | {PANE, BAND, OFFER, TOOL, FULL}
+VERBS = triggers.VERBS | OWN_LANES.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED}
 
 
 class Command(NamedTuple):
@@ -180,6 +183,13 @@ def _tool(event: dict[str, Any]) -> dict[str, Any]:
     return handoff_tool.asked(event)
 
 
+def _moved(event: dict[str, Any]) -> dict[str, Any]:
+    """Whether the folder of other sessions was moved here, or what came of a yes."""
+    from resume_hooks.hooks import moved_folder  # nothing to the commands
+
+    return moved_folder.answer(event)
+
+
 def _refused(text: str) -> dict[str, Any]:
     """What the pane says in place of its first line: it stays open."""
     return {"head": plain_line(_text(text)["text"]), "next": ""}
@@ -201,5 +211,6 @@ UNTYPED: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[s
     OFFER: (_offer, _nothing),
     TOOL: (_tool, _text),
     FULL: (compaction.offer, _nothing),
+    MOVED: (_moved, _text),
 }
 """What the module asks that nobody typed: what answers it, and what a failure is told by."""

@@ -7,12 +7,13 @@ is parent and child. Standard library, Python 3.9: this runs before the engine i
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import re
 import sys
 import time
 from datetime import datetime, timezone
-from typing import Any, Dict, Optional
+from typing import Any, Collection, Dict, Optional
 
 from resume_hooks.archive.retention import pending
 from resume_hooks.hooks import hook_state, pending_handoff, reply
@@ -32,8 +33,8 @@ CENT = 0.01
 
 _MADE = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 
-NEAR_END = "near-end"
-"""The argument that says that it is time to keep what the client is about to delete."""
+NEAR_END, NEW_FOLDER = "near-end", "new-folder"
+"""The arguments that say that it is time to keep what the client is about to delete, and that no session was here."""
 
 ENGINE_SINCE = (3, 11)
 """The oldest Python that the engine runs on; this module may be at work in an older one."""
@@ -45,13 +46,13 @@ def main() -> None:
     if event is None:
         return
     with contextlib.suppress(OSError):  # a full or read-only state folder: this link is lost, the session is not
-        reply.write(handle(event, near_end=NEAR_END in sys.argv[1:]))
+        reply.write(handle(event, sys.argv[1:]))
 
 
-def handle(event: Dict[str, Any], *, near_end: bool = False) -> bytes:
+def handle(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
     """Do what an event asks for; what to print, ``b""`` for nothing. OSError where state can't be written.
 
-    With ``near_end`` it is time to keep what the client is about to delete.
+    The shell may have ``asked`` for what is due: ``NEAR_END``, ``NEW_FOLDER``.
     """
     session_id = reply.field(event, "session_id")
     if not is_session_id(session_id):
@@ -68,8 +69,9 @@ def handle(event: Dict[str, Any], *, near_end: bool = False) -> bytes:
     if source == "resume":
         pending_handoff.drop(session_id)
         said = _cold(event, path)
-    kept = _kept(event) if source and near_end else ""
-    line = " · ".join(filter(None, (said, kept)))
+    kept = _of_engine("expiring_sessions", "kept", event) if source and NEAR_END in asked else ""
+    moved = _of_engine("moved_folder", "line", event) if NEW_FOLDER in asked else ""
+    line = " · ".join(filter(None, (said, moved, kept)))
     return reply.start("", f"resume-hooks: {line}" if line else "")
 
 
@@ -153,14 +155,12 @@ def _is_new_child(path: str) -> bool:
     return made is not None and made[1].decode() > _instant(time.time() - PAIR_SECONDS)
 
 
-def _kept(event: Dict[str, Any]) -> str:
-    """Keep what the client is about to delete; the line to say of it, where the engine is there to do so."""
+def _of_engine(module: str, name: str, event: Dict[str, Any]) -> str:
+    """The line that a module of the engine has for an event, where it is there; nothing of it loads for others."""
     if sys.version_info < ENGINE_SINCE:
         return ""
     try:
-        from resume_hooks.hooks import expiring_sessions as near_end  # nothing of the engine loads for the other events
-
-        return near_end.kept(event)
+        return str(getattr(importlib.import_module(f"resume_hooks.hooks.{module}"), name)(event))
     except ImportError:
         _mark_venv()
     except OSError:  # what else there is to say is said

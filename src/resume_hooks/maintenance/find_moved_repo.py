@@ -11,7 +11,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, canonical
 from resume_hooks.reading.digest.repository import SAFE, offline
 from resume_hooks.system import subprocesses
-from resume_hooks.system.git_worktrees import worktrees
+from resume_hooks.system.git_worktrees import main_checkout, worktrees
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -101,7 +101,7 @@ def places(found: Traces, folders: Iterable[str], where: Where) -> list[MovedFol
     deadline = time.monotonic() + PATIENCE
     old = canonical(found.folder)
     likely = []
-    for root, worktree in _roots(folders, old):
+    for root, worktree in _roots(folders, old, main_checkout(old, where)):
         folder = _placed(root, old, found.files)
         known = _known(root, found.commits, where, deadline) if found.commits else ()
         files = _held(folder, found.files)
@@ -129,7 +129,7 @@ def first_of_projects(paths: Iterable[str], most: int | None = None) -> Iterator
             yield HeadTail(path)
 
 
-def _roots(folders: Iterable[str], old: str) -> Iterator[tuple[str, bool]]:
+def _roots(folders: Iterable[str], old: str, mains: Sequence[str]) -> Iterator[tuple[str, bool]]:
     """Folders to look at: repositories whole, each with whether the old one is known as a worktree of it."""
     seen: set[str] = set()
     for folder in folders:
@@ -138,7 +138,7 @@ def _roots(folders: Iterable[str], old: str) -> Iterator[tuple[str, bool]]:
         for tree in roots or trees[:1]:
             if tree not in seen and len(seen) < FOLDERS and tree != old and os.path.isdir(tree):
                 seen.add(tree)
-                yield tree, old in trees
+                yield tree, old in trees or any(main in trees for main in mains)
 
 
 def siblings(old: str) -> list[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from resume_hooks.derive import fork
@@ -16,6 +18,9 @@ from resume_hooks.paths import Where, canonical, find_session
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import belongs
+from resume_hooks.system.git_worktrees import removed_worktrees
+from resume_hooks.system.started_folders import as_started, started_folders
 from resume_hooks.transcripts.head_tail import HeadTail
 
 THERE = "has a copy there already"
@@ -31,9 +36,18 @@ class NotCopied(NamedTuple):
     why: str
 
 
-def former_folder(new: str, where: Where) -> str:
-    """The folder that ``new`` was before, by what its sessions tell. UsageError where none or several are likely."""
-    found = [old for old in _gone(where) if _became(old, new, where)]
+def former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
+    """The folder that ``new`` was before, by git's files or by what its sessions tell.
+
+    UsageError where none or several are likely. Of the sessions those are asked that are reached within the ``limit``,
+    in seconds.
+    """
+    until = time.monotonic() + limit
+    gone = takewhile(lambda _: time.monotonic() < until, _gone(where))
+    beside = removed_worktrees(new, where)  # what was worked on beside it never was it
+    found = noted_before(new, where) or [
+        old for old in gone if canonical(old) not in beside and _became(old, new, where)
+    ]
     if len(found) == 1:
         return found[0]
     if not found:
@@ -41,6 +55,33 @@ def former_folder(new: str, where: Where) -> str:
             f"No session of a folder that is gone names a commit or files of {new}", "Name the folder as it was called."
         )
     raise UsageError(f"Several folders may have become {new}: {', '.join(found)}", "Name the one that you mean.")
+
+
+def noted_before(new: str, where: Where) -> list[str]:
+    """The folders with sessions that the repository in ``new`` lay in before, as starts there noted it.
+
+    Its own log tells best, and of several such the one that was worked in last; a remote, where no log does.
+    """
+    now = as_started(new)
+    gone = [one for one in started_folders(where) if not one.is_there and canonical(one.path) != canonical(new)]
+    moved = _with_sessions((one.path for one in gone if one.git and one.git == now.git), where)
+    return moved[:1] or _with_sessions((one.path for one in gone if one.remote and one.remote == now.remote), where)
+
+
+def own_sessions(folder: str, where: Where) -> list[SessionFile]:
+    """The sessions that were started in a folder, newest first."""
+    return [session for session in sessions_of(folder, where) if belongs(session.path, folder)]
+
+
+def spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
+    """Those of them that somebody asked or answered in."""
+    return [session for session in own_sessions(folder, where) if HeadTail(session.path).says_something]
+
+
+def is_left(folder: str, where: Where) -> bool:
+    """Whether a folder is still there, with the repository that it was noted to be."""
+    noted = any(one.path == folder and not one.is_there for one in started_folders(where))
+    return os.path.isdir(folder) and not noted
 
 
 def rehome(
@@ -63,6 +104,12 @@ def rehome(
         done += session.size
         advance(done, total)
     return made, left
+
+
+def _with_sessions(folders: Iterable[str], where: Where) -> list[str]:
+    """The folders that have sessions, the one with the newest first."""
+    dated = [(found[0].mtime, folder) for folder in folders if (found := spoken_sessions(folder, where))]
+    return [folder for _, folder in sorted(dated, reverse=True)]
 
 
 def _gone(where: Where) -> Iterator[str]:

@@ -7,13 +7,18 @@ import os
 from resume_hooks.paths import Where, project_key, project_names
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.records import string
+from resume_hooks.transcripts.records import mapping, string
+
+WORKTREE = "worktreeSession"
+"""What a client notes of a worktree that it made; once it is removed, the session lies with those of the original."""
 
 
 def home_folder(ends: HeadTail, where: Where) -> str:
     """The folder that the client must be started in to find a session: the one its project folder is named after."""
     key = os.path.basename(project_folder_of(ends.path, where))
-    seen = [folder for r in (*ends.first_records, *ends.last_records) if (folder := string(r, "cwd"))]
+    records = (*ends.first_records, *ends.last_records)
+    seen = [folder for r in records if (folder := string(r, "cwd"))]
+    seen += [folder for r in records if (folder := string(mapping(r, WORKTREE), "originalCwd"))]
     here = where.environ.get("PWD", "")  # where transcripts were moved, the folder that they were moved to
     return next((folder for folder in dict.fromkeys([*seen, here]) if is_keyed(folder, key)), ends.cwd) or here
 

@@ -12,7 +12,10 @@ from functools import cached_property
 
 from resume_hooks import paths
 from resume_hooks.paths import MAX_KEY, Where, canonical, project_key
+from resume_hooks.system.invocation import quoted
+from resume_hooks.system.started_folders import started_folders
 
+MOST_REFS = 16 * 1024 * 1024  # bytes of packed branches that are looked through
 LONGEST_FILE = 4_096  # bytes of a ``.git`` file that is read
 
 
@@ -62,7 +65,7 @@ def project_at(cwd: str, where: Where) -> Project:
 
     The folder that a variable names holds the sessions of every project: it is all of this one's, too.
     """
-    folders = worktrees(cwd)
+    folders = (*worktrees(cwd), *removed_worktrees(cwd, where))
     home = canonical(os.path.expanduser("~"))  # kept in a repository by some, with every project below it
     roots = (folder for folder in folders if folder != home and os.path.lexists(os.path.join(folder, ".git")))
     named = paths.named_folder(where)
@@ -77,6 +80,42 @@ def worktrees(cwd: str) -> tuple[str, ...]:
     common = _common_folder(os.path.join(root, ".git"))
     found = (canonical(cwd), root, *_main_folder(common), *_linked_folders(common))
     return tuple(dict.fromkeys(folder for folder in found if folder))
+
+
+def removed_worktrees(cwd: str, where: Where) -> tuple[str, ...]:
+    """The linked worktrees of a folder's repository that are gone by now, as starts in them noted."""
+    common = git_folder(cwd)
+    noted = started_folders(where) if common else ()
+    return tuple(
+        dict.fromkeys(
+            canonical(one.path) for one in noted if canonical(one.common) == canonical(common) and not one.is_there
+        )
+    )
+
+
+def main_checkout(folder: str, where: Where) -> list[str]:
+    """The main checkout of a linked worktree that is gone, as starts there noted it; none where it is gone, too."""
+    noted = [one.common for one in started_folders(where) if one.common and canonical(one.path) == canonical(folder)]
+    return [main for common in noted[:1] for main in _main_folder(common) if os.path.isdir(main)]
+
+
+def rebuilding(folder: str, branch: str, where: Where) -> str:
+    """The command that makes a linked worktree anew that is gone; ``""`` where none was there, or its repository is."""
+    for main in main_checkout(folder, where):
+        git = os.path.join(main, ".git")
+        branch = "" if branch.startswith("-") else branch
+        there = os.path.lexists(os.path.join(git, "refs", "heads", branch)) or _is_packed(git, branch)
+        how = ["-b", branch, folder] if branch and not there else [folder, *([branch] if branch else [])]
+        return " ".join(map(quoted, ["git", "-C", main, "worktree", "add", *how]))
+    return ""
+
+
+def _is_packed(git: str, branch: str) -> bool:
+    try:
+        refs = paths.read_regular(os.path.join(git, "packed-refs"), MOST_REFS)
+    except OSError:
+        return False
+    return f" refs/heads/{branch}\n".encode() in refs
 
 
 def git_folder(cwd: str) -> str:

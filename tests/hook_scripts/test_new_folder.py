@@ -1,0 +1,149 @@
+"""Owns the tests of what a start notes of a repository's folder, and of when one without sessions is looked at."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.paths import Where
+from resume_hooks.system.started_folders import as_started, started_folders
+from tests.hook_scripts.plugin_copy import PluginCopy
+from tests.hook_scripts.test_guard_cost import programs
+from tests.hook_scripts.test_near_end import ID, PROJECT, body, pending, stamp
+from tests.needs import need
+
+GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with one commit, and a remote whose address holds a password."""
+    folder = tmp_path / "work it"
+    folder.mkdir()
+    for words in (
+        ["init", "-q"],
+        ["commit", "-q", "--allow-empty", "-m", "one"],
+        ["remote", "add", "origin", "https://me:se@cret@host/it@2.git"],
+    ):
+        subprocess.run([*GIT, *words], cwd=folder, check=True)
+    return folder
+
+
+def started(plugin: PluginCopy, folder: Path, source: str = "startup", **env: str) -> list[str]:
+    """What the engine was told by a start in a folder, in words."""
+    plugin.forget()
+    log = plugin.root.parent / "told"
+    log.unlink(missing_ok=True)
+    python = plugin.root.parent / "bin" / "python"
+    python.write_text(f'#!/bin/sh\ncat >/dev/null\nshift 2\necho "$*" >>"{log}"\n')
+    python.chmod(0o755)
+    told = {"CLAUDE_PROJECT_DIR": str(folder), "RESUME_HOOKS_PYTHON": str(python)}
+    done = plugin.hook("SessionStart", body(plugin, source), **told, **env)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return log.read_text().split() if log.exists() else []
+
+
+def test_a_folder_is_noted_once_and_looked_at_once(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:
+    """The note is what Python reads in the folder itself, without the password; nothing is told twice."""
+    stamp(plugin, f"due-{PROJECT}.json")
+    assert started(plugin, tmp_path) == []
+    assert not list(pending(plugin).glob("folder-*"))
+    assert started(plugin, repository, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == []
+    (note,) = pending(plugin).glob("folder-*")
+    assert stat.S_IMODE(note.stat().st_mode) == 0o600
+    assert "cret" not in note.read_text()
+    pending(plugin).chmod(0o700)
+    pending(plugin).parent.chmod(0o700)
+    (noted,) = started_folders(Where(plugin.env))
+    assert noted == as_started(str(repository))
+    assert (noted.remote, noted.common, noted.is_there) == ("https://host/it@2.git", "", True)
+    assert "(initial): one" in noted.git
+    before = note.stat().st_mtime_ns
+    assert started(plugin, repository, "resume") == []
+    assert started(plugin, repository) == ["new-folder"]
+    assert started(plugin, repository) == []
+    assert note.stat().st_mtime_ns == before
+
+
+def test_a_folder_with_sessions_or_without_our_state(plugin: PluginCopy, repository: Path) -> None:
+    """Nobody is asked, nothing is written."""
+    assert "new-folder" not in started(plugin, repository)
+    assert not (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks").exists()
+    stamp(plugin, f"due-{PROJECT}.json")
+    own = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects" / PROJECT
+    own.mkdir(parents=True)
+    (own / "x.jsonl").touch()
+    assert started(plugin, repository) == []
+    assert not list(pending(plugin).glob("new-*"))
+
+
+def test_another_start_costs_no_more(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:
+    """Once a folder was noted and looked at: the client's shell, and a process for the event and one for the time."""
+    need("strace", shutil.which("strace") is not None, "install the system package strace")
+    stamp(plugin, f"due-{PROJECT}.json")
+    started(plugin, repository)
+    traced = tmp_path / "trace"
+    shell = ["strace", "-f", "-qq", "-e", "trace=execve,fork,vfork,clone,clone3", "-o", str(traced), "/bin/sh"]
+    plugin.hook("SessionStart", body(plugin), *shell, CLAUDE_PROJECT_DIR=str(repository))
+    assert sorted(programs(traced.read_text())) == ["cat", "date", "sh"]
+    assert len({line.split()[0] for line in traced.read_text().splitlines()}) == 3
+
+
+def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:
+    """By the shell that it asks for tools, which takes the look from the classic hook; hostile names reach no file."""
+    stamp(plugin, f"due-{PROJECT}.json")
+
+    def asked(transcript: str, by: str = "cli") -> str:
+        done = subprocess.run(
+            ["sh", str(plugin.root / "hooks" / "offered"), "--module", transcript],
+            input="{}", capture_output=True, encoding="utf-8", check=False, timeout=60,
+            env=plugin.env | {"CLAUDE_PROJECT_DIR": str(repository), "CLAUDE_CODE_ENTRYPOINT": by},
+        )  # fmt: skip
+        assert done.stderr == ""
+        return done.stdout
+
+    for hostile in ("", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/$(touch x)/x.jsonl"):
+        assert asked(hostile) == "{}\n"
+    assert asked(f"/projects/{PROJECT}/x.jsonl", "sdk-cli") == "{}\n"
+    assert asked(f"/projects/{PROJECT}/x.jsonl") == '{"look":true}\n'
+    assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
+    assert started(plugin, repository) == []
+    assert not os.path.lexists(tmp_path / "x")
+
+
+def test_a_linked_worktree_says_where_it_belongs(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:
+    """Its note leads to the git folder of the main checkout."""
+    stamp(plugin, f"due-{PROJECT}.json")
+    tree = tmp_path / "tree"
+    subprocess.run([*GIT, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)
+    started(plugin, tree)
+    pending(plugin).chmod(0o700)
+    pending(plugin).parent.chmod(0o700)
+    (noted,) = started_folders(Where(plugin.env))
+    assert (noted.path, noted.common) == (str(tree), str(repository / ".git"))
+
+
+def test_the_end_of_a_session_in_a_worktree_leaves_a_note(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:
+    """The next start keeps it; also where the folder is gone by then; not in a main checkout, not headless."""
+    tree = tmp_path / "tree"
+    subprocess.run([*GIT, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)
+    note = pending(plugin) / f"keep-{ID}"
+    event = json.dumps({"session_id": ID, "hook_event_name": "SessionEnd", "reason": "other"}).encode()
+    for folder, headless, kept in (
+        (repository, "cli", False),
+        (tree, "sdk-cli", False),
+        (tree, "cli", True),
+        (tmp_path / "gone", "cli", True),
+    ):
+        done = plugin.hook("SessionEnd", event, CLAUDE_PROJECT_DIR=str(folder), CLAUDE_CODE_ENTRYPOINT=headless)
+        assert (done.returncode, done.stderr, note.exists()) == (0, b"", kept)
+        note.unlink(missing_ok=True)
+    hostile = event.replace(ID.encode(), b"../../x")
+    plugin.hook("SessionEnd", hostile, CLAUDE_PROJECT_DIR=str(tree))
+    assert not [path for path in pending(plugin).parent.parent.rglob("*x*") if "keep" in path.name]
