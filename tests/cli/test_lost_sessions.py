@@ -14,6 +14,7 @@ from typing import BinaryIO
 import pytest
 
 from resume_hooks.archive.vault import first_use_notice
+from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.prompts import history
 from resume_hooks.sessions.agents.registry import all_files, store_of
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
@@ -152,6 +153,16 @@ def test_it_costs_what_changed(kept: Path, config_home: ConfigHome, monkeypatch:
     kept.unlink()
     assert lost() == {}
     assert not path.exists()
+
+
+def test_a_start_is_not_the_first_to_read_a_large_history(
+    kept: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that there may be some; the number, once it was read."""
+    monkeypatch.setattr(registry, "FIRST_READ", 10)
+    assert registry.lost_prompts(config_home.where, waiting=True) == "prompts of lost sessions may be left"
+    assert registry.lost_prompts(config_home.where) == "2 prompts of 1 lost session are left"
+    assert registry.lost_prompts(config_home.where, waiting=True) == "2 prompts of 1 lost session are left"
 
 
 def test_what_cannot_be_told(kept: Path, config_home: ConfigHome) -> None:

@@ -16,6 +16,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import ENGINE, spoken, without_module
 from tests.e2e.test_fork import environ_of
+from tests.e2e.test_surface import listed
 
 PASTE = "\n".join(f"line {number} of the pasted zebra" for number in range(60))
 
@@ -29,8 +30,8 @@ def verb(home: ClientHome, *words: str, cwd: Path | None = None) -> dict[str, An
     return found
 
 
-def test_the_prompts_of_a_deleted_session(client: ClientVersion, tui: Tui) -> None:
-    """The newest client's own history, with a paste that it keeps elsewhere, goes on as a session of its own."""
+def test_the_prompts_of_a_deleted_session(client: ClientVersion, tui: Tui, plugin: Path) -> None:
+    """The newest client's own history, with a paste that it keeps elsewhere: listed, and gone on from in its pane."""
     home = tui.home
     tui.start(extra_env=ENGINE)
     tui.submit("why does the parser loop")
@@ -49,11 +50,21 @@ def test_the_prompts_of_a_deleted_session(client: ClientVersion, tui: Tui) -> No
     history.write_text(re.sub(r'"timestamp":\d+', '"timestamp":1700000000000', history.read_text()))
     (row,) = verb(home, "sessions")["sessions"]
     assert (row["agent"], row["session_id"], row["turns"]) == ("prompts", transcript.stem, 2)
-    made = verb(home, "handoff", transcript.stem, "-n", "go on")
-    assert "line 59 of the pasted zebra" in Path(row["session_file"]).read_text()
-    tui.api.clear()
-    done = run_print(client, home, tui.api, "go on now", resume=made["session_id"])
-    assert done.returncode == 0
+    (copy,) = home.config.glob(f"resume-hooks/mirrors/prompts/*/{transcript.stem}.jsonl")
+    assert "line 59 of the pasted zebra" in copy.read_text()
+    with Tui(client, home, tui.api) as again:
+        again.start(plugin_dir=plugin, extra_env=ENGINE)
+        listed(again, "/search", "zebra", "prompts only · why does the parser")
+        again.key("Enter")
+        again.wait_for("Only its prompts are left")
+        again.key("Down")
+        again.wait_idle()
+        again.key("h")
+        again.wait_for("Handed off from")
+        again.wait_idle()
+        again.api.clear()
+        again.submit("go on now")
+        again.wait_for("Mock reply")
     said = spoken(tui.api.main_requests()[-1])
     assert "why does the parser loop" in said
     assert "Only its prompts are left" in said

@@ -27,6 +27,7 @@ from resume_hooks.search.as_text import MOST_LIMIT, text_of
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import ALIASES, Scope, lineage_scope, project_at, project_of, session_scope
+from resume_hooks.sessions.agents.registry import ALL
 
 _HERE = "."
 PATIENCE = 1.5
@@ -106,7 +107,7 @@ def _scope(options: VerbOptions) -> Scope:
         file=options.file,
         role=options.role or "",
         helpers=options.helpers,
-        program=options.agent,
+        programs=frozenset({options.agent} - {ALL}),
     )
 
 

@@ -10,10 +10,13 @@ from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import ROW
 from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, current_folder, show, time_limit
+from resume_hooks.paths import Where
 from resume_hooks.search.as_text import ALL_WEAK, reading
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, project_at, project_of
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import commands, label_of
 from resume_hooks.system.text import one_line, plain_line
 
 HITS = 5
@@ -75,11 +78,13 @@ def _counted(found: SearchResult, *, everywhere: bool) -> str:
 
 
 def _hit(hit: Hit) -> Sequence[str]:
+    where = Where()
+    whose = label_of(hit.agent, where).lower() if hit.agent != NAME else ""
     return [
         "",
         f"  {one_line(plain_line(hit.title), ROW)}",
-        f"  {', '.join(filter(None, [hit.strength, hit.role, f'turn {hit.turn}', minute(hit.time)]))}",
+        f"  {', '.join(filter(None, [whose, hit.strength, hit.role, f'turn {hit.turn}', minute(hit.time)]))}",
         f"    {plain_line(hit.snippet)}",
-        f"  /resume {hit.session_id}",
+        f"  {commands(hit.agent, hit.session_id, hit.folder, where).in_client}",
         f"  in a shell: {reading(hit)}",
     ]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import islice
 
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import ROW
 from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, current_folder, show, time_limit
+from resume_hooks.paths import Where
 from resume_hooks.search import listing
-from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
+from resume_hooks.search.listing import ORIGINAL, ListedSession
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import label_of
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -27,24 +30,24 @@ def answer(request: Request) -> TriggerAnswer:
     everywhere = request.text == EVERYWHERE
     with time_limit(typed("sessions", request.where.environ)):
         folder = home_folder(HeadTail(request.path), request.where) if request.path else current_folder()
-        project = None if everywhere else project_at(folder, request.where)
-        found = listing.page(SessionLister(folder, request.where), project, limit=ROWS)
-    return show(sessions_card(found, request.session_id, everywhere=everywhere))
+        rows = list(islice(listing.listed(folder, request.where, everywhere=everywhere), ROWS + 1))
+    return show(sessions_card(rows, request.session_id, everywhere=everywhere))
 
 
-def sessions_card(found: ListingPage, here: str, *, everywhere: bool) -> str:
-    """The rows, the newest first; ``here`` is the session that asks."""
+def sessions_card(found: Sequence[ListedSession], here: str, *, everywhere: bool) -> str:
+    """The first rows, the newest first; ``here`` is the session that asks."""
     whose = "every project" if everywhere else "this project"
     lines = [f"resume-hooks · sessions of {whose}, newest first"]
-    for row in found.rows:
+    for row in found[:ROWS]:
         lines += ["", f"  {one_line(plain_line(row.title), ROW)}", f"  {' · '.join(_facts(row, here))}"]
-        lines += [f"  /resume {row.session_id}"]
+        lines += [f"  {row.commands.in_client}"]
     more = f"  more, in a shell: {typed(f'sessions {EVERYWHERE}' if everywhere else 'sessions', os.environ)}"
-    return "\n".join([*lines, *(["", more] if found.more else []), "", "/resume <id> opens one of them."])
+    return "\n".join([*lines, *(["", more] if found[ROWS:] else []), "", "/resume <id> opens one of them."])
 
 
 def _facts(row: ListedSession, here: str) -> Sequence[str]:
     used = "" if row.percent is None else f"{'' if row.measured else 'about '}{row.percent} % full"
     kind = "" if row.kind == ORIGINAL else row.kind
     mine = "this session" if row.session_id == here else ""
-    return [fact for fact in (minute(row.ended), used, kind, mine) if fact]
+    left = label_of(row.agent, Where()).lower() if row.agent != NAME else ""
+    return [fact for fact in (left, minute(row.ended), used, kind, mine) if fact]

@@ -11,7 +11,7 @@ import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from resume_hooks import clock, settings
@@ -20,7 +20,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.protocol import Agent, ResumeCommands
-from resume_hooks.sessions.agents.registry import agent_at, store_of
+from resume_hooks.sessions.agents.registry import agent_at, opened_stores, store_of
 from resume_hooks.sessions.expiry import SOON, is_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.liveness import Clients
@@ -82,11 +82,12 @@ class ListedSession(NamedTuple):
 def listed(cwd: str, where: Where, *, everywhere: bool = False, helpers: bool = False) -> Iterator[ListedSession]:
     """The sessions of the project of ``cwd``, its repository's worktrees among them, or of all; newest first.
 
-    Lazy: what is not asked for is not read. ``helpers`` are runs of one question.
+    After them come those of which the prompts alone are left. Lazy: what is not asked for is not read. ``helpers`` are
+    runs of one question.
     """
     project = None if everywhere else project_at(cwd, where)
-    look = SessionLister(cwd, where)
-    return look.along(candidates(project, where, look.store), project, helpers=helpers)
+    files = chain.from_iterable(candidates(project, where, store) for store in opened_stores(where))
+    return SessionLister(cwd, where).along(files, project, helpers=helpers)
 
 
 class ListingPage(NamedTuple):

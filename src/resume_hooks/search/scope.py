@@ -14,7 +14,7 @@ from resume_hooks.paths import Where, project_key
 from resume_hooks.search.index.postings import SCHEMA, Postings
 from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import ALL, agent_at
+from resume_hooks.sessions.agents.registry import agent_at
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.project_folder import home_folder
@@ -39,7 +39,7 @@ class Scope:
     ``sessions`` are ids, ``agent`` the name of one of their sub-agents; ``folders`` are working directories, to which
     ``within`` adds what was started below a folder and ``projects`` names of project folders; ``since`` and ``until``
     are seconds since the epoch. ``asking`` is a session whose last turn is left out: it holds the question.
-    ``program`` is the agent whose sessions are meant.
+    ``programs`` are the agents whose sessions are meant.
     """
 
     sessions: frozenset[str] | None = None
@@ -55,7 +55,7 @@ class Scope:
     role: str = ""
     helpers: bool = False
     asking: str = ""
-    program: str = ALL
+    programs: frozenset[str] = frozenset()
 
     @property
     def narrow(self) -> bool:
@@ -113,7 +113,7 @@ def enter(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
     left_out: set[str] = set()
     rows = db.execute("SELECT id, session, agent, folder, cwd, path FROM files WHERE hidden=0").fetchall()
     for file_id, session, agent, folder, cwd, path in rows:
-        if scope.program != ALL and agent_at(path, where).name != scope.program:
+        if scope.programs and agent_at(path, where).name not in scope.programs:
             continue
         if scope.sessions is not None and (session not in scope.sessions or scope.agent not in ("", agent)):
             continue

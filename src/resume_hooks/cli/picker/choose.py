@@ -15,10 +15,11 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.question import AnswerChoice, ask
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.hooks.choosing.found import found
-from resume_hooks.hooks.choosing.rows import age, used
+from resume_hooks.hooks.choosing.rows import age, left, used
 from resume_hooks.hooks.choosing.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
+from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.locate import SessionFile
 
 LISTED = 30  # sessions of a numbered list
@@ -50,7 +51,9 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
         ).run()
     if row is None:
         raise click.Abort
-    return SessionFile(row.session_id, row.path, row.mtime, row.size)
+    chosen = SessionFile(row.session_id, row.path, row.mtime, row.size)
+    require_whole(chosen, Where())
+    return chosen
 
 
 def _numbered(sessions: Iterator[Listed], typed: str) -> ListedSession:
@@ -64,11 +67,13 @@ def _numbered(sessions: Iterator[Listed], typed: str) -> ListedSession:
         )
     now = time.time()
     facts = (" · ".join(part for part in (age(row, now), used(row), row.branch) if part) for row in rows)
-    answers = [AnswerChoice(row.title, about) for row, about in zip(rows, facts, strict=True)]
+    answers = [AnswerChoice(f"{left(row)}{row.title}", about) for row, about in zip(rows, facts, strict=True)]
     return rows[ask("Which session?", answers)]
 
 
 def _copy(row: ListedSession) -> str:
     """Copy the command that continues a session; what became of it, and the command itself."""
     session = SessionFile(row.session_id, row.path, row.mtime, row.size)
+    if left(row):
+        return copy_command(row.commands.shell)
     return copy_command(relocate.way_on(session, row.folder, Where()))

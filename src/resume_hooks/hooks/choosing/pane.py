@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from resume_hooks.errors import ResumeHooksError, SessionNotFound
+from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.choosing.found import found
 from resume_hooks.hooks.choosing.rows import cut, listed, told
@@ -22,7 +22,8 @@ from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents import registry
+from resume_hooks.sessions.agents.registry import OPENED
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.invocation import resume_command, typed
 from resume_hooks.system.text import plain
@@ -156,7 +157,7 @@ def _said(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], int]
     try:
         with opened_index(where, limit=PATIENCE) as index:
             scope = Scope() if asked.everywhere else project_at(folder, where)
-            scope = replace(scope, program=NAME)  # what is chosen is opened in this client
+            scope = replace(scope, programs=frozenset(OPENED))
             return said_of(Searcher(index, scope, where), asked.words), index.outcome.behind
     except ResumeHooksError:
         return [], 0
@@ -181,7 +182,8 @@ def _preview(asked: PaneEvent, where: Where) -> list[str]:
 def _row(session_id: str, where: Where) -> ListedSession:
     """The session that is marked. SessionNotFound once it is gone."""
     path = find_session(session_id, where) if session_id else None
-    row = SessionLister(os.path.dirname(path), where).at(locate.session_file(path), None) if path else None
+    session = locate.session_file(path) if path else registry.found(session_id, where)
+    row = SessionLister(os.path.dirname(session.path), where).at(session, None) if session else None
     if row is None:
         raise SessionNotFound("There is no such session any more", "Type on to list what is there.")
     return row
@@ -190,6 +192,8 @@ def _row(session_id: str, where: Where) -> ListedSession:
 def done(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str, Any]:
     """Open the session that is marked, or a child of it. Raises ResumeHooksError."""
     row = _row(_asked(event).at, where)
+    if word in {OPEN, "fork"} and (left := registry.left_of(row.path, where)):
+        raise UsageError(left, "h goes on from them in a fresh session")
     if word == OPEN:
         if row.session_id == here:
             return {"text": "This is the session that you are in."}
@@ -220,7 +224,12 @@ def _opened(session_id: str, row: ListedSession, event: dict[str, Any], remark: 
             f"Its folder {row.folder} is gone", f"In a shell: {typed(f'resume {session_id}', os.environ)}"
         )
     by_hand = plain(f"To open it, in a shell: {command}")
-    if isinstance(here, str) and os.path.dirname(here) == os.path.dirname(row.path):
+    if isinstance(here, str) and _project(here) == _project(row.path):
         return {"open": session_id, "by_hand": by_hand, "fill": "", "remark": plain(remark)}
     copied = prompt.copied(command)
     return {"text": plain(f"It is at home in another folder. {copied.sentence('Its command')}: {command}")}
+
+
+def _project(path: str) -> str:
+    """The name of the project folder; the copy of a session that was lost lies in one of the same name."""
+    return os.path.basename(os.path.dirname(path))

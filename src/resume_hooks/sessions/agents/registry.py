@@ -25,6 +25,10 @@ ALL = "all"
 COPIES = "mirrors"  # in the state folder: sessions of other agents in our form of record, a folder an agent
 
 
+READ = "read.json"  # beside the copies of what was typed: how far it was read
+FIRST_READ = 8 * 1024 * 1024  # bytes of what was typed for whose first reading a list waits: half a second
+
+
 class Known(NamedTuple):
     """An agent beside this client's: its home, the folders that hold sessions, their names, what says which runs us.
 
@@ -51,6 +55,13 @@ class Known(NamedTuple):
             return os.path.isdir(self.home_in(where))
         return os.path.isfile(self.home_in(where)) or os.path.isdir(self._copies(where))
 
+    def is_quick(self, where: Where) -> bool:
+        """Whether it is there, and what was typed is no more than is read in a moment, or was read before."""
+        with contextlib.suppress(OSError):
+            was_read = os.path.exists(os.path.join(self._copies(where), READ))
+            return self.is_there(where) and (was_read or os.path.getsize(self.home_in(where)) <= FIRST_READ)
+        return False
+
     def load(self, where: Where) -> Agent:
         """The strategy, from the agent's folder beside this module."""
         return _loaded(self.name, self.home_in(where), self._copies(where), where)
@@ -76,6 +87,9 @@ OTHERS = (
 NAMES = (NAME, *(known.name for known in OTHERS))
 RUNNING = (NAME, *(known.name for known in OTHERS if known.session_variable))
 """The agents that can go on with a session."""
+
+OPENED = (NAME, PROMPTS)
+"""Those of whose sessions a list is chosen from: this client goes on in them, or in a fresh one from their prompts."""
 
 
 def others(where: Where) -> list[Agent]:
@@ -138,8 +152,13 @@ def left_of(path: str, where: Where) -> str:
     return "Only its prompts are left, from history.jsonl: answers, tool calls and their output are gone"
 
 
-def lost_prompts(where: Where) -> str:
-    """How many sessions left their prompts alone, as the beginning of a sentence; ``""`` for none."""
+def lost_prompts(where: Where, *, waiting: bool = False) -> str:
+    """How many sessions left their prompts alone, as the beginning of a sentence; ``""`` for none.
+
+    With somebody ``waiting`` a large history is not read for the first time: then there may be some.
+    """
+    if waiting and OTHERS[-1].is_there(where) and not OTHERS[-1].is_quick(where):
+        return "prompts of lost sessions may be left"
     lost = store_of(where, PROMPTS).sessions() if OTHERS[-1].is_there(where) else []
     prompts = 0
     for session in lost:
@@ -204,6 +223,14 @@ def asking(where: Where) -> str:
     """The session of another agent whose shell we run in; ``""`` for none."""
     said = (where.environ.get(known.session_variable, "") for known in OTHERS)
     return next((session_id for session_id in said if is_session_id(session_id)), "")
+
+
+def opened_stores(where: Where) -> list[SessionStore]:
+    """The stores of the sessions that a list is chosen from, one after another: those that were lost are the oldest.
+
+    Without these where a list would be the first to read a large history; a start and a search do it, too.
+    """
+    return [store_of(where, NAME), *([store_of(where, PROMPTS)] if OTHERS[-1].is_quick(where) else [])]
 
 
 def store_of(where: Where, name: str = ALL) -> SessionStore:

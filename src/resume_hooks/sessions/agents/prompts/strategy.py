@@ -18,6 +18,7 @@ from resume_hooks.sessions import session_files, transcript_files
 from resume_hooks.sessions.agents.prompts.history import NAME as HISTORY
 from resume_hooks.sessions.agents.prompts.history import Entry, Told, entries, read_history
 from resume_hooks.sessions.agents.protocol import ResumeCommands
+from resume_hooks.sessions.agents.registry import READ
 from resume_hooks.sessions.session_files import SessionFile, newest_first
 from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
@@ -26,7 +27,6 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import Parent
 
 NAME = "prompts"
-NOTE = "read.json"  # beside the copies: how far the history was read
 KEPT = ("vault", "trash")  # in the state folder: a folder a session that can be brought back
 FRESH = 60_000  # milliseconds after its last prompt during which a session may be about to get its transcript
 
@@ -113,7 +113,7 @@ class Prompts:
     def _gone(self) -> tuple[dict[str, Told], bool]:
         """The sessions that the history alone has, and whether it only grew since it was read last. OSError."""
         try:
-            told, grown = read_history(os.path.join(self._copies, NOTE), self._where)
+            told, grown = read_history(os.path.join(self._copies, READ), self._where)
         except FileNotFoundError:
             return {}, False
         present, unseen = self._present()
@@ -153,17 +153,17 @@ class Prompts:
         kept = (session for session in there if session.path == places.get(session.session_id))
         fresh = {copy.session_id for copy in kept if round(copy.mtime * 1000) == lost[copy.session_id].last}
         said: dict[str, list[Entry]] = {own: [] for own in lost.keys() - fresh}
-        for entry in entries(self._where) if said else ():
-            if entry.session_id in said and entry.is_prompt:
+        for entry in entries(said, self._where) if said else ():
+            if entry.is_prompt:
                 said[entry.session_id].append(entry)
+        for folder in {os.path.dirname(places[own]) for own in said}:
+            sweep(private_folder(folder, self._where))
         for own, typed in said.items():
             self._write(places[own], typed, lost[own].last * 10**6)
         return self._there() if said or outdated else there
 
     def _write(self, path: str, typed: list[Entry], at: int) -> None:
-        folder = private_folder(os.path.dirname(path), self._where)
-        sweep(folder)
-        temporary = temporary_in(folder)
+        temporary = temporary_in(os.path.dirname(path))
         try:
             create(temporary, _lines(typed, self._where), lasting=False)
             os.utime(temporary, ns=(at, at))
