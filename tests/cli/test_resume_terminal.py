@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -184,6 +185,22 @@ def test_a_terminal_that_can_do_nothing(desk: Desk) -> None:
     screen.wait_for(started(2, desk.project))
     assert screen.ended() == 0
     assert b"\x1b" not in screen.raw
+
+
+def test_a_session_of_which_prompts_are_left(desk: Desk) -> None:
+    """Marked in the list; chosen or named, it is said what is left and what goes on from it."""
+    said = {"display": "why does the zebra loop", "timestamp": 1_700_000_000_000, "project": str(desk.project)}
+    line = json.dumps({**said, "pastedContents": {}, "sessionId": session_id(7)})
+    (desk.home.config / "history.jsonl").write_text(f"{line}\n")
+    screen = desk.run("resume", "zebra")
+    screen.wait_for(r"> prompts only · why does the zebra loop")
+    screen.key("Enter")
+    screen.wait_for("Only its prompts are left")
+    screen.wait_for(f"handoff {session_id(7)}")
+    assert screen.ended() == 2
+    named = desk.run("resume", session_id(7))
+    named.wait_for("Only its prompts are left")
+    assert named.ended() == 2
 
 
 @pytest.mark.parametrize("key", ["C-c", "Escape", "C-d"])
