@@ -176,6 +176,7 @@ def test_worktrees_that_are_removed(client: ClientVersion, home: ClientHome, api
     assert (rows["work in the tree"]["folder"], rows["work in the tree"]["branch"]) == (str(tree), "feat")
     own = rows["work in the client's tree"]
     assert (own["folder"], own["branch"]) == (str(main), "worktree-own")
+    assert (home.config / "resume-hooks" / "pending" / f"keep-{own['session_id']}").exists(), "the next start keeps it"
     api.clear()
     assert run_print(client, home, api, "go on now", resume=own["session_id"]).returncode == 0
     assert "work in the client's tree" in spoken(api.main_requests()[-1])

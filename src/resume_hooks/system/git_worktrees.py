@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from resume_hooks import paths
 from resume_hooks.paths import MAX_KEY, Where, canonical, project_key
@@ -85,12 +85,9 @@ def worktrees(cwd: str) -> tuple[str, ...]:
 def removed_worktrees(cwd: str, where: Where) -> tuple[str, ...]:
     """The linked worktrees of a folder's repository that are gone by now, as starts in them noted."""
     common = git_folder(cwd)
-    noted = started_folders(where) if common else ()
-    return tuple(
-        dict.fromkeys(
-            canonical(one.path) for one in noted if canonical(one.common) == canonical(common) and not one.is_there
-        )
-    )
+    noted, real = started_folders(where) if common else (), cache(canonical)
+    gone = (one for one in noted if real(one.common) == real(common) and not one.is_there)
+    return tuple(dict.fromkeys(canonical(one.path) for one in gone))
 
 
 def main_checkout(folder: str, where: Where) -> list[str]:
