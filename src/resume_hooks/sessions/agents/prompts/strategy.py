@@ -15,6 +15,7 @@ import orjson
 from resume_hooks import clock
 from resume_hooks.paths import ENDING, Where, all_folders, is_session_id, private_folder, project_key, session_id_of
 from resume_hooks.sessions import session_files, transcript_files
+from resume_hooks.sessions.agents.claude import Claude
 from resume_hooks.sessions.agents.prompts.history import NAME as HISTORY
 from resume_hooks.sessions.agents.prompts.history import Entry, Told, entries, read_history
 from resume_hooks.sessions.agents.protocol import ResumeCommands
@@ -24,22 +25,24 @@ from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage.state_file import create, discard, sweep, temporary_in
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.provenance import Parent
 
 NAME = "prompts"
 KEPT = ("vault", "trash")  # in the state folder: a folder a session that can be brought back
 FRESH = 60_000  # milliseconds after its last prompt during which a session may be about to get its transcript
 
 
-class Prompts:
-    """The sessions that left prompts in a config home; ``copies`` is a folder of ours. Looked for once a run."""
+class Prompts(Claude):
+    """The sessions that left prompts in a config home; ``copies`` is a folder of ours. Looked for once a run.
+
+    A copy is read as the client's transcripts are.
+    """
 
     name = NAME
     label = "prompts only"
 
     def __init__(self, copies: str, where: Where) -> None:
+        super().__init__(where)
         self._copies = copies
-        self._where = where
 
     @cached_property
     def store(self) -> SessionStore:
@@ -58,47 +61,14 @@ class Prompts:
         except OSError:
             return []
 
-    def ends(self, path: str) -> HeadTail:
-        """The ends of a copy."""
-        return HeadTail(path)
-
     def naming(self, path: str) -> bytes:
         """Its title, which is its first prompt."""
         return orjson.dumps(HeadTail(path).title).lower()
-
-    def session(self, path: str) -> SessionFile:
-        """The copy at a path."""
-        return session_files.session_file(path)
-
-    def readable(self, session: SessionFile) -> SessionFile:
-        """The copy itself."""
-        return session
-
-    @contextlib.contextmanager
-    def briefly(self, path: str) -> Iterator[str]:
-        """The path itself."""
-        yield path
-
-    def original(self, path: str) -> str:
-        """The copy: what it was made from holds all sessions."""
-        return path
-
-    def parent(self, path: str) -> Parent | None:  # noqa: ARG002
-        """Nothing tells."""
-        return None
 
     def files(self) -> list[TranscriptFile]:
         """The copies, read by the index where they lie."""
         folders = {os.path.dirname(session.path) for session in self.lost}
         return [file for folder in sorted(folders) for file in transcript_files.files_in(folder)]
-
-    def notes(self) -> list[str]:
-        """Nothing is passed over."""
-        return []
-
-    def without_plugin(self, name: str) -> str:  # noqa: ARG002
-        """Nothing runs in them."""
-        return ""
 
     def why_live(self, session: SessionFile) -> str:  # noqa: ARG002
         """They are gone."""
