@@ -1,6 +1,6 @@
 """Owns one run of the installer: alone on this machine, out of the client's reach, logged in install.log.
 
-Usage: install.py [--now] DATA_FOLDER. Exit 0: ready, nothing due, or another run is at work; 1: failed.
+Usage: install.py [--now] [--team] DATA_FOLDER. Exit 0: ready, nothing due, or another run is at work; 1: failed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ def leave_client(data: Path) -> None:
     """Own session, own log: the client neither waits for the install nor ends it."""
     if sys.platform != "win32":
         os.setsid()
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
     from resume_hooks.system.bug_log import opened  # only a run that is due keeps a log
 
     log = opened(str(data / "install.log"))
@@ -44,18 +43,20 @@ def main(arguments: list[str]) -> int:
     """Install if it is due; the exit status."""
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     import install_attempt  # only now: -I leaves the script's own folder off sys.path
+    import install_venv
 
     now, data = "--now" in arguments, Path(arguments[-1])
     os.umask(0o077)
     data.mkdir(parents=True, exist_ok=True)
+    locks = install_venv.wanted(team="--team" in arguments)
     with open(data / "install.lock", "a", encoding="utf-8") as lock:
-        if not is_alone(lock) or not install_attempt.is_due(data, time.time(), asked=now):
+        if not is_alone(lock) or not install_attempt.is_due(data, locks, time.time(), asked=now):
             if now:
                 print("resume-hooks: nothing to do: the engine is ready, or being installed", file=sys.stderr)
             return 0
         if not now:
             leave_client(data)
-        return install_attempt.run(data)
+        return install_attempt.run(data, locks)
 
 
 if __name__ == "__main__":

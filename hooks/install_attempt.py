@@ -1,7 +1,7 @@
 """Owns install.json, the memory of the last attempt: a failure waits an hour, not just for the next start.
 
 install.json: {"state": "installing" | "ready" | "failed", "started", "ended", "retry_after" (epoch seconds,
-0 for "not yet" or "at once"), "error" (one line), "pid", "lock" (digest of the lock it was for)}.
+0 for "not yet" or "at once"), "error" (one line), "pid", "lock" (digest of the locks it was for)}.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ def remember(data: Path, state: dict[str, Any]) -> None:
     os.replace(fresh, data / "install.json")
 
 
-def is_due(data: Path, now: float, *, asked: bool) -> bool:
-    """Whether to try: no venv for this lock, and no failure within the hour.
+def is_due(data: Path, locks: list[Path], now: float, *, asked: bool) -> bool:
+    """Whether to try: no venv for these locks, and no failure within the hour.
 
     Where the user `asked`, whatever failed before, and also for a venv that does not work.
     """
-    if install_venv.is_ready(data) and not (asked and install_venv.is_damaged(data / "venv")):
+    if install_venv.is_ready(data, locks) and not (asked and install_venv.is_damaged(data / "venv")):
         return False
     try:
         last = json.loads((data / "install.json").read_text(encoding="utf-8"))
-        waiting = last["lock"] == install_venv.digest() and last["started"] <= now < last["retry_after"]
+        waiting = last["lock"] == install_venv.digest(locks) and last["started"] <= now < last["retry_after"]
     except (OSError, ValueError, KeyError, TypeError):
         return True  # none yet, or not ours: then nothing speaks against it
     return asked or not waiting
 
 
-def run(data: Path) -> int:
+def run(data: Path, locks: list[Path]) -> int:
     """Build the venv and remember how it went; 0 or 1."""
     state = {"state": "installing", "started": int(time.time()), "ended": 0, "retry_after": 0, "error": ""}
-    state.update(pid=os.getpid(), lock=install_venv.digest())
+    state.update(pid=os.getpid(), lock=install_venv.digest(locks))
     remember(data, state)
     try:
-        install_venv.build(data)
+        install_venv.build(data, locks)
         state["state"] = "ready"
     except install_venv.MissingPythonError as error:
         state.update(state="failed", error=str(error))  # no network was used: look again at the next start

@@ -35,16 +35,23 @@ def venv_python(venv: Path) -> Path:
 
 
 def fill(venv: Path, python: str, lock: Path) -> None:
-    """Make `venv` and install the lock's wheels: hashes checked, nothing resolved, no build script run."""
+    """Make `venv` with the lock's wheels."""
+    if python == "uv":
+        step("uv venv", "uv", "venv", "--quiet", "--python", ">=3.11", str(venv))
+    else:
+        step("python -m venv", python, "-I", "-m", "venv", str(venv))
+    add(venv, python, lock, CHECK)
+
+
+def add(venv: Path, python: str, lock: Path, check: str) -> None:
+    """Install a lock's wheels into `venv`: hashes checked, nothing resolved, no build script run."""
     inside = str(venv_python(venv))
     locked = ("--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(lock))
     if python == "uv":
-        step("uv venv", "uv", "venv", "--quiet", "--python", ">=3.11", str(venv))
         step("uv pip install", "uv", "pip", "install", "--python", inside, *locked)
     else:
-        step("python -m venv", python, "-I", "-m", "venv", str(venv))
         step("pip install", inside, "-I", "-m", "pip", "install", "--no-input", *locked)
-    step("the import check", inside, "-I", "-c", CHECK)
+    step("the import check", inside, "-I", "-c", check)
 
 
 def is_damaged(venv: Path) -> bool:

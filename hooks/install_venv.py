@@ -5,40 +5,76 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 from pathlib import Path
 
 from install_python import MissingPythonError, find_python
-from install_steps import BuildError, fill, is_damaged, venv_python
+from install_steps import BuildError, add, fill, is_damaged, venv_python
 
-__all__ = ["BuildError", "MissingPythonError", "build", "digest", "is_damaged", "is_ready"]
-LOCK = Path(__file__).resolve().parent.parent / "requirements.lock"
-
-
-def digest() -> str:
-    """Name of the lock's content, 12 hex digits."""
-    return hashlib.sha256(LOCK.read_bytes()).hexdigest()[:12]
+__all__ = ["BuildError", "MissingPythonError", "build", "digest", "is_damaged", "is_ready", "wanted"]
+ROOT = Path(__file__).resolve().parent.parent
+LOCK = ROOT / "requirements.lock"
+TEAM_LOCK = ROOT / "requirements-team.lock"
 
 
-def is_ready(data: Path) -> bool:
-    """Whether the venv in use was built from this very lock and its Python is still there."""
+def wanted(*, team: bool) -> list[Path]:
+    """The locks that the venv is to hold: the engine's and, where a team was joined or is about to be, the driver's."""
+    sys.path.insert(0, str(ROOT / "src"))
+    from resume_hooks.paths import Where  # of ours only what any Python >= 3.9 loads
+    from resume_hooks.storage.team_file import found
+
+    return [LOCK, TEAM_LOCK] if team or found(Where()) else [LOCK]
+
+
+def digest(locks: list[Path]) -> str:
+    """Name of the locks' content, 12 hex digits."""
+    return hashlib.sha256(b"".join(lock.read_bytes() for lock in locks)).hexdigest()[:12]
+
+
+def is_ready(data: Path, locks: list[Path]) -> bool:
+    """Whether the venv in use was built from these very locks and its Python is still there."""
     try:
-        same = (data / "venv" / LOCK.name).read_bytes() == LOCK.read_bytes()
+        same = all((data / "venv" / lock.name).read_bytes() == lock.read_bytes() for lock in locks)
     except OSError:
         return False
     return same and os.access(venv_python(data / "venv"), os.X_OK)
 
 
-def build(data: Path) -> None:
-    """Build under a new name and switch; on MissingPythonError, BuildError, OSError the old venv stays."""
+def build(data: Path, locks: list[Path]) -> None:
+    """Build under a new name and switch; on MissingPythonError, BuildError, OSError the old venv stays.
+
+    A team's driver that can't be had keeps no engine from being built: then BuildError comes after the switch. Where
+    nothing else is missing it is added to the venv in use.
+    """
     python = find_python()
-    fresh = data / f"venv-{digest()}-{os.getpid()}"
+    if is_ready(data, [LOCK]) and not is_damaged(data / "venv"):
+        add_driver(data / "venv", python)
+        return
+    fresh = data / f"venv-{digest(locks)}-{os.getpid()}"
+    missing: BuildError | None = None
     try:
         fill(fresh, python, LOCK)
+        if TEAM_LOCK in locks:
+            try:
+                add_driver(fresh, python)
+            except BuildError as error:
+                missing = error
         shutil.copyfile(LOCK, fresh / LOCK.name)  # last: a venv without it is not whole
         switch(data, fresh)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
+    if missing:
+        raise missing
+
+
+def add_driver(venv: Path, python: str) -> None:
+    """Install what speaks to a team's database."""
+    try:
+        add(venv, python, TEAM_LOCK, "import psycopg")
+    except BuildError as error:
+        raise BuildError(f"the team's driver: {error}") from error
+    shutil.copyfile(TEAM_LOCK, venv / TEAM_LOCK.name)
 
 
 def switch(data: Path, fresh: Path) -> None:

@@ -16,7 +16,7 @@ MODULES = [
     "hooks.__init__", "hooks.fallback", "hooks.hook_state", "hooks.hosts", "hooks.pending_handoff",
     "hooks.plain_cards", "hooks.reply", "hooks.session", "hooks.triggers", "sessions.__init__", "sessions.link_log",
     "storage.__init__", "storage.append_carryover", "storage.atomic",
-    "storage.locks", "storage.state_file", "system.__init__", "system.bug_log",
+    "storage.locks", "storage.state_file", "storage.team_file", "system.__init__", "system.bug_log",
     "system.clipboard", "system.clipboard_tools", "system.invocation", "system.processes", "system.subprocesses",
     "system.terminal", "system.text", "system.tmux",
 ]  # fmt: skip

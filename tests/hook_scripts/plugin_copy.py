@@ -88,12 +88,18 @@ def make_plugin(folder: Path) -> PluginCopy:
     """Copy the hooks into a folder whose name needs quoting; the engine's Python is the tests' own."""
     root, data = folder / "plug in $HOME's", folder / "config" / "plugins" / "data" / "resume-hooks-inline"
     shutil.copytree(REPO / "hooks", root / "hooks", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(REPO / "requirements.lock", root)
+    for lock in ("requirements.lock", "requirements-team.lock"):
+        shutil.copy(REPO / lock, root)
     engine = root / "src" / "resume_hooks"
-    for package in (engine, engine / "hooks", engine / "system"):
+    for package in (engine, engine / "hooks", engine / "storage", engine / "system"):
         package.mkdir(parents=True)
         (package / "__init__.py").write_text("")
-    for name in ("system/bug_log.py", "paths.py"):  # what the installer itself needs
+    for name in (
+        "system/bug_log.py",
+        "paths.py",
+        "storage/state_file.py",
+        "storage/team_file.py",
+    ):  # what the installer itself needs
         shutil.copy(REPO / "src" / "resume_hooks" / name, engine / name)
     (engine / "__main__.py").write_text(MAIN)
     for name, module in LANES.items():

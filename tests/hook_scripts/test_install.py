@@ -29,6 +29,10 @@ def fill(venv, python, lock):
     time.sleep(float(os.environ.get("SECONDS", "0")))
     if "FAIL" in os.environ: raise BuildError(os.environ["FAIL"])
     venv_python(venv).symlink_to(python)
+def add(venv, python, lock, check):
+    assert check == "import psycopg"
+    with open(os.environ["COUNT"], "a") as count: count.write("+")
+    if "NO_DRIVER" in os.environ: raise BuildError(os.environ["NO_DRIVER"])
 def is_damaged(venv): return "DAMAGED" in os.environ
 """
 
@@ -215,11 +219,51 @@ def test_the_detached_install_has_its_own_session_and_log(quick: PluginCopy) -> 
     assert (quick.data / "install.log").exists()
 
 
+def join(plugin: PluginCopy) -> Path:
+    """A team was joined; the file of the venv that says that its driver is there."""
+    folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team"
+    folder.mkdir(parents=True)
+    team = {"version": 1, "service": "work", "login": "alice", "machine": "m", "projects": []}
+    (folder / "team.json").write_text(json.dumps(team))
+    return plugin.data / "venv" / "requirements-team.lock"
+
+
+def test_a_team_s_driver_is_there_whenever_the_venv_is(quick: PluginCopy) -> None:
+    """Added once a team was joined, built in at an update; where it can't be had, the engine is there without it."""
+    install(quick)
+    driver = join(quick)
+    before = os.readlink(quick.data / "venv")
+    quick.hook("SessionStart", STARTUP)
+    assert wait_for(driver)
+    assert os.readlink(quick.data / "venv") == before, "nothing is built anew for it"
+    (quick.root / "requirements.lock").write_text("# newer\n")
+    assert install(quick) == 0
+    assert driver.read_bytes() == (quick.root / "requirements-team.lock").read_bytes()
+    assert (quick.data / "count").read_text() == ".+.+"
+    (quick.root / "requirements.lock").write_text("# newest\n")
+    assert install(quick, NO_DRIVER="no wheel") == 1
+    assert (state(quick)["state"], state(quick)["error"]) == ("failed", "the team's driver: no wheel")
+    assert (quick.data / "venv" / "requirements.lock").read_text() == "# newest\n"
+    assert not driver.exists()
+    assert install(quick) == 0
+    assert attempts(quick) == 6, "it is tried again after an hour"
+    assert quick.engine("--install").stderr == "resume-hooks: the engine is ready\n"
+    assert driver.exists()
+
+
+def test_who_is_about_to_join_asks_for_the_driver(quick: PluginCopy) -> None:
+    """There is no pip in a venv that uv made; the launcher adds it, and it stays."""
+    assert quick.engine("--install", "--team").returncode == 0
+    assert (quick.data / "venv" / "requirements-team.lock").exists()
+    assert "nothing to do" in quick.engine("--install").stderr
+
+
 def test_the_lock_names_hashes_and_no_host() -> None:
     """Every requirement is pinned with hashes; where they come from is the user's own setting."""
-    lines = (REPO / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    names = ("requirements.lock", "requirements-team.lock")
+    lines = [line for name in names for line in (REPO / name).read_text(encoding="utf-8").splitlines()]
     pins = [line for line in lines if line and not line.startswith(("#", " "))]
-    assert {line.split("==")[0] for line in pins} >= {"click", "orjson", "pydantic", "pyperclip", "rich"}
+    assert {line.split("==")[0] for line in pins} >= {"click", "orjson", "pydantic", "pyperclip", "rich", "psycopg"}
     assert all("==" in line and line.endswith("\\") for line in pins)
     assert not any("://" in line for line in lines)
 
@@ -241,7 +285,7 @@ def test_the_real_thing(plugin: PluginCopy, tmp_path: Path, tool: str) -> None:
         bare.write_text(f'#!/bin/sh\ncase "$*" in *ensurepip*) exit 1 ;; esac\nexec "{real}" "$@"\n')
         bare.chmod(0o755)
         env["PATH"] = str(tmp_path / "bin")
-    done = plugin.engine("--install", **env)
+    done = plugin.engine("--install", "--team", **env)
     need("the package index", "pip install failed" not in done.stderr, "see the output of pip")
     assert (done.returncode, state(plugin)["state"]) == (0, "ready"), done.stderr
     checked = plugin.engine("info", **env)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.paths import Where
+from resume_hooks.storage.team_file import Team
 from resume_hooks.team.connect import Connection, connected
-from resume_hooks.team.joined import Team, join
+from resume_hooks.team.joined import join
 from tests.builders import ConfigHome
 from tests.needs import need
 from tests.team.server import Server, programs

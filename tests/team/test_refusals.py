@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import UsageError
+from resume_hooks.storage.team_file import found
 from resume_hooks.team import sharing
 from resume_hooks.team.connect import Connection, TeamFailed, connected, require_version
 from resume_hooks.team.finding import find
-from resume_hooks.team.joined import found, join
+from resume_hooks.team.joined import join
 from resume_hooks.team.sessions import listed, named
 from tests.builders import ConfigHome
 from tests.team.conftest import Machine

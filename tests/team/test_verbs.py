@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,11 @@ from resume_hooks.cli.schema import form
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
-from resume_hooks.team import background
+from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.storage.team_file import PUSHES, folder, found
+from resume_hooks.team import background, pushing
 from resume_hooks.team.connect import Connection
-from resume_hooks.team.joined import PUSHES, folder, found, project_of
+from resume_hooks.team.joined import project_of
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, session_id, user, write_session
 from tests.cli.fork_server import ForkServer
 from tests.needs import REPO
@@ -89,6 +93,39 @@ def told(person: Person, git: Any) -> Path:
     return Path(write_session(person.home.project(str(person.here)), CHILD, [head, title, *talk]))
 
 
+def failing_for(session: str) -> Callable[..., object]:
+    """A push that has a bug, of one session."""
+
+    def failing(each: SessionFile, *given: Any) -> object:
+        return 1 // 0 if each.session_id == session else pushing.push(each, *given)
+
+    return failing
+
+
+def test_a_push_that_can_t_run_is_told(people: dict[str, Person], git: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the driver, or where one session meets a bug of ours: status, doctor and the next start say so."""
+    laptop = people["laptop"]
+    laptop.team("join", "alice")
+    told(laptop, git)
+    laptop.team("projects", "add")
+    mark = Path(folder(laptop.where)) / PUSHES
+    with monkeypatch.context() as patch:  # the venv was built anew, without it
+        patch.setitem(sys.modules, "psycopg", None)
+        background.push_behind(laptop.where, lambda: False)
+    assert mark.stat().st_mtime > time.time() + 60, "tried again later"
+    assert laptop.team("status")["failing"].startswith("2 sessions wait to be pushed to the team since 20")
+    assert "psycopg, which speaks" in laptop.run("doctor", code=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(background, "push", failing_for(SESSION))
+        os.utime(mark, (0, 0))
+        background.push_behind(laptop.where, lambda: False)
+    assert "a bug of ours stopped it (ZeroDivisionError)" in laptop.run("team", "status")
+    assert laptop.team("status")["behind"] == 1, "the other one went all the same"
+    os.utime(mark, (0, 0))
+    background.push_behind(laptop.where, lambda: False)
+    assert laptop.team("status")["failing"] == ""
+
+
 def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection) -> None:
     """Join, push, search, and go on on the other machine, in another path; what follows there is all that is sent."""
     laptop, desk, bobs = people["laptop"], people["desk"], people["bobs"]
@@ -105,7 +142,7 @@ def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection
     assert root.execute("select count(*) from team.session").fetchone() == (0,)
     background.push_behind(laptop.where, lambda: False)
     status = laptop.team("status")
-    assert (status["behind"], status["service"]) == (0, "alice")
+    assert (status["behind"], status["service"], status["failing"]) == (0, "alice", "")
     assert laptop.team("push", "--all")["pushed"][0]["result"] == "unchanged"
 
     desk.team("join", "alice")

@@ -24,6 +24,7 @@ from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.cli.team_answer import answer, answer_search, push_notes, pushed_text, sessions_text
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
+from resume_hooks.storage import team_file
 from resume_hooks.system.text import counted
 from resume_hooks.team import background, fetching, joined, pushing, sharing
 from resume_hooks.team.connect import connected, schema, service_named
@@ -149,13 +150,15 @@ def status(options: VerbOptions) -> None:
     """
     team = joined.required(options.where)
     waiting = background.behind(team, options.where)
-    data = {"projects": list(team.projects), "behind": len(waiting)}
+    failing = team_file.failing(options.where)
+    data = {"projects": list(team.projects), "behind": len(waiting), "failing": failing.sentence if failing else ""}
     facts = [
         ("team", f"{team.service} as {team.login}"),
         ("projects", ", ".join(team.projects) or "none"),
         ("behind", counted(len(waiting), "session")),
         ("last push", background.last_push(options.where) or "never"),
     ]
+    facts += [("not pushed", failing.sentence), ("remedy", failing.remedy)] if failing else []
     answer(options, data, lambda: table(facts))
 
 
@@ -192,6 +195,7 @@ def push(options: VerbOptions) -> None:
         with connected(team.service) as db:
             gone = sharing.forget_queued(db, options.where)
             done = [pushing.push(each, team, db, options.where, rescan=options.rescan) for each in wanted]
+        team_file.note_pushed(options.where)
     data = {"pushed": done, "gone": gone, "written": not options.dry_run}
     answer(options, data, lambda: pushed_text(done, written=not options.dry_run), push_notes(done))
 

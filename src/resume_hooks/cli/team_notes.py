@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 from resume_hooks.paths import Where
+from resume_hooks.storage.team_file import found
 
 
 def after_delete(session_id: str, where: Where) -> list[str]:
     """Have a deleted session forgotten at the next push; what to say."""
-    if not _is_joined(where):
+    if found(where) is None:
         return []
     from resume_hooks.team.sharing import note_deleted
 
@@ -18,12 +17,8 @@ def after_delete(session_id: str, where: Where) -> list[str]:
 
 def after_scrub(session_id: str, where: Where) -> list[str]:
     """Have what the team has of a scrubbed session replaced at the next push; what to say."""
-    if not _is_joined(where):
+    if found(where) is None:
         return []
     from resume_hooks.team.sharing import note_scrubbed
 
     return [note for note in [note_scrubbed(session_id, where)] if note]
-
-
-def _is_joined(where: Where) -> bool:
-    return os.path.exists(os.path.join(where.state, "team"))

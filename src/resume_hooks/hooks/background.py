@@ -19,6 +19,7 @@ from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import expiring_sessions, hook_state, reply
 from resume_hooks.paths import Where, is_session_id
+from resume_hooks.storage import team_file
 from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system.processes import client_pid
 
@@ -97,7 +98,7 @@ def index() -> None:
 
 def push() -> None:
     """Send the team, where one was joined, what turns' ends did not: they pause a minute, and a server may be away."""
-    if reply.is_headless() or not os.path.exists(os.path.join(Where().state, "team", "push")):
+    if reply.is_headless() or not os.path.exists(os.path.join(team_file.folder(Where()), team_file.PUSHES)):
         return
     from resume_hooks.team.background import push_behind  # nobody without a team loads it
 

@@ -20,6 +20,8 @@ from resume_hooks.hooks import hook_state, pending_handoff, reply
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
 from resume_hooks.sessions.link_log import AFTER_CLEAR, Link, record_link, record_superseded
+from resume_hooks.storage import team_file
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.processes import client_pid
 
 MAX_INPUT = 1024 * 1024
@@ -71,7 +73,7 @@ def handle(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
         said = _cold(event, path)
     kept = _of_engine("expiring_sessions", "kept", event) if source and NEAR_END in asked else ""
     moved = _of_engine("moved_folder", "line", event) if NEW_FOLDER in asked else ""
-    line = " · ".join(filter(None, (said, moved, kept)))
+    line = " · ".join(filter(None, (said, moved, kept, _unpushed() if source else "")))
     return reply.start("", f"resume-hooks: {line}" if line else "")
 
 
@@ -166,6 +168,12 @@ def _of_engine(module: str, name: str, event: Dict[str, Any]) -> str:
     except OSError:  # what else there is to say is said
         pass
     return ""
+
+
+def _unpushed() -> str:
+    """What a team is not sent, and why, once; headless runs have nobody to read it, and leave it for a user."""
+    failing = None if reply.is_headless() else team_file.take_untold(Where())
+    return f"{failing.sentence}; what to do: {typed('doctor', os.environ)}" if failing else ""
 
 
 def _mark_venv() -> None:

@@ -7,6 +7,7 @@ import shlex
 import stat
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import NamedTuple
 
 from resume_hooks import clock, settings
@@ -22,8 +23,9 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.archived.manifest import all_archived as kept_sessions
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.storage import team_file
 from resume_hooks.system import bug_log, claude_cli, clipboard
-from resume_hooks.system.plugin_files import NAME
+from resume_hooks.system.plugin_files import DRIVER, NAME, how_to_add
 from resume_hooks.system.subprocesses import which
 from resume_hooks.system.text import counted
 
@@ -67,6 +69,7 @@ def diagnose(cwd: str) -> list[Finding]:
         "index": _index,
         "trash": _trash,
         "vault": _vault,
+        "team": _team,
         "clipboard": _clipboard,
     }
     found = ((name, question(cwd)) for name, question in questions.items())
@@ -325,6 +328,17 @@ def _vault(_: str) -> Finding:
         remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault_max 40G"
         return _note(f"{size}, more than vault_max allows", remedy, "full")
     return _ok(size if kept else "empty")
+
+
+def _team(_: str) -> Finding:
+    team, failing = team_file.found(Where()), team_file.failing(Where())
+    if team is None:
+        return _ok("none was joined", "none")
+    if failing:
+        return _problem(failing.sentence, failing.remedy, "failing")
+    if find_spec(DRIVER) is None:
+        return _problem(f"{DRIVER}, which speaks to the server of {team.service}, is missing", how_to_add(), "driver")
+    return _ok(f"{team.service} as {team.login}; turns' ends push {counted(len(team.projects), 'project')}")
 
 
 def _clipboard(_: str) -> Finding:

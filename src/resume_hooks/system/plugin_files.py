@@ -6,7 +6,9 @@ The client copies or reads a plugin's whole folder, so a checkout's ``.venv`` an
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import sys
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, private_folder
@@ -21,6 +23,7 @@ PARTS = (
     "skills",
     "agents",
     "requirements.lock",
+    "requirements-team.lock",
     "README.md",
     "LICENSE",
 )
@@ -30,6 +33,17 @@ _MARK = os.path.join("src", "resume_hooks", "__main__.py")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))
 _BUNDLED = os.path.join(_PACKAGE, "_plugin")
+
+
+DRIVER = "psycopg"
+"""The package that speaks to a team's PostgreSQL."""
+
+
+def how_to_add() -> str:
+    """What adds the driver of teams to the Python that runs this: the plugin's own venv has no other way in."""
+    if os.path.isfile(os.path.join(sys.prefix, "requirements.lock")):
+        return f"Install it: sh {shlex.quote(os.path.join(_CHECKOUT, 'hooks', 'engine'))} --install --team"
+    return f"Install it: {shlex.quote(sys.executable)} -m pip install '{DRIVER}[binary]>=3.2'"
 
 
 def plugin_folder() -> str:

@@ -10,15 +10,17 @@ import os
 import time
 from collections.abc import Callable
 
-from resume_hooks import clock, settings
+from resume_hooks import __version__, clock, settings
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.team.connect import TeamFailed, connected
+from resume_hooks.storage.team_file import PUSHES, Team, folder, found, note_failing, note_pushed
+from resume_hooks.system import bug_log
+from resume_hooks.team.connect import Connection, DriverMissing, connected
 from resume_hooks.team.fetching import drop_gone
-from resume_hooks.team.joined import PUSHES, Team, folder, found, project_of
+from resume_hooks.team.joined import project_of
 from resume_hooks.team.pushing import is_behind, push
 from resume_hooks.team.sharing import forget_queued, has_queued
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -50,12 +52,13 @@ def last_push(where: Where) -> str:
 
 
 def push_behind(where: Where, is_over: Callable[[], bool], only: str = "") -> None:
-    """Push what is behind, or of it the session ``only``, unless it was done a moment ago. Silent where it can't be."""
+    """Push what is behind, or of it the session ``only``, unless it was done a moment ago; what fails is remembered."""
     team, mark = found(where), os.path.join(folder(where), PUSHES)
     with contextlib.suppress(ResumeHooksError, OSError):
         if team is None or not team.projects or -AWAY <= time.time() - os.stat(mark).st_mtime < PAUSE:
             return
-        waiting = [each for each in behind(team, where) if only in {"", each.session_id}]
+        everything = behind(team, where)
+        waiting = [each for each in everything if only in {"", each.session_id}]
         if not (waiting or has_queued(where)):
             return  # the next turn's end need not wait
         os.utime(mark)
@@ -63,14 +66,40 @@ def push_behind(where: Where, is_over: Callable[[], bool], only: str = "") -> No
             with connected(team.service) as db:
                 forget_queued(db, where)
                 drop_gone(db, where)
-                for session in waiting:
-                    if is_over():
-                        return
-                    with contextlib.suppress(SessionNotFound):
-                        push(session, team, db, where)
-        except TeamFailed:
+                _push_each(waiting, team, db, where, is_over)
+            note_pushed(where)
+        except Exception as error:  # noqa: BLE001 - a bug of ours, too: the scanner's stops a push, and nobody would know
             later = time.time() + AWAY
             os.utime(mark, (later, later))
+            said = (error.message, error.remedy) if isinstance(error, ResumeHooksError) else _bug(error, where)
+            at_once = isinstance(error, DriverMissing) or not isinstance(error, ResumeHooksError)
+            note_failing(said, len(everything), where, at_once=at_once)
+
+
+def _push_each(
+    waiting: list[SessionFile], team: Team, db: Connection, where: Where, is_over: Callable[[], bool]
+) -> None:
+    """Push each session; what stops one of them keeps none of the others, and is raised after them."""
+    failed: Exception | None = None
+    for session in waiting:
+        if is_over():
+            break
+        try:
+            push(session, team, db, where)
+        except SessionNotFound:
+            continue
+        except Exception as error:
+            if db.closed:
+                raise
+            failed = error
+    if failed is not None:
+        raise failed
+
+
+def _bug(error: Exception, where: Where) -> tuple[str, str]:
+    """What to say of an error that nobody foresaw; where it came from is in our log."""
+    bug_log.note("team push", __version__, error, where)
+    return f"a bug of ours stopped it ({type(error).__name__})", "Report it: resume-hooks doctor --bundle"
 
 
 def require_model_may_search(where: Where) -> None:

@@ -9,11 +9,11 @@ import contextlib
 import importlib.resources
 import os
 import re
-import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.system.plugin_files import DRIVER, how_to_add
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,6 +43,10 @@ class TeamFailed(ResumeHooksError, code="team-failed"):
     def __init__(self, message: str, remedy: str = "", state: str = "") -> None:
         super().__init__(message, remedy)
         self.state = state
+
+
+class DriverMissing(TeamFailed):
+    """What speaks to the database is not installed where this runs."""
 
 
 def service_named(text: str) -> str:
@@ -100,10 +104,7 @@ def _driver() -> Any:
     try:
         import psycopg
     except ImportError as error:
-        raise TeamFailed(
-            "psycopg, which speaks to the team's database, is not installed",
-            f"Install it once: '{sys.executable}' -m pip install 'psycopg[binary]>=3.2'",
-        ) from error
+        raise DriverMissing(f"{DRIVER}, which speaks to the team's database, is not installed", how_to_add()) from error
     return psycopg
 
 

@@ -11,7 +11,7 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, open_regular, read_object
 from resume_hooks.search.index.read_transcript import bytes_before
 from resume_hooks.storage import state_file
-from resume_hooks.team.joined import folder
+from resume_hooks.storage.team_file import folder
 
 _VERSION = 1
 _FILE = "cursor.json"

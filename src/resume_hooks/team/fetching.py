@@ -24,9 +24,9 @@ from resume_hooks.reading.export.bundle import MAX_FILES, Head, Sums
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage import state_file
 from resume_hooks.storage.staging import MAX_BYTES
+from resume_hooks.storage.team_file import folder
 from resume_hooks.team.connect import Connection
 from resume_hooks.team.cursor import Cursor, keep_cursor, place_at
-from resume_hooks.team.joined import folder
 from resume_hooks.team.sessions import TeamSession, listed
 
 KIND = "team"

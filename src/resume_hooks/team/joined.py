@@ -13,51 +13,21 @@ import re
 import shutil
 import socket
 import uuid
-from typing import NamedTuple
 
 from resume_hooks import paths
 from resume_hooks.errors import WriteFailed
-from resume_hooks.paths import Where, canonical, read_object
+from resume_hooks.paths import Where, canonical
 from resume_hooks.storage import state_file
+from resume_hooks.storage.team_file import FILE, PUSHES, VERSION, Team, folder, found
 from resume_hooks.system.git_worktrees import git_folder
 from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.team.connect import Connection, TeamFailed, connected, require_version, service_named
 
-FOLDER = "team"
-PUSHES = "push"
-"""An empty file in that folder: turns' ends push. Its time is that of the last push; hooks look at nothing else."""
-
-_VERSION = 1
-_FILE = "team.json"
 _LONGEST_CONFIG = 256 * 1024
 _REMOTE = re.compile(
     r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?([^/:@]+)(?::\d+/|[:/])/*(.+?)(?:\.git)?/*\Z", re.IGNORECASE
 )
 """A remote's address: its host and path; scheme, user, password, port and the ending are none of a project's name."""
-
-
-class Team(NamedTuple):
-    """What was joined: the libpq ``service``, our ``login`` there, this machine's id, the keys of projects to push."""
-
-    service: str
-    login: str
-    machine: str
-    projects: tuple[str, ...]
-
-
-def folder(where: Where) -> str:
-    """Our folder for the team."""
-    return os.path.join(where.state, FOLDER)
-
-
-def found(where: Where) -> Team | None:
-    """The team that was joined; None for none."""
-    row = read_object(os.path.join(folder(where), _FILE))
-    service, login, machine = (row.get(key) for key in ("service", "login", "machine"))
-    if row.get("version") != _VERSION or not all(isinstance(text, str) and text for text in (service, login, machine)):
-        return None
-    projects = row.get("projects")
-    return Team(str(service), str(login), str(machine), tuple(map(str, projects if isinstance(projects, list) else ())))
 
 
 def required(where: Where) -> Team:
@@ -84,9 +54,9 @@ def join(service: str, where: Where, label: str = "") -> Team:
 
 def keep(team: Team, where: Where) -> None:
     """Remember a team. WriteFailed."""
-    row = {"version": _VERSION, **team._asdict()}
+    row = {"version": VERSION, **team._asdict()}
     try:
-        state_file.replace(os.path.join(folder(where), _FILE), json.dumps(row, indent=2).encode() + b"\n", where)
+        state_file.replace(os.path.join(folder(where), FILE), json.dumps(row, indent=2).encode() + b"\n", where)
         mark = os.path.join(folder(where), PUSHES)
         if team.projects and not os.path.exists(mark):
             state_file.replace(mark, b"", where)

@@ -26,10 +26,11 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import locked_folder
+from resume_hooks.storage.team_file import Team
 from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.team.connect import FORGOTTEN, Connection, TeamFailed, refusals
 from resume_hooks.team.cursor import Cursor, SentPlace, cursor_of, keep_cursor, place_at, session_folder, stands
-from resume_hooks.team.joined import Team, project_of
+from resume_hooks.team.joined import project_of
 from resume_hooks.team.pieces import LinePiece, pieces_of, records_of
 from resume_hooks.transcripts.head_tail import HeadTail
 

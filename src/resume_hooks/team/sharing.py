@@ -8,9 +8,9 @@ from datetime import datetime
 
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.storage import state_file
+from resume_hooks.storage.team_file import folder, found
 from resume_hooks.team.connect import Connection, TeamFailed, refusals
 from resume_hooks.team.cursor import cursor_of, keep_cursor, session_folder
-from resume_hooks.team.joined import folder, found
 from resume_hooks.team.sessions import TeamSession
 
 _QUEUE = "forget"

@@ -54,6 +54,7 @@ class TeamForm(Strict):
     files: list[str] = Field(description="copies for reading that were made")
     gone: list[str] = Field(description="sessions of which copies went, since they may not be read any more")
     behind: int = Field(description="with status: sessions of pushed projects that are not sent, or not whole")
+    failing: str = Field(description="with status: since when turns' ends push nothing, and why; empty where they do")
     copies: int = Field(description="with forget: how many machines' copies the server had")
     sql: str = Field(description="with init --sql: what an administrator may run")
     receipt: ReceiptForm | None = Field(description="with resume: the session that came")

@@ -1,0 +1,104 @@
+"""The team that was joined, as ``team/team.json`` of the state folder names it, and why its push does not run.
+
+Standard library, Python 3.9: the installer and a session's start ask before there is an engine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from datetime import datetime, timezone
+from typing import NamedTuple, Optional, Tuple
+
+from resume_hooks.paths import Where, read_object
+from resume_hooks.storage import state_file
+
+FOLDER, FILE, VERSION = "team", "team.json", 1
+PUSHES = "push"
+"""An empty file in that folder: turns' ends push. Its time is that of the last push; hooks look at nothing else."""
+
+FAILING, UNTOLD = "failing.json", "untold"
+"""What keeps a push from running, and that the next start is to say so; the shell looks for the latter."""
+
+LONG = 24 * 60 * 60
+"""Seconds after which a start says that the server can't be reached."""
+
+
+class Team(NamedTuple):
+    """What was joined: the libpq ``service``, our ``login`` there, this machine's id, the keys of projects to push."""
+
+    service: str
+    login: str
+    machine: str
+    projects: Tuple[str, ...]
+
+
+class Failing(NamedTuple):
+    """Since when, in seconds of the epoch, turns' ends push nothing, how many sessions wait, why, and what to do."""
+
+    since: int
+    sessions: int
+    why: str
+    remedy: str
+    told: bool
+
+    @property
+    def sentence(self) -> str:
+        """The same for people."""
+        since = datetime.fromtimestamp(self.since, timezone.utc).strftime("%Y-%m-%d %H:%M")
+        waits = "1 session waits" if self.sessions == 1 else f"{self.sessions:,} sessions wait"
+        return f"{waits} to be pushed to the team since {since} UTC: {self.why}"
+
+
+def folder(where: Where) -> str:
+    """Our folder for the team."""
+    return os.path.join(where.state, FOLDER)
+
+
+def found(where: Where) -> Optional[Team]:
+    """The team that was joined; None for none."""
+    row = read_object(os.path.join(folder(where), FILE))
+    service, login, machine = (row.get(key) for key in ("service", "login", "machine"))
+    if row.get("version") != VERSION or not all(isinstance(text, str) and text for text in (service, login, machine)):
+        return None
+    projects = row.get("projects")
+    return Team(str(service), str(login), str(machine), tuple(map(str, projects if isinstance(projects, list) else ())))
+
+
+def failing(where: Where) -> Optional[Failing]:
+    """What keeps turns' ends from pushing; None where nothing is known to."""
+    row = read_object(os.path.join(folder(where), FAILING))
+    try:
+        since, sessions = int(row["since"]), int(row["sessions"])
+        datetime.fromtimestamp(since, timezone.utc)
+        return Failing(since, sessions, str(row["why"]), str(row["remedy"]), row["told"] is True)
+    except (KeyError, TypeError, ValueError, OverflowError, OSError):
+        return None
+
+
+def note_failing(error: Tuple[str, str], sessions: int, where: Where, *, at_once: bool) -> None:
+    """Remember why a push failed and what helps; have the next start say it, once: now, or when it lasts. OSError."""
+    known, now = failing(where), int(time.time())
+    row = Failing(min(known.since, now) if known else now, sessions, *error, told=bool(known and known.told))
+    if not row.told and (at_once or now - row.since >= LONG):
+        state_file.replace(os.path.join(folder(where), UNTOLD), b"", where)
+        row = row._replace(told=True)
+    state_file.replace(os.path.join(folder(where), FAILING), json.dumps(row._asdict()).encode() + b"\n", where)
+
+
+def note_pushed(where: Where) -> None:
+    """Forget what kept a push from running: one ran."""
+    for name in (UNTOLD, FAILING):
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(folder(where), name))
+
+
+def take_untold(where: Where) -> Optional[Failing]:
+    """What the start that asks is to say; no later one says it again."""
+    try:
+        os.unlink(os.path.join(folder(where), UNTOLD))
+    except OSError:
+        return None
+    return failing(where)
