@@ -28,6 +28,7 @@ from tests.builders import (
     custom_title,
     result,
     session_bytes,
+    session_id,
     user,
     write_session,
 )
@@ -35,6 +36,7 @@ from tests.redaction.planted import some
 from tests.team.conftest import Machine
 from tests.team.server import Server
 
+CHILD = session_id(2)
 TURNS = [custom_title("Fix the parser"), *conversation(4)]
 
 
@@ -243,10 +245,45 @@ def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> 
     assert sharing.note_deleted(SESSION, alice.where) == ""
     sent(alice, path)
     assert "team forget" in sharing.note_deleted(SESSION, alice.where)
+    path.unlink()
     with connected("alice") as db:
         assert sharing.forget_queued(db, alice.where) == [SESSION]
         assert sharing.forget_queued(db, alice.where) == []
     assert root.execute("select session_id from team.forgotten").fetchall() == [(SESSION,)]
+
+
+def test_what_expired_here_expires_there(
+    alice: Machine, desk: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By ``vault_days`` or an employer's, once nothing of it is here; of this machine alone, and it may come back."""
+    path, whole = written(alice), written(alice).read_bytes()
+    sent(alice, path)
+    sent(desk, written(desk))
+    sent(alice, written(alice, conversation(1), CHILD))
+    root.execute("update team.session set ended = now()::text where session_id = %s", (CHILD,))
+    with connected("alice") as db:
+        monkeypatch.setattr(sharing, "managed_days", lambda: ("/etc/x", 30))
+        assert sharing.remove_gone(db, alice.where) == []
+        path.unlink()
+        session_file_of(path, CHILD).unlink()
+        monkeypatch.setattr(sharing, "managed_days", lambda: ("/etc/x", 0))
+        assert sharing.remove_gone(db, alice.where) == []
+        Path(alice.where.state, "settings.json").write_text('{"vault_days": 30}')
+        assert sharing.remove_gone(db, alice.where) == [SESSION]
+        assert sharing.remove_gone(db, alice.where) == []
+    left = "select s.session_id, a.label from team.session s join team.machine a on a.id = s.machine order by s.id"
+    assert root.execute(left).fetchall() == [(SESSION, "desk"), (CHILD, "laptop")]
+    path.write_bytes(whole)
+    assert sent(alice, path).result == "sent"
+    path.unlink()  # of what was scrubbed where only a copy is kept, the server's goes
+    assert sharing.note_scrubbed(SESSION, alice.where)
+    with connected("alice") as db:
+        assert sharing.remove_gone(db, alice.where) == [SESSION]
+
+
+def session_file_of(path: Path, session: str) -> Path:
+    """The file of another session beside one."""
+    return path.with_name(f"{session}.jsonl")
 
 
 def test_the_server_away_or_full(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.team_file import PUSHES, folder, found
-from resume_hooks.team import background, pushing
+from resume_hooks.team import background, connect, pushing
 from resume_hooks.team.connect import Connection
 from resume_hooks.team.joined import project_of
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, session_id, user, write_session
@@ -52,12 +53,22 @@ class Person:
         """Where functions find things."""
         return self.home.where
 
+    def files(self) -> dict[str, Path]:
+        """The sessions here, by id."""
+        return {path.stem: path for path in sorted((self.home.config / "projects").glob("*/*.jsonl"))}
+
     def run(self, *words: str, code: int = 0, **env: str) -> str:
         """What a command prints, on both streams."""
         done = self._server.run(words, {**self._env, **env}, b"", str(self.here), 60)
         text = (done.stdout + done.stderr).decode()
         assert done.returncode == code, text
         return text
+
+    def lineage(self, *words: str) -> list[dict[str, Any]]:
+        """The rows of ``lineage --team``, which fit their form."""
+        data = json.loads(self.run("lineage", *words, "--team", "--json"))["data"]
+        form("lineage").model_validate(data)
+        return list(data["rows"])
 
     def team(self, *words: str, code: int = 0, **env: str) -> dict[str, Any]:
         """The data of an act's answer, which fits the form of ``team``; or the error."""
@@ -157,13 +168,17 @@ def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection
     assert bobs.team("join", "bob")["written"]
     assert (bobs.team("search", "kumquat")["hits"], bobs.team("sessions")["sessions"]) == ([], [])
 
+    there = desk.lineage("Kumquats")
+    assert [(row["session_id"], row["status"], row["owner"], row["machine"]) for row in there] == [
+        (SESSION, "team", "alice", socket.gethostname()), (CHILD, "team", "alice", socket.gethostname())
+    ]  # fmt: skip
     came = desk.team("resume", "Kumquats")
     assert came["receipt"]["session_id"] == CHILD
-    there = Path(came["receipt"]["file"])
-    assert str(laptop.here).encode() not in there.read_bytes()
-    rows = Family(desk.where).lineage(str(there))
+    brought = Path(came["receipt"]["file"])
+    assert str(laptop.here).encode() not in brought.read_bytes()
+    rows = Family(desk.where).lineage(str(brought))
     assert [(row.session_id, row.status) for row in rows] == [(SESSION, "present"), (CHILD, "present")]
-    with there.open("ab") as stream:
+    with brought.open("ab") as stream:
         stream.write(
             json.dumps(user("and on the desk?", uuid="d", parent="a", ts=990, session_id=CHILD)).encode() + b"\n"
         )
@@ -198,13 +213,20 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     assert "Nobody verified it" in text
     assert CHILD in text
     assert [(link.parent_id, link.kind) for link in read_links(bobs.where)] == [(CHILD, "team")]
+    own = taken["receipt"]["session_id"]
+    seen = [(row["session_id"], row["status"], row["owner"]) for row in bobs.lineage(own)]
+    assert seen == [(SESSION, "private", ""), (CHILD, "team", "alice"), (own, "present", "")]
+    assert "(private, or never pushed)" in bobs.run("lineage", own, "--team")
+    assert "(file gone)" in bobs.run("lineage", own)
+    assert "may not ask" in bobs.run("lineage", own, "--team", code=2, CLAUDECODE="1")
     (copy,) = bobs.team("pull", CHILD)["files"]
     assert "kumquat" in bobs.run("outline", copy)
     laptop.team("unshare", CHILD)
     assert bobs.team("pull")["gone"] == [CHILD]
     assert not Path(copy).exists()
+    assert [(row["session_id"], row["status"]) for row in bobs.lineage(own)] == [(CHILD, "private"), (own, "present")]
 
-    assert "may not search" in laptop.team("search", "kumquat", code=2, CLAUDECODE="1")["message"]
+    assert "may not ask the team" in laptop.team("search", "kumquat", code=2, CLAUDECODE="1")["message"]
     laptop.team("search", "kumquat", code=2, CLAUDECODE="1", RESUME_HOOKS_TEAM_MODEL_SEARCH="on")
     laptop.run("config", "team_model_search", "on")
     assert laptop.team("search", "kumquat", CLAUDECODE="1")["hits"]
@@ -220,6 +242,29 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     assert found(laptop.where) is None
 
 
+def test_what_goes_here_goes_there(people: dict[str, Person], git: Any, root: Connection) -> None:
+    """A scrub takes the earlier generations of every session that it rewrote; what was restored is not forgotten."""
+    laptop, secret = people["laptop"], "AKIA" + "QWERTYUIOPASDFGH"
+    told(laptop, git)
+    for name, path in laptop.files().items():
+        with path.open("ab") as stream:
+            said = user(f"the key is {secret}", uuid=f"k{name}", ts=995, session_id=name, cwd=str(laptop.here))
+            stream.write(json.dumps(said).encode() + b"\n")
+        os.utime(path, (0, 0))
+    laptop.team("join", "alice")
+    laptop.team("push", *laptop.files())
+    text = laptop.run("scrub", SESSION, "--in-place", "--everywhere", "--yes")
+    assert all(f"What the team has of {name} from this machine goes" in text for name in (SESSION, CHILD))
+    laptop.team("push", "--all")
+    rows = root.execute("select session_id, generation from team.session order by generation, session_id").fetchall()
+    assert rows == [(CHILD, 1), (SESSION, 1)], "also of a project that turns' ends don't push"
+    laptop.run("delete", CHILD, "--yes", "--force")
+    laptop.run("restore", CHILD)
+    laptop.run("delete", SESSION, "--yes", "--force")
+    assert laptop.team("push", "--all")["gone"] == [SESSION]
+    assert root.execute("select session_id from team.forgotten").fetchall() == [(SESSION,)]
+
+
 def test_init(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer) -> None:
     """An administrator who is no superuser makes a database a team's, once; --sql prints what that runs."""
     name = f"fresh_{os.getpid()}"
@@ -232,4 +277,37 @@ def test_init(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, f
     assert "create schema team" in admin.team("init", "admin", "--sql")["sql"]
     assert admin.team("init", "admin")["login"] == "admin"
     assert "already exists" in admin.team("init", "admin", code=1)["message"]
-    assert Person(tmp_path / "other", "bob", fork_server).team("join", "bob")["written"]
+    bob = Person(tmp_path / "other", "bob", fork_server)
+    assert bob.team("join", "bob")["written"]
+    assert admin.run("team", "init", "admin", "--upgrade").startswith("The database needs no upgrade.")
+    with server.superuser(name) as db:
+        db.execute("update team.about set version = 9, least = 9")
+    for words in (["sessions"], ["init", "bob", "--upgrade"]):
+        assert bob.team(*words, code=1)["message"].startswith("The team's database has the newer form 9")
+    with server.superuser(name) as db:
+        db.execute("update team.about set version = 9, least = 1")
+    assert bob.team("sessions")["sessions"] == [], "who made it newer says who may go on"
+
+
+def test_upgrade(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer) -> None:
+    """A database of the first form is refused with what helps, and its administrator brings it up to date, once."""
+    name = f"old_{os.getpid()}"
+    with server.superuser("postgres") as db:
+        db.execute(f"create database {name} owner admin".encode())
+    server.services(name, tmp_path / "services.conf")
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
+    with monkeypatch.context() as patch:
+        patch.setattr(connect, "VERSION", 1)
+        with connect.connected("admin", any_form=True) as old:
+            old.execute(connect.schema().encode())
+    bob = Person(tmp_path / "other", "bob", fork_server)
+    refused = bob.team("join", "bob", code=1)
+    assert (refused["message"].split(",")[0], refused["remedy"][-9:]) == (
+        "The team's database has the older form 1", "--upgrade"
+    )  # fmt: skip
+    assert bob.team("init", "bob", "--upgrade", code=1)["code"] == "team-failed"
+    sql = bob.team("init", "bob", "--upgrade", "--sql")["sql"]
+    assert ("create function expire" in sql, "create schema" in sql) == (True, False)
+    admin = Person(tmp_path / "office", "admin", fork_server)
+    assert admin.run("team", "init", "admin", "--upgrade") == "The database has form 2 now.\n"
+    assert bob.team("join", "bob")["written"]

@@ -7,6 +7,7 @@ import click
 from resume_hooks.archive.retention.ancestors import archive_ancestors
 from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
 from resume_hooks.clock import minute
+from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Family, without_trims
 from resume_hooks.sessions.lineage_block import size_text
 
@@ -14,23 +15,46 @@ from resume_hooks.sessions.lineage_block import size_text
 @click.command("lineage")
 @locator_argument
 @click.option("--continued", is_flag=True, help="Leave trimmed sessions out.")
+@click.option("--team", is_flag=True, help="Ask the team's server for ancestors that are not here.")
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
     """Show a session's ancestors, oldest first, the session itself last.
 
-    An ancestor whose file is gone is shown as missing, or as an archived copy if the vault has one.
+    An ancestor whose file is gone is shown as missing, or as an archived copy if the vault has one. With --team those
+    that the server has are shown with owner and machine, others as private; SESSION may then be the server's, too.
 
     \b
     Examples:
       resume-hooks lineage
       resume-hooks lineage 5e12a303 --continued
+      resume-hooks lineage "bob:Fix the parser" --team
       resume-hooks lineage "Fix the parser" --json
     """
-    rows = Family(options.where).lineage(options.located(foreign=True).path)
-    archive_ancestors(rows[:-1], options.where)  # nothing else notices a fork that the client made
+    rows = _of_team(options) if options.team else _here(options)
     shown = without_trims(rows) if options.continued else rows
     options.emit({"rows": shown}, lambda: render(shown))
+
+
+def _here(options: VerbOptions) -> list[Ancestor]:
+    rows = Family(options.where).lineage(options.located(foreign=True).path)
+    archive_ancestors(rows[:-1], options.where)  # nothing else notices a fork that the client made
+    return rows
+
+
+def _of_team(options: VerbOptions) -> list[Ancestor]:
+    from resume_hooks.cli.team_answer import connected_to_read  # no other lineage loads it
+    from resume_hooks.team.ancestry import of_team, with_team
+    from resume_hooks.team.sessions import listed, named
+
+    with connected_to_read(options) as db:
+        try:
+            rows = _here(options)
+        except SessionNotFound:
+            if options.locator is None:
+                raise
+            return of_team(named(options.locator, listed(db)), db)
+        return with_team(rows, db)
 
 
 def render(rows: list[Ancestor]) -> str:
@@ -43,7 +67,11 @@ def line(row: Ancestor) -> str:
     if row.status == MISSING:
         named = f"\n   {row.session_file}" if row.session_file else ""
         return f"{click.style('(file gone)', fg='yellow')}\n   {row.session_id or '(id unknown)'}{named}"
+    if row.status == "private":
+        return f"{click.style('(private, or never pushed)', fg='yellow')}\n   {row.session_id}"
     how = row.kind if row.kind == row.derivation_type else f"{row.derivation_type} by {row.kind}"
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
     kept = click.style(LEFT.get(row.status, ""), fg="yellow")
-    return f"{row.title} · {how}{kept}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {row.session_file}"
+    owned = f" · {row.owner} on {row.machine}" if row.owner else ""
+    place = row.session_file or f"resume-hooks team pull {row.owner}:{row.session_id}"
+    return f"{row.title} · {how}{kept}{owned}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {place}"

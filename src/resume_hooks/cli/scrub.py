@@ -97,7 +97,8 @@ def _in_place(found: ScrubFindings, options: VerbOptions) -> int:
             say(_facts(found))
         done = options.agreed("Take them out, for good?", asks=not options.yes)
         found = replace(found, rows=tuple(purge(found, options.where))) if done else found
-    notes = after_scrub(found.session.session_id, options.where) if done else []
+    rewritten = (row.place.session_id for row in found.rows if row.state == REMOVED)
+    notes = after_scrub(rewritten, options.where) if done else []
     _answer(found, options, None, notes, done=done)
     tried = not options.dry_run and (done or not found.held)
     return int(tried and any(row.state == LEFT for row in found.rows))

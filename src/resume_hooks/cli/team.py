@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,156 +12,26 @@ from resume_hooks.cli.options import (
     VerbOptions,
     current_folder,
     dry_run_option,
-    folder_of,
-    json_option,
     located,
     time_of,
     yes_option,
 )
 from resume_hooks.cli.output import table
 from resume_hooks.cli.start_client import start, start_of
-from resume_hooks.cli.team_answer import answer, answer_search, push_notes, pushed_text, sessions_text
+from resume_hooks.cli.team_answer import act, answer, answer_search, push_notes, pushed_text, sessions_text
+from resume_hooks.cli.team_setup import ACTS
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where, canonical
+from resume_hooks.paths import canonical
 from resume_hooks.storage import team_file
 from resume_hooks.system.text import counted
 from resume_hooks.team import background, fetching, joined, pushing, sharing
-from resume_hooks.team.connect import connected, schema, service_named
+from resume_hooks.team.connect import connected
 from resume_hooks.team.sessions import TeamSession, listed, named
 
-
-@click.group("team")
-def command() -> None:
-    """Share sessions with a team, and with your own other machines, over a PostgreSQL of yours.
-
-    Everything is private to you until you share it. Secrets that are known, images and documents stay here. A team is
-    named by a service of libpq (~/.pg_service.conf, the password in ~/.pgpass); nothing of it is in our settings.
-
-    \b
-    Examples:
-      resume-hooks team join work
-      resume-hooks team projects add
-      resume-hooks team push --all
-      resume-hooks team resume 5e12a303 --start
-      resume-hooks team share "Fix the parser" --with project
-      resume-hooks team search why did we drop redis
-    """
-
-
-def _act(name: str, *options: Callable[..., Any]) -> Callable[[Callable[[VerbOptions], None]], click.Command]:
-    """A command of the group: its options, ``--json``, and everything that was asked as one value."""
-
-    def made(function: Callable[[VerbOptions], None]) -> click.Command:
-        @functools.wraps(function)
-        def called(**given: Any) -> None:
-            function(VerbOptions(verb="team", act=name, where=Where(), **given))
-
-        wrapped: Any = called
-        for option in reversed([*options, json_option]):
-            wrapped = option(wrapped)
-        return command.command(name, context_settings={"ignore_unknown_options": name == "search"})(wrapped)
-
-    return made
-
-
 _locator = click.argument("locator", metavar="SESSION")
-_service = click.argument("service", metavar="SERVICE")
 
 
-@_act("init", _service, click.option("--sql", is_flag=True, help="Print what would be run, connect to nothing."))
-def init(options: VerbOptions) -> None:
-    """Make a database a team's; run by whoever may create roles, and objects in it.
-
-    Each member then needs a role of the server: CREATE ROLE alice LOGIN; GRANT rh_member TO alice.
-
-    \b
-    Examples:
-      resume-hooks team init work-admin
-      resume-hooks team init work-admin --sql | psql service=work-admin
-    """
-    service, sql = service_named(options.service), schema()
-    if not options.sql:
-        with connected(service) as db, db.transaction():
-            db.execute(sql.encode())
-        joined.join(service, options.where)
-    data = {"sql": sql if options.sql else "", "written": not options.sql}
-    answer(options, data, lambda: sql if options.sql else f"{service} is a team's now, and you are its first member.")
-
-
-@_act("join", _service)
-def join(options: VerbOptions) -> None:
-    """Join the team of a libpq service. Nothing is sent by that: add a project, or push a session.
-
-    \b
-    Examples:
-      resume-hooks team join work
-    """
-    team = joined.join(options.service, options.where)
-    answer(options, {"written": True}, lambda: f"Joined {team.service} as {team.login}. Nothing is sent yet.")
-
-
-@_act(
-    "projects",
-    click.argument("change", required=False, type=click.Choice(["add", "remove", "admit", "dismiss"])),
-    click.argument("member", required=False),
-    click.option("--project", metavar="DIR", help="The project of another folder."),
-)
-def projects(options: VerbOptions) -> None:
-    """List the projects that turns' ends push; add or remove this folder's, or admit a member to it.
-
-    A project is what its git remote is called. Whoever adds it first admits others; that lets them read what is shared
-    with the project, and nothing else.
-
-    \b
-    Examples:
-      resume-hooks team projects
-      resume-hooks team projects add
-      resume-hooks team projects admit bob
-    """
-    team = joined.required(options.where)
-    key, change, text = joined.project_of(folder_of(options.project)), options.change, ""
-    if change in {"admit", "dismiss"}:
-        if not options.member:
-            raise UsageError(f"Whom to {change}?", f"resume-hooks team projects {change} MEMBER")
-        with connected(team.service) as db:
-            db.execute("select team.project_admit(%s, %s, %s)", (key, options.member, change == "admit"))
-        text = f"{options.member} {'reads' if change == 'admit' else 'no longer reads'} what is shared with {key}."
-    elif change:
-        others = tuple(name for name in team.projects if name != key)
-        if change == "add":
-            with connected(team.service) as db:
-                row = db.execute("select team.project_add(%s)", (key,)).fetchone()
-            if row and row[0]:
-                text = f"{row[0]} added {key} first, and can admit you to what is shared with it.\n"
-        team = team._replace(projects=(*others, key) if change == "add" else others)
-        joined.keep(team, options.where)
-    text += "\n".join(team.projects) or "No project is pushed at turns' ends."
-    answer(options, {"written": bool(change), "projects": list(team.projects)}, lambda: text)
-
-
-@_act("status")
-def status(options: VerbOptions) -> None:
-    """Show the team, what is pushed and how far behind it is; asks the server nothing.
-
-    \b
-    Examples:
-      resume-hooks team status
-    """
-    team = joined.required(options.where)
-    waiting = background.behind(team, options.where)
-    failing = team_file.failing(options.where)
-    data = {"projects": list(team.projects), "behind": len(waiting), "failing": failing.sentence if failing else ""}
-    facts = [
-        ("team", f"{team.service} as {team.login}"),
-        ("projects", ", ".join(team.projects) or "none"),
-        ("behind", counted(len(waiting), "session")),
-        ("last push", background.last_push(options.where) or "never"),
-    ]
-    facts += [("not pushed", failing.sentence), ("remedy", failing.remedy)] if failing else []
-    answer(options, data, lambda: table(facts))
-
-
-@_act(
+@act(
     "push",
     click.argument("locators", nargs=-1, metavar="[SESSION]..."),
     click.option("--all", "everything", is_flag=True, help="Every session of the projects that were added."),
@@ -193,14 +62,14 @@ def push(options: VerbOptions) -> None:
         done = [pushing.preview(session, options.where) for session in wanted]
     else:
         with connected(team.service) as db:
-            gone = sharing.forget_queued(db, options.where)
+            gone = sharing.remove_gone(db, options.where)
             done = [pushing.push(each, team, db, options.where, rescan=options.rescan) for each in wanted]
         team_file.note_pushed(options.where)
     data = {"pushed": done, "gone": gone, "written": not options.dry_run}
     answer(options, data, lambda: pushed_text(done, written=not options.dry_run), push_notes(done))
 
 
-@_act("pull", click.argument("locator", metavar="[SESSION]", required=False))
+@act("pull", click.argument("locator", metavar="[SESSION]", required=False))
 def pull(options: VerbOptions) -> None:
     """Fetch a session to read it here; without SESSION drop copies that were forgotten or are no longer shared.
 
@@ -218,7 +87,7 @@ def pull(options: VerbOptions) -> None:
     answer(options, data, lambda: "\n".join(lines) or "Nothing to do.")
 
 
-@_act("sessions", click.option("--mine", is_flag=True, help="Only one's own."))
+@act("sessions", click.option("--mine", is_flag=True, help="Only one's own."))
 def sessions(options: VerbOptions) -> None:
     """List what one may see, the newest first: one's own on every machine, and what was shared.
 
@@ -233,7 +102,7 @@ def sessions(options: VerbOptions) -> None:
     answer(options, {"sessions": found}, lambda: sessions_text(found))
 
 
-@_act(
+@act(
     "search",
     click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED),
     click.option("--mine", is_flag=True, help="Only one's own sessions."),
@@ -252,7 +121,7 @@ def search(options: VerbOptions) -> None:
     answer_search(options)
 
 
-@_act(
+@act(
     "resume",
     _locator,
     click.option("--home", type=click.Path(exists=True, file_okay=False), help="Its folder; by default this one."),
@@ -295,7 +164,7 @@ def resume(options: VerbOptions) -> None:
         start(start_of(came.session_id, made.file or made.parent_file, home, options.where))
 
 
-@_act(
+@act(
     "share",
     _locator,
     click.option("--with", "whom", metavar="project|team|MEMBER", required=True, help="Who may read it, and go on."),
@@ -316,7 +185,7 @@ def share(options: VerbOptions) -> None:
     _on_own(options, lambda db, session: sharing.share(session, options.whom, until, db), f"with {options.whom}")
 
 
-@_act("unshare", _locator, dry_run_option)
+@act("unshare", _locator, dry_run_option)
 def unshare(options: VerbOptions) -> None:
     """Make one of your sessions private again. What somebody fetched meanwhile goes at his next pull.
 
@@ -327,7 +196,7 @@ def unshare(options: VerbOptions) -> None:
     _on_own(options, lambda db, session: sharing.unshare(session, db), "private again")
 
 
-@_act("forget", _locator, yes_option, dry_run_option)
+@act("forget", _locator, yes_option, dry_run_option)
 def forget(options: VerbOptions) -> None:
     """Remove one of your sessions from the server for good, of all your machines; it is never taken again.
 
@@ -347,19 +216,6 @@ def forget(options: VerbOptions) -> None:
     answer(options, {"sessions": [session], "copies": copies, "written": agreed}, lambda: text)
 
 
-@_act("leave")
-def leave(options: VerbOptions) -> None:
-    """Forget the team on this machine, with what was fetched to read; what the server has stays there.
-
-    \b
-    Examples:
-      resume-hooks team leave
-    """
-    joined.required(options.where)
-    joined.leave(options.where)
-    answer(options, {"written": True}, lambda: "Left. What the server has is removed by: team forget, on any machine.")
-
-
 def _on_own(options: VerbOptions, change: Callable[[Any, TeamSession], None], done: str) -> None:
     team = joined.required(options.where)
     with connected(team.service) as db:
@@ -370,3 +226,25 @@ def _on_own(options: VerbOptions, change: Callable[[Any, TeamSession], None], do
     verb = "would be" if options.dry_run else "is"
     text = f"{session.title} ({session.session_id}) {verb} {'' if 'again' in done else 'shared '}{done}."
     answer(options, {"sessions": [session], "written": not options.dry_run}, lambda: text)
+
+
+@click.group("team")
+def command() -> None:
+    """Share sessions with a team, and with your own other machines, over a PostgreSQL of yours.
+
+    Everything is private to you until you share it. Secrets that are known, images and documents stay here. A team is
+    named by a service of libpq (~/.pg_service.conf, the password in ~/.pgpass); nothing of it is in our settings.
+
+    \b
+    Examples:
+      resume-hooks team join work
+      resume-hooks team projects add
+      resume-hooks team push --all
+      resume-hooks team resume 5e12a303 --start
+      resume-hooks team share "Fix the parser" --with project
+      resume-hooks team search why did we drop redis
+    """
+
+
+for each in (*ACTS, push, pull, sessions, search, resume, share, unshare, forget):
+    command.add_command(each)

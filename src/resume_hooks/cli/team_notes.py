@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from resume_hooks.paths import Where
 from resume_hooks.storage.team_file import found
 
@@ -15,10 +17,10 @@ def after_delete(session_id: str, where: Where) -> list[str]:
     return [note for note in [note_deleted(session_id, where)] if note]
 
 
-def after_scrub(session_id: str, where: Where) -> list[str]:
-    """Have what the team has of a scrubbed session replaced at the next push; what to say."""
+def after_scrub(sessions: Iterable[str], where: Where) -> list[str]:
+    """Have what the team has of scrubbed sessions replaced at the next push; what to say."""
     if found(where) is None:
         return []
     from resume_hooks.team.sharing import note_scrubbed
 
-    return [note for note in [note_scrubbed(session_id, where)] if note]
+    return [note for each in dict.fromkeys(sessions) if each and (note := note_scrubbed(each, where))]

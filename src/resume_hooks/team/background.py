@@ -19,10 +19,11 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.team_file import PUSHES, Team, folder, found, note_failing, note_pushed
 from resume_hooks.system import bug_log
 from resume_hooks.team.connect import Connection, DriverMissing, connected
+from resume_hooks.team.cursor import cursor_of, pushed_here
 from resume_hooks.team.fetching import drop_gone
 from resume_hooks.team.joined import project_of
 from resume_hooks.team.pushing import is_behind, push
-from resume_hooks.team.sharing import forget_queued, has_queued
+from resume_hooks.team.sharing import expiring, has_queued, remove_gone
 from resume_hooks.transcripts.head_tail import HeadTail
 
 PAUSE = 60
@@ -33,9 +34,15 @@ AWAY = 15 * 60
 
 
 def pushable(team: Team, where: Where) -> list[SessionFile]:
-    """The sessions of the projects that were added, the newest first."""
+    """The sessions of the projects that were added, and those that were scrubbed since they were sent; newest first."""
     known: dict[str, bool] = {}
-    return [session for session in locate.all_sessions(where) if _is_of(session, team, where, known)]
+    sent = pushed_here(where)
+    return [
+        session
+        for session in locate.all_sessions(where)
+        if _is_of(session, team, where, known)
+        or (session.session_id in sent and cursor_of(session.session_id, where).drop)
+    ]
 
 
 def behind(team: Team, where: Where) -> list[SessionFile]:
@@ -59,12 +66,12 @@ def push_behind(where: Where, is_over: Callable[[], bool], only: str = "") -> No
             return
         everything = behind(team, where)
         waiting = [each for each in everything if only in {"", each.session_id}]
-        if not (waiting or has_queued(where)):
+        if not (waiting or has_queued(where) or (not only and expiring(where)[0])):
             return  # the next turn's end need not wait
         os.utime(mark)
         try:
             with connected(team.service) as db:
-                forget_queued(db, where)
+                remove_gone(db, where)
                 drop_gone(db, where)
                 _push_each(waiting, team, db, where, is_over)
             note_pushed(where)
@@ -107,7 +114,7 @@ def require_model_may_search(where: Where) -> None:
     allowed = settings.load(where)["team_model_search"]
     if allowed != ("on", "file"):  # whoever runs a command can set its environment
         raise UsageError(
-            "A model may not search the team: the words would leave this machine",
+            "A model may not ask the team: the words would leave this machine",
             "Allow it in a terminal: resume-hooks config team_model_search on",
         )
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 else:
     Connection = Any  # nobody who has no team waits for the driver
 
-VERSION = 1
-"""The form of the database that this version reads and writes."""
+VERSION = 2
+"""The form of the database that this version reads and writes; a file of SQL makes each of the one before."""
 
 OLDEST = 150_000
 """The oldest server, as libpq numbers them."""
@@ -60,12 +60,17 @@ def service_named(text: str) -> str:
 
 
 @contextlib.contextmanager
-def connected(service: str) -> Iterator[Connection]:
-    """A connection in autocommit for the length of the block; what the server refuses in it is a TeamFailed."""
+def connected(service: str, *, any_form: bool = False) -> Iterator[Connection]:
+    """A connection in autocommit for the length of the block; what the server refuses in it is a TeamFailed.
+
+    So is a database of a form that we don't know, unless ``any_form`` will do.
+    """
     driver = _driver()
     with refusals(), driver.connect(**_options(service), autocommit=True) as connection:
         if connection.info.server_version < OLDEST:
             raise TeamFailed("The server is older than PostgreSQL 15", "Let a newer one hold the team's sessions.")
+        if not any_form:
+            _require_form(connection)
         yield connection
 
 
@@ -88,16 +93,29 @@ def refusals() -> Iterator[None]:
         raise _told(error) from error
 
 
-def require_version(connection: Connection) -> None:
-    """TeamFailed where the database holds no team, is closed to us, or has a newer form."""
+def form_of(connection: Connection) -> int:
+    """The form of the team's database. TeamFailed where it holds no team, or is closed to us."""
     row = connection.execute("select version from team.about").fetchone()
-    if row is None or row[0] != VERSION:
-        raise TeamFailed("This team's database has another form than this resume-hooks knows", "Update resume-hooks.")
+    return int(row[0]) if row else 0
 
 
-def schema() -> str:
-    """What makes a database a team's: SQL, which an administrator may also run without us."""
-    return importlib.resources.files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
+def schema(form: int = 0) -> str:
+    """What makes a database a team's, or one of a form today's: SQL, which an administrator may also run without us."""
+    folder = importlib.resources.files(__package__)
+    names = ("schema.sql", *(f"schema-{number}.sql" for number in range(2, VERSION + 1)))
+    return "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names[form:])
+
+
+def _require_form(connection: Connection) -> None:
+    """TeamFailed where the database holds no team, is closed to us, or of a form that we can't write."""
+    form = form_of(connection)
+    if form < VERSION:
+        said = f"The team's database has the older form {form}, and this resume-hooks needs {VERSION}"
+        raise TeamFailed(said, "An administrator runs: resume-hooks team init SERVICE --upgrade")
+    row = connection.execute("select least from team.about").fetchone()
+    if row is None or row[0] > VERSION:
+        said = f"The team's database has the newer form {form}, and this resume-hooks knows {VERSION}"
+        raise TeamFailed(said, "Update resume-hooks.")
 
 
 def _driver() -> Any:

@@ -8,7 +8,7 @@ import zlib
 from typing import NamedTuple
 
 from resume_hooks.errors import WriteFailed
-from resume_hooks.paths import Where, open_regular, read_object
+from resume_hooks.paths import Where, is_session_id, open_regular, read_object
 from resume_hooks.search.index.read_transcript import bytes_before
 from resume_hooks.storage import state_file
 from resume_hooks.storage.team_file import folder
@@ -54,6 +54,14 @@ def cursor_of(session_id: str, where: Where) -> Cursor:
         return Cursor(int(row["row"]), int(row["base"]), bool(row["drop"]), places)
     except (KeyError, TypeError, ValueError, AttributeError):
         return Cursor()
+
+
+def pushed_here(where: Where) -> set[str]:
+    """The sessions of which this machine sent something."""
+    try:
+        return {name for name in os.listdir(session_folder("", where)) if is_session_id(name)}
+    except OSError:
+        return set()
 
 
 def keep_cursor(session_id: str, cursor: Cursor, where: Where) -> None:

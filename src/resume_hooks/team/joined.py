@@ -21,7 +21,7 @@ from resume_hooks.storage import state_file
 from resume_hooks.storage.team_file import FILE, PUSHES, VERSION, Team, folder, found
 from resume_hooks.system.git_worktrees import git_folder
 from resume_hooks.system.text import encodable, one_line, plain_line
-from resume_hooks.team.connect import Connection, TeamFailed, connected, require_version, service_named
+from resume_hooks.team.connect import Connection, TeamFailed, connected, service_named
 
 _LONGEST_CONFIG = 256 * 1024
 _REMOTE = re.compile(
@@ -43,7 +43,6 @@ def join(service: str, where: Where, label: str = "") -> Team:
     known = found(where)
     machine = known.machine if known else str(uuid.uuid4())
     with connected(service_named(service)) as db:
-        require_version(db)
         db.execute("select team.enter(%s, %s)", (machine, label or socket.gethostname()))
         login = _login(db)
     same = known is not None and (known.service, known.login) == (service, login)

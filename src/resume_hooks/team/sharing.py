@@ -6,15 +6,24 @@ import contextlib
 import os
 from datetime import datetime
 
-from resume_hooks.paths import Where, is_session_id
+from resume_hooks import settings
+from resume_hooks.paths import Where, find_session, is_session_id, read_regular
+from resume_hooks.sessions.archived.manifest import all_archived
+from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.storage import state_file
 from resume_hooks.storage.team_file import folder, found
+from resume_hooks.system.claude_settings import managed_days
 from resume_hooks.team.connect import Connection, TeamFailed, refusals
-from resume_hooks.team.cursor import cursor_of, keep_cursor, session_folder
+from resume_hooks.team.cursor import cursor_of, keep_cursor, pushed_here, session_folder
+from resume_hooks.team.joined import required
 from resume_hooks.team.sessions import TeamSession
 
 _QUEUE = "forget"
 """The folder of sessions that are to be forgotten once the server can be reached, an empty file each."""
+
+
+_HERE = b"here"
+"""What stands in such a file where only what this machine pushed is to go; else all of one's machines' does."""
 
 
 def share(session: TeamSession, whom: str, until: datetime | None, db: Connection) -> None:
@@ -45,12 +54,19 @@ def note_deleted(session_id: str, where: Where) -> str:
 
 
 def note_scrubbed(session_id: str, where: Where) -> str:
-    """Have what the server has of a scrubbed session replaced at the next push; what to tell."""
+    """Have what the server has of a scrubbed session replaced at the next push; what to tell.
+
+    Where the session's file is gone, and only a copy of it was scrubbed, the server's goes.
+    """
     cursor = cursor_of(session_id, where)
-    if found(where) is None or not cursor.row:
+    if found(where) is None or not is_session_id(session_id) or not cursor.row:
         return ""
-    keep_cursor(session_id, cursor._replace(drop=True, places={}), where)
-    return f"What the team has of it goes with: resume-hooks team push {session_id}, or the next push."
+    if find_session(session_id, where) is None:
+        with contextlib.suppress(OSError):
+            state_file.replace(os.path.join(folder(where), _QUEUE, session_id), _HERE, where)
+    else:
+        keep_cursor(session_id, cursor._replace(drop=True, places={}), where)
+    return f"What the team has of {session_id} from this machine goes with: resume-hooks team push --all"
 
 
 def has_queued(where: Where) -> bool:
@@ -65,8 +81,37 @@ def forget_queued(db: Connection, where: Where) -> list[str]:
         waiting = [name for name in sorted(os.listdir(queue)) if is_session_id(name)]
     except OSError:
         return []
+    gone: list[str] = []
     for session_id in waiting:
+        note = os.path.join(queue, session_id)
         with contextlib.suppress(TeamFailed), refusals():
-            forget(session_id, db, where)
-            state_file.discard(os.path.join(queue, session_id))
-    return waiting
+            if read_regular(note, len(_HERE)) == _HERE:
+                gone += _remove([session_id], 0, db, where)
+            elif find_session(session_id, where) is None:  # else it was restored since
+                forget(session_id, db, where)
+                gone.append(session_id)
+            state_file.discard(note)
+    return gone
+
+
+def remove_gone(db: Connection, where: Where) -> list[str]:
+    """Have what was deleted or scrubbed here, or expired, go from the server; the ids."""
+    return [*forget_queued(db, where), *_remove(*expiring(where), db, where)]
+
+
+def expiring(where: Where) -> tuple[list[str], int]:
+    """What this machine pushed and has no more, where ``vault_days`` or an employer let sessions go, and the days."""
+    days = managed_days()[1] or settings.number("vault_days", where)
+    if not days:
+        return [], 0
+    here = {each.session_id for each in all_sessions(where)} | {each.session_id for each in all_archived(where)}
+    return sorted(pushed_here(where) - here), days
+
+
+def _remove(sessions: list[str], days: int, db: Connection, where: Where) -> list[str]:
+    """Have the server remove what this machine pushed of sessions, as far as they are so old; the ids of those."""
+    rows = db.execute("select team.expire(%s, %s, %s)", (sessions, required(where).machine, days)) if sessions else ()
+    gone = [str(session_id) for (session_id,) in rows]
+    for session_id in gone:
+        state_file.discard(session_folder(session_id, where))
+    return gone

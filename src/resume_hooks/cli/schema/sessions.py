@@ -89,9 +89,10 @@ LineageRow = Annotated[
         derivation_type=Literal["original", "trimmed", "continued", "unknown"],
         kind=KIND,
         status=(
-            Literal["present", "kept", "prompts", "missing"],
-            "kept: the vault has the only copy; prompts: they alone are left",
+            Literal["present", "kept", "prompts", "missing", "team", "private"],
+            "kept: the vault has the only copy; prompts: they alone are left; with --team: the server has it, or doesn't say",
         ),
+        owner="with --team: whose it is; empty for what is here",
         size="bytes",
     ),
 ]
