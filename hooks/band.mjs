@@ -23,6 +23,7 @@ export async function measure($, tokens, window) {
     } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
   }
   $.ui.invalidate('ui.render')
+  return now.asks // the per cent from which on the engine has a question
 }
 
 export function drawBand($, e, next) {

@@ -31,14 +31,13 @@ export async function compact($, e, next) {
   return { messages: [...opening, ...rebuilt], tokensBefore: plan.before, tokensAfter: plan.after }
 }
 
-let due = 1 // per cent of the context from which on the engine is asked whether it has a question
-export async function propose($, percent) {
-  if (percent < due) return
-  due = Infinity
+let proposed = false // once in a client, from where the engine said that it has a question
+export async function propose($, percent, from = Infinity) {
+  if (proposed || percent < from) return
+  proposed = true
   try {
     const reply = await settle($, 'compaction', `${percent}`)
     if (reply.text) $.ui.log(reply.text)
-    if (reply.again) due = reply.again
   } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
 }
 

@@ -87,8 +87,7 @@ export function register(on) {
   }).catch(leave)
   on('session.measure', ($, e, next) => {
     const { tokens, window } = e.context
-    if (tokens) $.clock.after(0, () => measure($, tokens, window))
-    $.clock.after(0, () => propose($, e.context.percent ?? 0))
+    if (tokens) $.clock.after(0, async () => propose($, e.context.percent ?? 0, await measure($, tokens, window)))
     return next(e)
   }).catch(leave)
   on('session.compact', ($, e, next) => compact($, e, next)).catch(leave)

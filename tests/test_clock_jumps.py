@@ -185,8 +185,8 @@ def test_an_install_is_tried_again(tmp_path: Path, jump: float, monkeypatch: pyt
 
     monkeypatch.setattr(sys, "path", [str(REPO / "hooks"), *sys.path])
     install_attempt, install_venv = map(importlib.import_module, ("install_attempt", "install_venv"))
-    now = time.time()
-    state = {"lock": install_venv.digest(), "started": now, "retry_after": now + 3_600, "state": "failed"}
+    now, locks = time.time(), install_venv.wanted(team=False)
+    state = {"lock": install_venv.digest(locks), "started": now, "retry_after": now + 3_600, "state": "failed"}
     (tmp_path / "install.json").write_text(json.dumps(state))
-    assert not install_attempt.is_due(tmp_path, now + 1, asked=False)
-    assert install_attempt.is_due(tmp_path, now + jump, asked=False)
+    assert not install_attempt.is_due(tmp_path, locks, now + 1, asked=False)
+    assert install_attempt.is_due(tmp_path, locks, now + jump, asked=False)

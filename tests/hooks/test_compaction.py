@@ -163,14 +163,20 @@ def test_it_is_asked_once_what_is_to_happen(parent: Path, monkeypatch: pytest.Mo
     def measured(args: str, **fields: object) -> dict[str, Any]:
         return dict(answered(FULL, {"session_id": SESSION, "screen": True, "args": args, **fields}))
 
+    def band() -> dict[str, Any]:
+        return dict(answered("band", {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}))
+
     assert measured("90", screen=False) == {}
-    assert measured("12") == {"again": 80}
+    assert measured("12") == {}
+    assert band()["asks"] == 80
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", "client")
     assert measured("81") == {}
+    assert "asks" not in band()
     monkeypatch.delenv("RESUME_HOOKS_COMPACTION")
     asked = measured("81")
     assert "81 %" in asked["ask"]
     assert measured("95") == {}
+    assert "asks" not in band()
     assert "compaction is handoff" in measured(asked["choices"][1][1])["text"]
     assert settings.load()["compaction"].value == "handoff"
     assert measured("nonsense") == {}

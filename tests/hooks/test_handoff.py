@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
 from tests.builders import SESSION, ConfigHome, assistant, conversation, session_id, user, write_session
 from tests.hooks.conftest import Run
+from tests.needs import REPO
 
 PID = os.getpid()
 NEXT = session_id(9)
@@ -61,6 +65,24 @@ def test_a_handoff_waits_and_clear_opens_with_it(
     opening = json.loads(child.read_bytes().split(b"\n")[1])["message"]["content"]
     assert context.endswith(opening.replace(child.stem, NEXT))
     assert context.endswith("fix the tests")
+
+
+def test_asked_for_four_times_at_once_it_is_one_child(config_home: ConfigHome, parent: str) -> None:
+    """Two clients, or two keys: who comes second names the first one's."""
+    event = {"session_id": SESSION, "transcript_path": parent, "prompt": ">handoff fix the tests"}
+
+    def one(_: int) -> str:
+        done = subprocess.run(
+            [sys.executable, "-I", REPO / "hooks" / "prompt.py"], env=os.environ | config_home.environ,
+            input=json.dumps(event).encode(), stdout=subprocess.PIPE, check=True, timeout=60,
+        )  # fmt: skip
+        return str(json.loads(done.stdout)["reason"])
+
+    with ThreadPoolExecutor(4) as clients:
+        replies = list(clients.map(one, range(4)))
+    assert sorted(reply.count("already handed off") for reply in replies) == [0, 1, 1, 1]
+    assert len(list(config_home.project().glob("*.jsonl"))) == 2
+    assert not list((config_home.config / "resume-hooks" / "pending").glob("making-*"))
 
 
 def test_a_large_one_is_cut_to_fit(

@@ -110,22 +110,23 @@ def declining(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
 
 
 def offer(event: dict[str, Any]) -> dict[str, Any]:
-    """Ask once, when a context first passes ``notice_percent``, what is to happen when it is full; or take the answer.
-
-    ``again`` is the per cent at which to ask again. Raises ResumeHooksError, OSError.
-    """
+    """Ask once what is to happen when a session is full; or take the answer. Raises ResumeHooksError, OSError."""
     word = reply.field(event, "args")
     if not word.isdigit():
         value = store(SETTING, word)
         later = typed(f"config {SETTING} {TRIM}", os.environ)
         return {"text": f"{SETTING} is {value}. To change it, in a shell: {later}, {HANDOFF} or {CLIENT}"}
-    percent = settings.number("notice_percent")
-    if not percent or settings.load()[SETTING].source != "default" or hook_state.find(ASKED):
+    if int(word) < asks_from().get("asks", 101):
         return {}
-    if int(word) < percent:
-        return {"again": percent}
     hook_state.keep(ASKED, {"at": time.time()})
     return {"ask": QUESTION.format(percent=word), "choices": [list(row) for row in ANSWERS.items()]}
+
+
+def asks_from() -> dict[str, Any]:
+    """The per cent of a context from which on there is something to ask; nothing where it was asked, or is set."""
+    percent = settings.number("notice_percent")
+    is_answered = settings.load()[SETTING].source != "default" or hook_state.find(ASKED)
+    return {} if not percent or is_answered else {"asks": percent}
 
 
 def _automatic(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:

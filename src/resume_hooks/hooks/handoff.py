@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from resume_hooks import settings
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.existing import existing_child
+from resume_hooks.derive.child.existing import existing_child, one_at_a_time
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents, RolloverPlan, opening_of
@@ -49,14 +49,15 @@ COUNTED = {
 def answer(request: Request) -> TriggerAnswer:
     """Hand the session off. Raises ResumeHooksError."""
     parent, where = request.session, request.where
-    with time_limit(request.command):
-        standing = existing_child(parent, "handoff", where, request.text)
-        if standing is not None:
-            return _answer_of(standing, request)
-        contents = Contents(digest_of(parent, where))
-        plan = agents.fresh(parent, where, kind="handoff", next_step=request.text, contents=contents)
-    # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
-    receipt = write(plan, where)
+    with one_at_a_time(parent, where):
+        with time_limit(request.command):
+            standing = existing_child(parent, "handoff", where, request.text)
+            if standing is not None:
+                return _answer_of(standing, request)
+            contents = Contents(digest_of(parent, where))
+            plan = agents.fresh(parent, where, kind="handoff", next_step=request.text, contents=contents)
+        # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
+        receipt = write(plan, where)
     return _answer_of(receipt, request, [*_digest_lines(plan), *_files(plan, receipt, where)])
 
 

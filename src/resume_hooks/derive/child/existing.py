@@ -1,21 +1,43 @@
-"""A handoff, or a rewind, that stands already: what is asked for twice makes one child.
+"""A handoff, or a rewind, that stands already: what is asked for twice, also at one instant, makes one child.
 
 Recent clients put a blocked prompt back into the input box, where a stray Enter sends it again.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
+
 from resume_hooks import clock
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.errors import SessionNotFound
+from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_records import next_step_of
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.storage.locks import locked_folder
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.head_tail import HeadTail, is_talk
 from resume_hooks.transcripts.records import message
+
+_BUSY = "Another command is making a child of this session"
+_PATIENCE = 6.0
+"""Seconds that are waited for it: longer than it may take."""
+
+
+@contextlib.contextmanager
+def one_at_a_time(parent: SessionFile, where: Where) -> Iterator[None]:
+    """Let whoever else makes a child of ``parent`` end first, so that it is found. SessionLive where that takes long.
+
+    Where the state folder can't be written nobody waits.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(WriteFailed):
+            folder = os.path.join(where.state, "pending", f"making-{parent.session_id}")
+            held.enter_context(locked_folder(folder, where, _BUSY, "Could not hold", _PATIENCE))
+        yield
 
 
 def existing_child(parent: SessionFile, kind: str, where: Where, next_step: str | None = None) -> Receipt | None:
