@@ -33,7 +33,6 @@ def test_print_mode_shows_hits_and_asks_no_model(
     raw = parent.read_bytes()
     shown = run_print(client, home, api, f">search {WORDS}", plugin_dir=plugin, extra_env=ENGINE)
     assert f"/resume {PARENT}" in shown.text
-    assert f"resume-hooks read {PARENT[:8]}:" in shown.text
     assert not api.main_requests()
     assert parent.read_bytes() == raw
 

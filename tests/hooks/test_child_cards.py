@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -161,11 +162,28 @@ def test_fixed_texts_end_short(text: str) -> None:
     assert len(text.rsplit("\n", maxsplit=1)[-1]) <= LAST_LINE
 
 
-def test_help_names_every_trigger_in_both_forms() -> None:
-    """The slash form first: it autocompletes and leaves the input empty."""
-    for verb in ("handoff", "trim", "resume", "session", "lineage", "help"):
-        line = next(line for line in HELP.split("\n") if f":{verb}" in line)
-        assert line.index(f"/resume-hooks:{verb}") < line.index(f">{verb}")
+def test_help_names_every_trigger_in_ten_rows() -> None:
+    """But itself, which was just typed."""
+    assert {row.verb for row in plain_cards.TRIGGERS} - set(re.findall(r">([a-z-]+)", HELP)) == {"help"}
+    assert is_small(HELP)
+
+
+def is_small(text: str) -> bool:
+    """Whether a card fits ten rows of eighty columns."""
+    return len(text.split("\n")) <= 10 and max(map(len, text.split("\n"))) <= plain_cards.COLUMNS
+
+
+def test_a_long_lineage_is_cut_to_ten_rows(config_home: ConfigHome) -> None:
+    """The first and the last ones stay; the shell shows all."""
+    for number in range(1, 13):
+        head = [{"continue_metadata": {"parent_session_id": session_id(number - 1)}}] if number > 1 else []
+        path = write_session(
+            config_home.project(), session_id(number), [*head, custom_title("long " * 30), *conversation(1)]
+        )
+    text = shown(lineage_card(Family(config_home.where).lineage(path)))
+    assert is_small(text)
+    assert re.findall(r"^  (\d+)\.", text, re.MULTILINE) == ["1", "11", "12"]
+    assert f"  9 more between, in a shell: resume-hooks lineage {session_id(12)[:8]}" in text
 
 
 @given(st.text(st.characters(codec=None)))

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 
 from resume_hooks.clock import minute
-from resume_hooks.hooks.plain_cards import ROW
+from resume_hooks.hooks.choosing.rows import cut
+from resume_hooks.hooks.plain_cards import COLUMNS
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.sessions.lineage import KEPT, LEFT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.invocation import typed
+
+MOST = 4
+"""Sessions that a card of ten rows has room for."""
 
 
 def answer(request: Request) -> TriggerAnswer:
@@ -20,19 +25,22 @@ def answer(request: Request) -> TriggerAnswer:
 
 
 def lineage_card(rows: list[Ancestor]) -> str:
-    """List the ancestors, the last being the session itself."""
+    """List the ancestors, two rows each, the last being the session itself; of many the first and the last ones."""
     count = len(rows)
-    lines = [f"resume-hooks · lineage, oldest first ({count} session{'s' if count != 1 else ''})", ""]
-    for number, row in enumerate(rows, 1):
-        here = " · this session" if number == count else ""
-        title = f"{row.title[:ROW]}{LEFT.get(row.status, '')}"
-        name = "(file gone)" if row.status == MISSING else title
-        lines.append(f"  {number}. {name} · {row.derivation_type}{here}")
-        dates = f" · {minute(row.created)} .. {minute(row.ended)} · {size_text(row.size)}" if row.created else ""
+    numbered = list(enumerate(rows, 1))
+    shown = numbered if count <= MOST else [numbered[0], *numbered[2 - MOST :]]
+    lines = [f"resume-hooks · lineage, oldest first ({count} session{'s' if count != 1 else ''})"]
+    for number, row in shown:
+        name = "(file gone)" if row.status == MISSING else row.title
+        marks = f"{LEFT.get(row.status, '')} · {row.derivation_type}"
+        marks += " · this session" if number == count else ""
+        lines.append(f"  {number}. {cut(name, COLUMNS - len(marks) - 5 - len(str(number)))}{marks}")
+        dates = f" · {minute(row.created)} · {size_text(row.size)}" if row.created else ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
-    archived = [row.session_id for row in rows if row.status == KEPT]
-    lines.append("")
+        if number == 1 and len(shown) < count:
+            command = typed(f"lineage {rows[-1].session_id[:SHORT]}", os.environ)
+            lines.append(f"  {count - len(shown)} more between, in a shell: {command}")
+    archived = next((row.session_id for row in rows if row.status == KEPT), "")
     if archived:
-        back = typed(f"restore {archived[0]}", os.environ)
-        lines.append(f"A kept copy has to be restored first, in a shell: {back}")
+        lines.append(f"A kept copy is restored first, in a shell: {typed(f'restore {archived}', os.environ)}")
     return "\n".join([*lines, "/resume <id> opens one of them."])

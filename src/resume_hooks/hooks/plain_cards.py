@@ -6,6 +6,9 @@ from typing import NamedTuple, Tuple
 
 from resume_hooks.system.clipboard import Copied
 
+COLUMNS = 80
+"""What a card is written for."""
+
 ROW = 68
 """Columns that a title may fill in a card."""
 
@@ -38,25 +41,22 @@ TRIGGERS = (
 )
 
 
-def _row(row: TriggerHelp) -> str:
-    slash, *others = (
-        f"{name} {row.argument}".rstrip() for name in (f"/resume-hooks:{row.verb}", row.verb, *row.aliases)
-    )
-    return f"  {slash:<42}or  {', '.join(f'>{other}' for other in others)}\n      {row.about}"
+HELP = """\
+resume-hooks · type at the very start of a prompt · only rollover costs tokens
+  >handoff [next step]   go on in a fresh session that knows this one
+  >rollover [focus]      the same with a model's summary, up to two minutes
+  >trim [options]        go on in a copy without old tool output; asks first
+  >resume                how full this session is, what fits best; copies its id
+  >checkpoint [goal]     mark this place; >rewind <report> goes back to it
+  >search [--all] words  find what was said in this project, or in all
+  >session, >lineage, >recover-context   its id, its ancestors, what was done
+Or /resume-hooks:handoff and so on. In a shell: {command}
+A space before > sends a plain prompt."""
 
 
 def help_card(command: str) -> str:
-    """``>help``: every trigger; ``command`` is the help of the command line."""
-    return "\n".join(
-        [
-            "resume-hooks · type at the very start of a prompt · only rollover costs tokens",
-            "",
-            *(_row(row) for row in TRIGGERS),
-            "",
-            f"In a shell: {command}",
-            "A space before > sends a plain prompt.",
-        ]
-    )
+    """``>help``: every trigger, in ten rows; ``command`` is the help of the command line."""
+    return HELP.format(command=command)
 
 
 NOTHING = "Nothing was changed."

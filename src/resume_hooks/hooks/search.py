@@ -8,18 +8,24 @@ from collections.abc import Sequence
 
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.plain_cards import ROW
+from resume_hooks.hooks.choosing.rows import around, cut
+from resume_hooks.hooks.plain_cards import COLUMNS, ROW
 from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, current_folder, show, time_limit
 from resume_hooks.paths import Where
-from resume_hooks.search.as_text import ALL_WEAK, reading
+from resume_hooks.search.as_text import ALL_WEAK
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, project_at, project_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import commands, label_of
+from resume_hooks.system.columns import width
 from resume_hooks.system.text import one_line, plain_line
 
-HITS = 5
+HITS = 4
+ROWS = 10
+TITLE = 28
+"""Hits and rows of a card, and columns of a title in it."""
+
 PATIENCE = 1.5
 """Seconds that the index is brought up to date for; what is left then is said."""
 
@@ -59,15 +65,17 @@ def search_card(found: SearchResult, *, everywhere: bool = False) -> str:
     """The hits, the best first, and what each is opened with."""
     counted = _counted(found, everywhere=everywhere)
     (asked,) = found.wordings
-    head = f"resume-hooks · search · {one_line(plain_line(asked), ROW)} · {counted}"
-    lines = [head, *(line for hit in found.hits for line in _hit(hit))]
-    lines += [f"\n  note: {note}" for note in found.notes]
-    if found.total > len(found.hits):
+    lines = [f"resume-hooks · search · {one_line(plain_line(asked), ROW)} · {counted}"]
+    room = ROWS - len(lines) - 1 - len(found.notes)
+    shown = found.hits[: max(1, (room if 2 * found.total <= room else room - 1) // 2)]
+    lines += [line for hit in shown for line in _hit(hit)]
+    lines += [f"  note: {note}" for note in found.notes]
+    if found.total > len(shown):
         command = _command(one_line(plain_line(asked), LONGEST), everywhere=everywhere)
-        lines.append(f"\n  {found.total - len(found.hits):,} more, in a shell: {command}")
-    if not found.hits:
-        return "\n".join([*lines, "", "Try other words." if everywhere else "Try >search --all, or other words."])
-    return "\n".join([*lines, "", "/resume <id> opens a session."])
+        lines.append(f"  {found.total - len(shown):,} more, in a shell: {command}")
+    if not shown:
+        return "\n".join([*lines, "Try other words." if everywhere else "Try >search --all, or other words."])
+    return "\n".join([*lines, "/resume <id> opens a session."])
 
 
 def _counted(found: SearchResult, *, everywhere: bool) -> str:
@@ -80,11 +88,8 @@ def _counted(found: SearchResult, *, everywhere: bool) -> str:
 def _hit(hit: Hit) -> Sequence[str]:
     where = Where()
     whose = label_of(hit.agent, where).lower() if hit.agent != NAME else ""
-    return [
-        "",
-        f"  {one_line(plain_line(hit.title), ROW)}",
-        f"  {', '.join(filter(None, [whose, hit.strength, hit.role, f'turn {hit.turn}', minute(hit.time)]))}",
-        f"    {plain_line(hit.snippet)}",
-        f"  {commands(hit.agent, hit.session_id, hit.folder, where).in_client}",
-        f"  in a shell: {reading(hit)}",
-    ]
+    named = f"  {cut(hit.title, TITLE)}: "
+    facts = ", ".join(filter(None, [whose, hit.strength, f"turn {hit.turn}", minute(hit.time)[:10]]))
+    words = around(hit.snippet, hit.marks[0][0] if hit.marks else 0, COLUMNS - width(named))
+    opened = commands(hit.agent, hit.session_id, hit.folder, where).in_client
+    return [f"{named}{cut(words, COLUMNS - width(named))}", f"  {opened} · {facts}"]

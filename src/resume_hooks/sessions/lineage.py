@@ -38,8 +38,8 @@ class Ancestor:
 
     ``derivation_type`` is how the session itself came to be: original, trimmed or continued; ``kind`` says it
     finer (handoff, fork, clear...). ``status`` is present, kept (the vault has the only copy; ``session_file`` is where
-    the client had it), prompts (these alone are left) or missing; a missing one keeps what links tell of it. Of one that
-    a team's server told of, ``owner`` and ``machine`` say whose it is and where.
+    the client had it), prompts (these alone are left) or missing; a missing one keeps what links tell of it. Of one
+    that a team's server told of, ``owner`` and ``machine`` say whose it is and where.
     """
 
     session_id: str

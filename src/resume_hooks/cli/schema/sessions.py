@@ -90,7 +90,7 @@ LineageRow = Annotated[
         kind=KIND,
         status=(
             Literal["present", "kept", "prompts", "missing", "team", "private"],
-            "kept: the vault has the only copy; prompts: they alone are left; with --team: the server has it, or doesn't say",
+            "kept: the vault alone has it; prompts: they alone are left; team: a server has it; private: it won't say",
         ),
         owner="with --team: whose it is; empty for what is here",
         size="bytes",

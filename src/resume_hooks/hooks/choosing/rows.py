@@ -77,14 +77,14 @@ def told(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> str:
     """The line of a session in which the words were said: its title, how sure that is, and the words around them."""
     room = columns - len(MARK) - STRENGTH - 1
     title = filled(f"{left(row)}{row.title}", min(TITLE, room * 2 // 5) if room >= NARROW else max(0, room))
-    words = f"  {_around(said, room - width(title) - 2)}" if room >= NARROW else ""
+    words = f"  {around(said.snippet, said.place, room - width(title) - 2)}" if room >= NARROW else ""
     return filled(f"{MARK if chosen else NO_MARK}{title} {said.strength:>{STRENGTH}}{words}", columns)
 
 
-def _around(said: Said, columns: int) -> str:
-    """What was said, from a little before the first of the words."""
-    start = max(0, said.place - columns // 3)
-    return said.snippet if not start else f"… {said.snippet[start:].lstrip()}"
+def around(snippet: str, place: int, columns: int) -> str:
+    """What was said, from a little before the first of the words, which stands at ``place``."""
+    start = max(0, place - columns // 3)
+    return snippet if not start else f"… {snippet[start:].lstrip()}"
 
 
 def wrapped(text: str, columns: int, most: int) -> list[str]:
