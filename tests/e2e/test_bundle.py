@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 import uuid
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.bundle.read_bundle import unpacked
 from resume_hooks.paths import Where
-from resume_hooks.reading.export.bundle import export
+from resume_hooks.reading.export.bundle import BundleRedactor, export
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client
@@ -25,7 +27,7 @@ from tests.e2e.plugin import spoken
 from tests.e2e.test_fork import environ_of
 from tests.e2e.test_import import INTRODUCTION, said
 from tests.e2e.test_trim_corpus import sent
-from tests.needs import corpus
+from tests.needs import REPO, corpus
 
 SAMPLE = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
@@ -44,7 +46,7 @@ def elsewhere(tmp_path: Path) -> Iterator[ClientHome]:
 def packed(sessions: list[Path], home: ClientHome) -> bytes:
     """Sessions as a bundle, with redaction as ever."""
     files = [locate.session_file(str(session)) for session in sessions]
-    return b"".join(export(files, Where(environ_of(home)), redact=True, left_out=Counter()))
+    return b"".join(export(files, Where(environ_of(home)), BundleRedactor()))
 
 
 def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[ImportedSession]:
@@ -87,6 +89,27 @@ def test_its_conversation_alone(
     request = sent(every_client, elsewhere, api, came.session_id)
     assert spoken(request).count(INTRODUCTION) == 1
     assert said(request) == before
+
+
+def test_a_shared_page(client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi) -> None:
+    """One file, written by ``share`` and imported on the other machine, where the client says what was said here."""
+    root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
+    page = elsewhere.root / "talk.html"
+    ours(home, "share", root.stem, "--yes", "-o", str(page))
+    before = said(sent(find_client(NEWEST), home, api, root.stem))
+    shutil.rmtree(home.config / "projects")
+    made = json.loads(ours(elsewhere, "import", str(page), "--json"))["data"]
+    request = sent(client, elsewhere, api, made["session_id"])
+    assert spoken(request).count(INTRODUCTION) == 1
+    assert str(home.root) not in json.dumps(request)
+    assert [words.replace("~", str(home.root)) for _, words in said(request)] == [words for _, words in before]
+
+
+def ours(home: ClientHome, *words: str) -> bytes:
+    """What the command line prints in a home."""
+    command = [sys.executable, "-m", "resume_hooks", *words]
+    environ = environ_of(home) | {"PYTHONPATH": str(REPO / "src"), "PATH": os.defpath}
+    return subprocess.run(command, env=environ, cwd=home.cwd, check=True, capture_output=True).stdout
 
 
 def test_the_picker_shows_it(client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -26,7 +27,7 @@ from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WH
 from resume_hooks.reading.export.writing import Sink, WrittenFile, require_place, write
 from resume_hooks.sessions.agents.registry import is_foreign, original
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.locate import resolve_transcript
+from resume_hooks.sessions.locate import SessionFile, resolve_transcript
 from resume_hooks.sessions.transcript_files import subagent_name
 
 STDOUT = "-"
@@ -71,10 +72,7 @@ def command(options: VerbOptions) -> None:
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     if document_options.form == JSON and is_foreign(session.path, options.where):
         raise UsageError("A bundle holds sessions of Claude Code alone", "Write a page, Markdown or text.")
-    sessions, warnings = [session], list[str]()
-    if options.lineage and subagent_name(session.path) is None:
-        sessions, gone = lineage_of(session, options.where)
-        warnings += [f"An ancestor is gone: {one}" for one in gone]
+    sessions, warnings = lineage_or_alone(session, options)
     with watched(session.path, quiet=options.as_json) as watching:
         document = Document(sessions, document_options, options.where, watching)
     if not document_options.redact:
@@ -82,10 +80,10 @@ def command(options: VerbOptions) -> None:
     if options.output == STDOUT and not options.dry_run:
         _print(document, warnings)
         return
-    path = _place(options.output, document.name)
+    path = place_of(options.output, document.name)
     over = require_place(path, force=options.force)
-    written = _measured(document) if options.dry_run else write(path, document.chunks(), over)
-    data = _data(document, path, written, done=not options.dry_run)
+    written = measured(document.chunks()) if options.dry_run else write(path, document.chunks(), over)
+    data = receipt(document, path, written, done=not options.dry_run)
     options.emit(data, lambda: _text(data), warnings)
 
 
@@ -102,7 +100,15 @@ def _choice(options: VerbOptions) -> ExportOptions:
     return ExportOptions(form, options.redact, options.thinking, what, options.max_chars)
 
 
-def _place(output: str | None, name: str) -> str:
+def lineage_or_alone(session: SessionFile, options: VerbOptions) -> tuple[list[SessionFile], list[str]]:
+    """The sessions that ``--lineage`` asks for, oldest first, and what to say of those that are gone."""
+    if not options.lineage or subagent_name(session.path) is not None:
+        return [session], []
+    sessions, gone = lineage_of(session, options.where)
+    return sessions, [f"An ancestor is gone: {one}" for one in gone]
+
+
+def place_of(output: str | None, name: str) -> str:
     """The absolute path of the file to be written."""
     given = os.path.join(current_folder(), os.path.expanduser(output or ""))
     return os.path.abspath(os.path.join(given, name) if output is None or os.path.isdir(given) else given)
@@ -118,19 +124,20 @@ def _print(document: Document, warnings: list[str]) -> None:
         raise
     except OSError as error:
         raise OutputFailed(f"The document could not be printed: {error.strerror}", "Nothing else was done.") from error
-    for said in (_left_out(document.left_out), *warnings):
+    for said in (left_out_text(document.left_out), *warnings):
         say(f"note: {said}", err=True)
 
 
-def _measured(document: Document) -> WrittenFile:
+def measured(chunks: Iterable[bytes]) -> WrittenFile:
     """What would be written."""
     sink = Sink()
-    for _ in sink.through(document.chunks()):
+    for _ in sink.through(chunks):
         pass
     return sink.written
 
 
-def _data(document: Document, path: str, written: WrittenFile, *, done: bool) -> dict[str, Any]:
+def receipt(document: Document, path: str, written: WrittenFile, *, done: bool) -> dict[str, Any]:
+    """What was written, in its documented JSON form."""
     session = document.sessions[-1]
     return {
         "session_id": session.session_id,
@@ -153,7 +160,7 @@ def _text(data: dict[str, Any]) -> str:
         ("document" if data["written"] else "would be", data["document"]),
         ("size", size_text(data["size"])),
         ("sessions", len(data["sessions"])),
-        ("secrets", _left_out(data["redacted"])),
+        ("secrets", left_out_text(data["redacted"])),
     ]
     if data["format"] != JSON:
         facts.insert(3, ("turns", f"{data['turns']:,}"))
@@ -164,7 +171,7 @@ def _text(data: dict[str, Any]) -> str:
     return table(facts) + ("" if data["written"] else "\n\nNothing was written.")
 
 
-def _left_out(secrets: dict[str, int] | None) -> str:
+def left_out_text(secrets: dict[str, int] | None) -> str:
     """What was taken out, in words."""
     if secrets is None:
         return "not looked for"

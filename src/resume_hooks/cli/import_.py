@@ -18,6 +18,7 @@ from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.bundle.read_bundle import BundledSession, is_bundle, unpacked
+from resume_hooks.derive.imports.page import carried
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
@@ -69,15 +70,16 @@ def command(options: VerbOptions) -> None:
     conversation that a client would send is taken over, with title and tag; modes, permissions, hooks' texts and links
     are left out. The address is asked directly, without a proxy and without anything of yours.
 
-    Of a bundle, which export --format json makes, every session becomes one of this folder, linked as they were
-    there. With --whole, which only a bundle of your own deserves, they are moved as they are, with their large outputs
-    and sub-agents.
+    Of a page that share wrote, and of a bundle (export --format json), every session becomes one of this folder, linked
+    as they were there. With --whole, which only a bundle of your own deserves, they are moved as they are, with their
+    large outputs and sub-agents.
 
     \b
     Examples:
       resume-hooks import https://example.com/sessions/parser.jsonl
       resume-hooks import ~/Downloads/session.jsonl --start
       resume-hooks import http://10.0.0.5/session.jsonl --allow-private --dry-run
+      resume-hooks import ~/Downloads/fix-the-parser-5e12a303.html
       resume-hooks import parser.bundle.json --whole
     """
     require_client(options)
@@ -87,9 +89,7 @@ def command(options: VerbOptions) -> None:
     require_folder(options, bringing.folder)
     with _opened(options.source, bringing) as taken:
         if is_bundle(taken.path):
-            _bring_bundle(
-                taken, BundleOptions(canonical(bringing.folder), options.whole, options.force, options.dry_run), options
-            )
+            _answer_bundle(taken, bringing, options)
             return
         if options.whole:
             raise UsageError(f"{taken.name} is a transcript, no bundle", "--whole is for bundles: leave it out.")
@@ -98,16 +98,16 @@ def command(options: VerbOptions) -> None:
     answer(options, made, more, lambda: _text(decided, made))
 
 
-def bring_in(source: str, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
-    """Import the transcript that an address or a path names, as ``bringing`` says.
+def bring_in(source: str, bringing: Bringing) -> Receipt:
+    """Import what an address or a path names, as ``bringing`` says; of a bundle the receipt of its last session.
 
     ImportFailed, NotATranscript, UsageError. A receipt without a session id names, as its parent, the session that was
     made of the same bytes before.
     """
     with _opened(source, bringing) as taken:
         if is_bundle(taken.path):
-            raise UsageError(f"{taken.name} is a bundle of sessions", "Bring it in first: resume-hooks import ADDRESS")
-        return _brought(taken, bringing)
+            return _brought_bundle(taken, bringing, whole=False)[0][-1].receipt
+        return _brought(taken, bringing)[1]
 
 
 def _brought(taken: ImportSource, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
@@ -122,8 +122,11 @@ def _opened(source: str, bringing: Bringing) -> Iterator[ImportSource]:
     """Yield what ``source`` names as a private file, for the length of the block."""
     if not is_address(source):
         path = _checked_path(source)
-        with taken_in(file_chunks(path), bringing.max_bytes, Where()) as taken:
-            yield ImportSource(taken.path, path, taken.sha256, taken.size)
+        with (
+            taken_in(file_chunks(path), bringing.max_bytes, Where()) as taken,
+            carried(taken, bringing.max_bytes, Where()) as held,
+        ):
+            yield ImportSource(held.path, path, held.sha256, held.size)
         return
     # What speaks http takes 40 ms to load, which only an address has to spend.
     from resume_hooks.system.download import FetchPolicy, fetched
@@ -133,8 +136,9 @@ def _opened(source: str, bringing: Bringing) -> Iterator[ImportSource]:
         at_work("Fetching", quiet=bringing.quiet) as progress,
         fetched(address, bringing.max_bytes, FetchPolicy(bringing.allow_private), progress) as found,
         taken_in(found.chunks, bringing.max_bytes, Where()) as taken,
+        carried(taken, bringing.max_bytes, Where()) as held,
     ):
-        yield ImportSource(taken.path, address.shown, taken.sha256, taken.size, address.file_behind)
+        yield ImportSource(held.path, address.shown, held.sha256, held.size, address.file_behind)
 
 
 def _checked_path(source: str) -> str:
@@ -196,14 +200,20 @@ def _known_text(made: Receipt) -> str:
     )
 
 
-def _bring_bundle(taken: ImportSource, wish: BundleOptions, options: VerbOptions) -> None:
+def _answer_bundle(taken: ImportSource, bringing: Bringing, options: VerbOptions) -> None:
     """Bring a bundle in, and print the receipt of its last session, the one that was exported."""
-    with unpacked(taken.path, options.where) as packed:
-        found = import_sessions(packed, taken.name, wish, options.where)
-        made = found[-1].receipt
-        made = made._replace(warnings=(*made.warnings, *_bundle_warnings(packed, wish)))
+    found, warnings = _brought_bundle(taken, bringing, whole=options.whole)
+    made = found[-1].receipt
+    made = made._replace(warnings=(*made.warnings, *warnings))
     more = {"imported": None, "bundle": [_bundle_row(came) for came in found]}
-    answer(options, made, more, lambda: _bundle_text(taken, found, whole=wish.whole))
+    answer(options, made, more, lambda: _bundle_text(taken, found, whole=options.whole))
+
+
+def _brought_bundle(taken: ImportSource, bringing: Bringing, *, whole: bool) -> tuple[list[ImportedSession], list[str]]:
+    """Bring a bundle in; what came, and what to say of the bundle."""
+    wish = BundleOptions(canonical(bringing.folder), whole, bringing.force, bringing.dry_run)
+    with unpacked(taken.path, Where()) as packed:
+        return import_sessions(packed, taken.name, wish, Where()), _bundle_warnings(packed, wish)
 
 
 def _bundle_row(came: ImportedSession) -> dict[str, Any]:

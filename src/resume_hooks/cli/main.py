@@ -52,6 +52,7 @@ VERBS = {
     "archive": "Archive sessions before the client deletes them; list, verify or remove copies.",
     "restore": "Restore a deleted or an archived session.",
     "export": "Write a session as a page, Markdown, text, or a bundle to be imported.",
+    "share": "Write a session as one file for a colleague: a page to read, which import takes.",
     "import": "Import a transcript from an address or a file as a new session.",
     "team": "Push, pull, resume, search and share sessions on your team's PostgreSQL.",
     "index": "Update the search index, or show its state.",

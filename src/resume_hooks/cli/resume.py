@@ -45,8 +45,8 @@ def command(options: VerbOptions) -> None:
     On a terminal, without a SESSION or with one that names nothing exactly, sessions are listed to choose from, and
     searched as you type. Then you choose a way: as it is, a trim, a smart trim, a handoff, a rollover or a fork; and
     the client is started in the session's own folder. Where that is gone, it is looked for, and the session can be
-    re-homed: a child of it belongs to the folder that you choose. What an http(s) address leads to is imported first,
-    once you said yes.
+    re-homed: a child of it belongs to the folder that you choose. A page that share wrote, and what an http(s) address
+    leads to, is imported first, once you said yes.
 
     Not on a terminal the session, how full it is, and the options to continue are shown; the last line is the command.
     All figures but the context in use are estimates, from what the API counted of this session's own requests: the
@@ -60,6 +60,7 @@ def command(options: VerbOptions) -> None:
       resume-hooks resume 5e12a303 --way trim
       resume-hooks resume latest --fork
       resume-hooks resume "Fix the parser" --json
+      resume-hooks resume ~/Downloads/fix-the-parser-5e12a303.html
     """
     way = _way(options)
     if not options.watched:
@@ -129,18 +130,23 @@ def _named(locator: str | None) -> SessionFile | None:
 
 
 def _brought_in(options: VerbOptions) -> SessionFile | None:
-    """Import what an address leads to, once the user says yes; None for other words, and for pull requests."""
+    """Import a page's session, or what an address leads to, once the user says yes; None for everything else."""
     locator = options.locator
-    if locator is None or not is_address(locator) or is_pull_request(locator):
+    if locator is None or is_pull_request(locator) or not (is_address(locator) or _is_page(locator)):
         return None
-    address = parsed(locator)
-    click.confirm(f"Fetch {address.shown} and import it into {current_folder()}?", default=True, abort=True)
-    # What fetches takes 60 ms to load, which only an address has to spend.
+    fetched = f"Fetch {parsed(locator).shown} and import it" if is_address(locator) else f"Import {locator}"
+    click.confirm(f"{fetched} into {current_folder()}?", default=True, abort=True)
+    # What fetches takes 60 ms to load, which only what comes from elsewhere has to spend.
     from resume_hooks.cli.import_ import UNVERIFIED, Bringing, bring_in
 
-    _, made = bring_in(locator, Bringing(allow_private=options.allow_private))
+    made = bring_in(locator, Bringing(allow_private=options.allow_private))
     say(f"{'imported' if made.session_id else 'known, imported before'}: {made.title}. {UNVERIFIED}", err=True)
     return locate.session_file(made.file or made.parent_file)
+
+
+def _is_page(locator: str) -> bool:
+    """Whether a locator names a page, which a colleague may have shared."""
+    return locator.lower().endswith((".html", ".htm")) and os.path.isfile(os.path.expanduser(locator))
 
 
 def _chosen(options: VerbOptions) -> SessionFile:

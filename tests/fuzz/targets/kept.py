@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 
 import orjson
@@ -137,7 +136,7 @@ def _sound(text: str) -> str:
 def bundles(home: ConfigHome) -> Try:
     """A bundle that was changed on its way is refused, or holds records of its own form; nothing of it stays."""
     path = write_session(home.project(), SESSION, conversation(4))
-    sound = b"".join(export([session_file(path)], home.where, redact=False, left_out=Counter()))
+    sound = b"".join(export([session_file(path)], home.where, None))
     file = home.root / "bundle.json"
     state = home.config / "resume-hooks"
     rows = sound.split(b"\n")

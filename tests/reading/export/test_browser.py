@@ -11,9 +11,10 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
 
+from resume_hooks.reading.export.shared_page import MARK, packed
 from tests.builders import SESSION, ConfigHome, write_session
 from tests.needs import corpus_sessions, need
-from tests.reading.export.conftest import Exported, talk
+from tests.reading.export.conftest import Exported, document, talk
 from tests.reading.export.vectors import ELEMENTS, RUN, VECTORS, hostile
 
 CLOSED = "() => document.querySelectorAll('main details:not([open])').length"
@@ -61,7 +62,8 @@ def opened(chromium: Browser, exported: Exported, tmp_path: Path) -> Iterator[Op
 
     def load(file: str | os.PathLike[str], address: str = "", **context: object) -> Opened:
         path = tmp_path / "page.html"
-        path.write_text(exported(file), encoding="utf-8")
+        own = file if str(file).endswith(".html") else None
+        path.write_text(Path(own).read_text() if own else exported(file), encoding="utf-8")
         made = chromium.new_context(offline=True, **{"viewport": {"width": 1200, "height": 800}, **context})  # type: ignore[arg-type]
         made.set_default_timeout(10_000)
         contexts.append(made)
@@ -208,6 +210,24 @@ def test_without_scripts(opened: Open, many_turns: Path) -> None:
     assert not page.locator("#words").is_visible()
     page.click("#t1 > summary .words")
     assert page.locator("#t1 .body").is_visible()
+    assert troubles == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_shared_page(opened: Open, session: Path, config_home: ConfigHome, tmp_path: Path, scripts: bool) -> None:
+    """First what was taken out, then the talk; what it carries is neither shown, nor found, nor run."""
+    told = document(session, config_home)
+    with packed(told, config_home.where) as bundle:
+        (tmp_path / "shared.html").write_bytes(b"".join(bundle.chunks(told)))
+    page, troubles = opened(tmp_path / "shared.html", java_script_enabled=scripts)
+    assert page.locator("main > aside").inner_text().startswith("This file holds the session, too.")
+    assert page.locator("text=Fixed: it waits now.").is_visible()
+    assert MARK.split('"')[1] not in page.locator("body").inner_text()
+    if scripts:
+        assert page.evaluate("() => document.querySelector('script[data-sha256]').textContent.length") > 1_000
+        page.fill("#words", "H4sI")  # how packed bytes begin in base64
+        page.press("#words", "Enter")
+        page.wait_for_function("() => document.getElementById('count').textContent === 'none'")
     assert troubles == []
 
 

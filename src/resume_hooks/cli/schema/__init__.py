@@ -17,7 +17,7 @@ MODULES = {
     ),
     "sessions": ("sessions", "lineage", "find-original", "find-derived", "info", "resolve", "rename", "tag"),
     "archives": ("delete", "archive", "restore"),
-    "reading": ("outline", "read", "export"),
+    "reading": ("outline", "read", "export", "share"),
     "search": ("search", "index"),
     "team": ("team",),
     "figures": ("stats", "doctor"),

@@ -172,3 +172,12 @@ class ExportForm(Strict):
     redacted: dict[str, int] | None = Field(description="secrets that were taken out, by kind; null with --no-redact")
     images: int = Field(description="images that are in it; nobody looked into them for secrets")
     cut: int = Field(description="texts that were cut for their length, each with a notice")
+
+
+class ShareForm(ExportForm):
+    """The receipt of a share: of its page, and of the bundle in it."""
+
+    redacted: dict[str, int] = Field(description="secrets that were taken out of the bundle, by kind")
+    folders: int = Field(description="places in which a home folder stood")
+    images: int = Field(description="images and files that are no text; nobody looked into them for secrets")
+    packed: int = Field(description="bytes of the bundle, packed")

@@ -22,6 +22,7 @@ from resume_hooks.derive.child.rewrite_chain import chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import EveryRecord, RewritePlan, Watcher
 from resume_hooks.derive.child.write import ChildPlan, Sizes, receipt
 from resume_hooks.derive.imports.block_filter import fitting_id
+from resume_hooks.derive.imports.page import is_page
 from resume_hooks.derive.imports.record_filter import FIELDS, ConversationOnly, has_fitting_blocks, is_hidden, is_said
 from resume_hooks.errors import NotATranscript
 from resume_hooks.paths import Where, canonical
@@ -34,7 +35,7 @@ from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.linearize import linearize
-from resume_hooks.transcripts.lines import BOM, Line
+from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.raw_edit import encode
@@ -43,9 +44,6 @@ from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.write_scan import WriteScan
 
 KIND = "import"
-
-PAGE_REACH = 1_024
-"""Bytes at the start by which a web page is known."""
 
 TORN = "It ends in the middle of a record: it may not be whole."
 
@@ -201,10 +199,9 @@ def _read(source: ImportSource) -> _ImportScan:
 
 
 def _refuse_page(source: ImportSource) -> None:
-    with open(source.path, "rb") as stream:
-        head = stream.read(PAGE_REACH).removeprefix(BOM).lstrip()
-    if head.startswith(b"<"):
-        remedy = f"The file itself: {source.file_behind}" if source.file_behind else "Give the address of the raw file."
+    if is_page(source.path):
+        asked = "Give the raw file, or a page that resume-hooks share wrote: export's holds no session."
+        remedy = f"The file itself: {source.file_behind}" if source.file_behind else asked
         raise NotATranscript(f"{source.name} is a web page, not a transcript", remedy)
 
 

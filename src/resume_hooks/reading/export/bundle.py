@@ -17,6 +17,7 @@ import orjson
 from resume_hooks import __version__, clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, read_regular
+from resume_hooks.reading.export.redact import Homes
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.redaction.texts import redact as without_secrets
@@ -41,46 +42,64 @@ END = b"]}"
 MAX_FILE = 32 * 1024 * 1024  # bytes of a file beside a transcript that goes along
 MAX_FILES = 20_000  # files beside a transcript that go along
 MAX_SESSIONS = 1_000  # sessions in one bundle
+_MEDIA = b'"type":"base64"'  # of a block that is no text
 ABOUT = ".meta.json"  # what the name of a file ends with that tells what a sub-agent is
 
 DAMAGED, STAYED = "damaged-line", "file-checkpoint-left-behind"
 """Kinds of records that stand where a line could not go along; so every other record keeps its number."""
 
 
-def export(sessions: Sequence[SessionFile], where: Where, *, redact: bool, left_out: Counter[str]) -> Iterator[bytes]:
-    """The bundle of these sessions, oldest first, piece by piece; ``left_out`` counts its secrets by kind.
+class BundleRedactor:
+    """Takes secrets out of a bundle and counts them in ``kinds``; with ``homes`` those folders too, in ``folders``.
+
+    ``pictures`` counts images and other files that are no text, into which nobody looks.
+    """
+
+    def __init__(self, homes: Homes | None = None) -> None:
+        self.kinds: Counter[str] = Counter()
+        self.folders = 0
+        self.pictures = 0
+        self._homes = homes
+
+    def line(self, body: bytes) -> bytes:
+        """A record's line without them."""
+        self.pictures += body.count(_MEDIA)
+        clean = self._counted(redact_line(body))
+        if self._homes is None:
+            return clean
+        if b"\\/" in clean:  # an escape that a folder may begin with
+            clean = encode(parse(clean) or {})
+        text, found = self._homes.hidden(clean.decode("utf-8", "surrogateescape"))
+        self.folders += found
+        return text.encode("utf-8", "surrogateescape") if found else clean
+
+    def text(self, text: str) -> str:
+        """A text without them."""
+        clean, found = self._counted(without_secrets(text)), 0
+        if self._homes is not None:
+            clean, found = self._homes.hidden(clean)
+        self.folders += found
+        return clean
+
+    def _counted(self, found: tuple[T, Sequence[Secret]]) -> T:
+        self.kinds.update(secret.kind for secret in found[1])
+        return found[0]
+
+
+def export(sessions: Sequence[SessionFile], where: Where, hide: BundleRedactor | None) -> Iterator[bytes]:
+    """The bundle of these sessions, oldest first, piece by piece, without what ``hide`` takes out and counts.
 
     SessionNotFound if one can't be read.
     """
-    yield opening({"exported_at": clock.now(), "by": f"resume-hooks {__version__}", "redacted": redact})
-    hide = _Hiding(left_out) if redact else None
+    yield opening({"exported_at": clock.now(), "by": f"resume-hooks {__version__}", "redacted": hide is not None})
     family = Family(where)
     for number, session in enumerate(sessions, 1):
         yield from _session(session, family, hide, where, last=number == len(sessions))
     yield END + b"\n"
 
 
-class _Hiding:
-    """Takes secrets out and counts them."""
-
-    def __init__(self, left_out: Counter[str]) -> None:
-        self._left_out = left_out
-
-    def line(self, body: bytes) -> bytes:
-        """A record's line without its secrets."""
-        return self._counted(redact_line(body))
-
-    def text(self, text: str) -> str:
-        """A text without its secrets."""
-        return self._counted(without_secrets(text))
-
-    def _counted(self, found: tuple[T, Sequence[Secret]]) -> T:
-        self._left_out.update(secret.kind for secret in found[1])
-        return found[0]
-
-
 def _session(
-    session: SessionFile, family: Family, hide: _Hiding | None, where: Where, *, last: bool
+    session: SessionFile, family: Family, hide: BundleRedactor | None, where: Where, *, last: bool
 ) -> Iterator[bytes]:
     head, seal = head_line(_head(session, family, hide, where)), Seal()
     seal.row(head.removesuffix(b"\n"))
@@ -110,13 +129,13 @@ def _session(
     yield b"\n" + sums_line(seal.sealed(Sums(count, digest.hexdigest(), damaged, left_out)), last=last)
 
 
-def _head(session: SessionFile, family: Family, hide: _Hiding | None, where: Where) -> Head:
+def _head(session: SessionFile, family: Family, hide: BundleRedactor | None, where: Where) -> Head:
     ends, parent = HeadTail(session.path), family.parent_of(session.path)
     clean: Callable[[str], str] = hide.text if hide else str
     return Head(
         session_id=session.session_id,
         title=clean(encodable(plain_line(ends.title))),
-        cwd=encodable(home_folder(ends, where)),
+        cwd=clean(encodable(home_folder(ends, where))),
         created=ends.created,
         ended=ends.ended,
         parent_session_id=parent.session_id if parent else "",
@@ -160,7 +179,7 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def _file(place: str, path: str, hide: _Hiding | None) -> bytes | None:
+def _file(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
     """A file as a line of the bundle: as text where it is one; None if it can't go along."""
     if encodable(place) != place:
         return None
@@ -171,11 +190,13 @@ def _file(place: str, path: str, hide: _Hiding | None) -> bytes | None:
     try:
         text = content.decode()
     except UnicodeDecodeError:
+        if hide:
+            hide.pictures += 1
         return orjson.dumps({"place": place, "base64": base64.b64encode(content).decode()})
     return orjson.dumps({"place": place, "text": _hidden(text, path, hide) if hide else text})
 
 
-def _hidden(text: str, path: str, hide: _Hiding) -> str:
+def _hidden(text: str, path: str, hide: BundleRedactor) -> str:
     if not path.endswith(".jsonl"):
         return hide.text(text)
     return "\n".join(hide.line(line.encode()).decode() for line in text.split("\n"))

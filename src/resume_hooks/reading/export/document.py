@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,9 +15,10 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.export.as_markdown import as_markdown
 from resume_hooks.reading.export.as_text import as_text
 from resume_hooks.reading.export.build_parts import PartBuilder
+from resume_hooks.reading.export.bundle import BundleRedactor
 from resume_hooks.reading.export.bundle import export as bundle
 from resume_hooks.reading.export.page.whole_page import as_page
-from resume_hooks.reading.export.parts import EndPart, Part, SessionPart
+from resume_hooks.reading.export.parts import Carried, EndPart, Part, SessionPart
 from resume_hooks.reading.export.redact import ExportRedactor
 from resume_hooks.reading.export.select_records import ExportConversation, conversation
 from resume_hooks.sessions.lineage import Family
@@ -65,9 +65,9 @@ class Document:
         self.choice = choice
         self.turns = 0
         self._where = where
-        self._left_out: Counter[str] = Counter()
+        self._hide = BundleRedactor()
         heads_tails = [HeadTail(session.path) for session in sessions]
-        folders = [home_folder(ends, where) for ends in heads_tails]
+        folders = folders_of(sessions, where)
         self._redactor = ExportRedactor(where, folders, redact=choice.redact, limit=choice.limit)
         self._builder = PartBuilder(self._redactor, thoughts=choice.thoughts)
         self._told: list[tuple[SessionPart, ExportConversation]] = []
@@ -109,7 +109,7 @@ class Document:
     @property
     def left_out(self) -> dict[str, int] | None:
         """The secrets that were taken out, by kind; None if none were looked for."""
-        return dict(self._redactor.left_out + self._left_out) if self.choice.redact else None
+        return dict(self._redactor.left_out + self._hide.kinds) if self.choice.redact else None
 
     @property
     def pictures(self) -> int:
@@ -121,22 +121,37 @@ class Document:
         """Texts that were too long, and were cut with a notice."""
         return self._redactor.cut
 
-    def chunks(self) -> Iterator[bytes]:
-        """The bytes of the document. SessionNotFound if a file changed since it was read."""
+    def chunks(self, carried: Carried | None = None) -> Iterator[bytes]:
+        """The bytes of the document, of a page with what is ``carried`` in it.
+
+        SessionNotFound if a file changed since it was read.
+        """
         form = self.choice.form
         if form == JSON:
-            yield from bundle(self.sessions, self._where, redact=self.choice.redact, left_out=self._left_out)
+            yield from bundle(self.sessions, self._where, self._hide if self.choice.redact else None)
             return
-        parts = self._parts()
+        parts = self._parts(carried)
         heads = [head for head, _ in self._told]
-        pieces = as_page(parts, heads) if form == HTML else as_markdown(parts) if form == MARKDOWN else as_text(parts)
+        pieces = (
+            as_page(parts, heads, carried)
+            if form == HTML
+            else as_markdown(parts)
+            if form == MARKDOWN
+            else as_text(parts)
+        )
         yield from _batches(pieces)
 
-    def _parts(self) -> Iterator[Part]:
+    def _parts(self, carried: Carried | None) -> Iterator[Part]:
         for head, found in self._told:
             yield head
             yield from self._builder.parts(found)
-        yield EndPart(self.left_out, self.pictures if self.choice.form == HTML else 0, self.cut)
+        end = carried.taken if carried else EndPart(self.left_out, self.pictures if self.choice.form == HTML else 0, 0)
+        yield end._replace(cut=self.cut)
+
+
+def folders_of(sessions: Iterable[SessionFile], where: Where) -> list[str]:
+    """The home folders of sessions. SessionNotFound if one can't be read."""
+    return [home_folder(HeadTail(session.path), where) for session in sessions]
 
 
 def _batches(pieces: Iterable[str]) -> Iterator[bytes]:

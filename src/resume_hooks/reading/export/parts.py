@@ -6,7 +6,7 @@ yet: that is for the module that writes the form.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.clock import minute
@@ -180,29 +180,40 @@ class CallPart(NamedTuple):
 
 
 class EndPart(NamedTuple):
-    """The end of the document: the secrets that were left out of it, by kind; None if nothing was looked for."""
+    """The end of the document: the secrets that were left out of it, by kind; None if nothing was looked for.
+
+    ``folders`` counts the places in which a home folder stood, where they were counted.
+    """
 
     secrets: dict[str, int] | None
     pictures: int
     cut: int
+    folders: int = 0
 
     @property
     def sentences(self) -> list[str]:
         """What a document does not hold, a sentence each."""
+        places = f", in {counted(self.folders, 'place')}" if self.folders else ""
+        homes = f"Home folders are shown as ~{places}."
         if self.secrets is None:
             rows = ["Nothing was taken out: secrets and home folders stand as they were."]
         elif self.secrets:
             kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(self.secrets.items()))
-            rows = [
-                f"{counted(sum(self.secrets.values()), 'secret')} taken out ({kinds}). Home folders are shown as ~."
-            ]
+            rows = [f"{counted(sum(self.secrets.values()), 'secret')} taken out ({kinds}). {homes}"]
         else:
-            rows = ["No secrets were found. Home folders are shown as ~."]
+            rows = [f"No secrets were found. {homes}"]
         if self.cut:
             rows.append(f"{counted(self.cut, 'long text')} cut, each with a notice.")
         if self.pictures:
-            rows.append(f"{counted(self.pictures, 'image')} were not looked into for secrets.")
+            rows.append(f"{counted(self.pictures, 'image')} not looked into for secrets.")
         return rows
+
+
+class Carried(NamedTuple):
+    """What a page carries beside what it tells: markup ``rows`` at its end, and what was taken out of both."""
+
+    taken: EndPart
+    rows: Iterable[str]
 
 
 Part = SessionPart | TurnPart | TextPart | ThinkingPart | NotePart | MediaPart | CallPart | AgentPart | EndPart

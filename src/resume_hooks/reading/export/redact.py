@@ -37,7 +37,7 @@ class ExportRedactor:
         self.cut = 0
         self.redact = redact
         self._limit = limit
-        self._homes = _homes(where, folders) if redact else None
+        self._homes = Homes(where, folders) if redact else None
 
     def text(self, text: str) -> str:
         """A text as it may be shown."""
@@ -67,7 +67,7 @@ class ExportRedactor:
             return text
         clean, secrets = without_secrets(text)
         left_out.update(secret.kind for secret in secrets)
-        return self._homes.sub(lambda match: "-~" if match[0].startswith("-") else "~", clean) if self._homes else clean
+        return self._homes.hidden(clean)[0] if self._homes else clean
 
     def block(self, block: Record) -> Record:
         """A block of a message, or a whole message, with each text in it as it may be shown."""
@@ -95,13 +95,19 @@ class ExportRedactor:
         return self._value(value, depth)
 
 
-def _homes(where: Where, folders: Iterable[str]) -> re.Pattern[str] | None:
+class Homes:
     """Home folders, this user's and those that the sessions' own folders lie in, also as names of project folders."""
-    found = {where.environ.get("HOME", "").rstrip("/\\")}
-    found |= {match.group() for folder in folders if (match := _HOMES.match(folder))}
-    homes = sorted((home for home in found if len(home) > len("/x/")), key=len, reverse=True)
-    if not homes:
-        return None
-    paths = (re.escape(home).replace(r"\\", r"\\{1,2}") for home in homes)
-    keys = (f"(?<=/){re.escape(project_key(home))}" for home in homes)
-    return re.compile(f"(?:{'|'.join((*paths, *keys))})(?![A-Za-z0-9_.])")
+
+    def __init__(self, where: Where, folders: Iterable[str]) -> None:
+        found = {where.environ.get("HOME", "").rstrip("/\\")}
+        found |= {match.group() for folder in folders if (match := _HOMES.match(folder))}
+        homes = sorted((home for home in found if len(home) > len("/x/")), key=len, reverse=True)
+        paths = (re.escape(home).replace(r"\\", r"\\{1,2}") for home in homes)
+        keys = (f"(?<=/){re.escape(project_key(home))}" for home in homes)
+        self._pattern = re.compile(f"(?:{'|'.join((*paths, *keys))})(?![A-Za-z0-9_.])") if homes else None
+
+    def hidden(self, text: str) -> tuple[str, int]:
+        """A text with ``~`` for each of them, and how many there were; in a line of JSON, too."""
+        if self._pattern is None:
+            return text, 0
+        return self._pattern.subn(lambda match: "-~" if match[0].startswith("-") else "~", text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedS
 from resume_hooks.derive.imports.bundle.read_bundle import is_bundle, unpacked
 from resume_hooks.errors import CheckFailed, ImportFailed, NotATranscript
 from resume_hooks.paths import Where, project_key
-from resume_hooks.reading.export.bundle import export
+from resume_hooks.reading.export.bundle import BundleRedactor, export
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile
@@ -60,7 +59,7 @@ def kept(home: ConfigHome, records: list[Any], session_id: str) -> SessionFile:
 def bundled(home: ConfigHome, *sessions: SessionFile, redact: bool = False) -> Path:
     """A bundle of sessions, as a file."""
     path = home.root / "x.bundle.json"
-    path.write_bytes(b"".join(export(sessions, home.where, redact=redact, left_out=Counter())))
+    path.write_bytes(b"".join(export(sessions, home.where, BundleRedactor() if redact else None)))
     return path
 
 
@@ -253,10 +252,10 @@ def test_secrets_stay(config_home: ConfigHome) -> None:
     own = beside(session)
     (own / "tool-results" / "out.txt").write_text(f"it is\n{TOKEN}\n")
     (own / "subagents" / "agent-a1.jsonl").write_bytes(session_bytes([user(TOKEN, uuid="x", session_id=ONE)]))
-    counted: Counter[str] = Counter()
-    content = b"".join(export([session], config_home.where, redact=True, left_out=counted))
+    taken = BundleRedactor()
+    content = b"".join(export([session], config_home.where, taken))
     assert TOKEN.encode() not in content
-    assert counted.total() == 6
+    assert taken.kinds.total() == 6
     assert orjson.loads(content)["redacted"] is True
 
 

@@ -24,6 +24,7 @@ from resume_hooks.reading.export.parts import (
     SUMMARY,
     AgentPart,
     CallPart,
+    Carried,
     EndPart,
     Part,
     SessionPart,
@@ -33,16 +34,21 @@ from resume_hooks.reading.export.parts import (
 
 SHORT_NOTE = 200  # characters of a note that stands on its head's line
 FEW = 3  # turns up to which a page opens unfolded
+CARRIES = "This file holds the session, too. To go on with it, in the folder of the project: resume-hooks import FILE."
 
 
-def as_page(document: Iterable[Part], sessions: Iterable[SessionPart]) -> Iterator[str]:
-    """The document; ``sessions`` are the heads in it, for the table of turns."""
+def as_page(document: Iterable[Part], sessions: Iterable[SessionPart], carried: Carried | None = None) -> Iterator[str]:
+    """The document; ``sessions`` are the heads in it, for the table of turns, ``carried`` stands at its end."""
     heads = list(sessions)
     yield from _beginning(heads)
+    if carried:
+        yield element("aside", *(element("p", said) for said in (CARRIES, *carried.taken.sentences)), id="carries")
     walk = _Walk(unfolded=sum(len(head.turns) for head in heads) <= FEW)
     for part in document:
         yield from walk.part(part)
-    yield Html(f"{closing('main')}\n{element('script', _own('page.js'))}\n</body>\n</html>\n")
+    yield Html(f"{closing('main')}\n{element('script', _own('page.js'))}\n")
+    yield from carried.rows if carried else ()
+    yield "</body>\n</html>\n"
 
 
 def _beginning(heads: list[SessionPart]) -> Iterator[str]:

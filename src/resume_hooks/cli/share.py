@@ -1,0 +1,85 @@
+"""``share``: a session as one file that a colleague reads in a browser and goes on with by ``import``."""
+
+from __future__ import annotations
+
+import click
+
+from resume_hooks.cli.export import left_out_text, lineage_or_alone, measured, place_of, receipt
+from resume_hooks.cli.options import (
+    VerbOptions,
+    as_one_value,
+    dry_run_option,
+    json_option,
+    locator_argument,
+    yes_option,
+)
+from resume_hooks.cli.output import say, table
+from resume_hooks.cli.progress import watched
+from resume_hooks.reading.export.document import Document
+from resume_hooks.reading.export.shared_page import PAGE, PackedBundle, packed
+from resume_hooks.reading.export.writing import require_place, write
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.text import counted
+
+
+@click.command("share")
+@locator_argument
+@click.option("-o", "--output", metavar="FILE", help="The file or folder to write to.")
+@click.option("--lineage", is_flag=True, help="With all ancestors, oldest first.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@yes_option
+@dry_run_option
+@json_option
+@as_one_value
+def command(options: VerbOptions) -> None:
+    """Write SESSION as one file for a colleague: a page for any browser, with the session in it for ``import``.
+
+    Secrets and home folders are taken out of both. What that came to is shown first, as counts by kind, and you are
+    asked; nothing is written, or sent anywhere, before. The page needs no script to be read and fetches nothing; it
+    tells on its top what was taken out. Images are not looked into. Your colleague reads it, then types
+    resume-hooks import FILE, or resume FILE; a file that was cut short or changed is refused.
+
+    \b
+    Examples:
+      resume-hooks share
+      resume-hooks share 5e12a303 --dry-run
+      resume-hooks share "Fix the parser" -o ~/parser.html
+      resume-hooks share 5e12a303 --lineage --yes --json
+    """
+    asks = options.asks("Sharing")
+    session = options.located()
+    sessions, warnings = lineage_or_alone(session, options)
+    with watched(session.path, quiet=options.as_json) as watching:
+        document = Document(sessions, PAGE, options.where, watching)
+    path = place_of(options.output, document.name)
+    over = require_place(path, force=options.force)
+    with packed(document, options.where) as bundle:
+        if asks:
+            say(table(_taken(bundle)))
+        agreed = options.agreed(f"Write that to {path}?", asks=asks)
+        written = write(path, bundle.chunks(document), over) if agreed else measured(bundle.chunks(document))
+    data = receipt(document, path, written, done=agreed) | {
+        "redacted": dict(bundle.taken.kinds),
+        "folders": bundle.taken.folders,
+        "images": bundle.taken.pictures,
+        "packed": bundle.size,
+    }
+    facts: list[tuple[str, object]] = [
+        ("file" if agreed else "would be", path),
+        ("size", f"{size_text(written.size)}, of it {size_text(bundle.size)} the session, packed"),
+        *([] if asks else _taken(bundle)),
+        ("to read it", "open it in a browser"),
+        ("to go on", f"resume-hooks import {path.rpartition('/')[2]}"),
+    ]
+    last = "" if agreed else "\n\nNothing was written."
+    options.emit(data, lambda: table(facts) + last, warnings)
+
+
+def _taken(bundle: PackedBundle) -> list[tuple[str, object]]:
+    """What is taken out, as counts; never any of it."""
+    taken = bundle.taken
+    rows: list[tuple[str, object]] = [
+        ("secrets", left_out_text(dict(taken.kinds))),
+        ("home folders", f"{counted(taken.folders, 'place')}, shown as ~"),
+    ]
+    return rows + ([("images", f"{taken.pictures:,}, not looked into")] if taken.pictures else [])

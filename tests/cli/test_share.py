@@ -1,0 +1,165 @@
+"""share: one file to be read and to be gone on with; what is taken out of it; what import refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.paths import project_key
+from resume_hooks.reading.export.shared_page import ENDED, MARK
+from tests.builders import SESSION, ConfigHome, custom_title, tool_result, tool_use, user, write_session
+from tests.cli.conftest import Cli, Document
+from tests.reading.export.conftest import GITHUB, IMAGE
+from tests.screens import Screen
+
+HOSTILE = f"see </script><b> and {MARK}{'0' * 64} and {ENDED}"
+
+
+@pytest.fixture
+def file(config_home: ConfigHome) -> Path:
+    """A session that names secrets and the home folder: in a prompt, a call, an output, a sub-agent and its folder."""
+    home = str(config_home.root)
+    folder = f"{home}/proj"
+    rows = [
+        user([{"type": "text", "text": f"Use {GITHUB} in {home}/proj/a.py"}, IMAGE], uuid="a"),
+        tool_use("t1", uuid="b", parent="a", ts=1, tool_input={"file_path": f"{home}/proj/a.py"}),
+        tool_result("t1", f"{home}/.ssh\n{HOSTILE}", uuid="c", parent="b", ts=2),
+        user("Go on", uuid="d", parent="c", ts=3),
+        custom_title("Fix the parser"),
+    ]
+    path = Path(write_session(config_home.project(), SESSION, [{**row, "cwd": folder} for row in rows]))
+    own = path.with_suffix("") / "tool-results"
+    own.mkdir(parents=True)
+    (own / "out.txt").write_text(f"{home}/x {GITHUB}\n")
+    return path
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> dict[str, str]:
+    """A colleague's home."""
+    config = tmp_path / "colleague" / ".claude"
+    config.mkdir(parents=True)
+    return {"HOME": str(config.parent), "CLAUDE_CONFIG_DIR": str(config)}
+
+
+def texts(path: str) -> str:
+    """All that a session's file holds."""
+    return Path(path).read_text()
+
+
+def test_shared_and_gone_on_with(
+    document: Document, file: Path, config_home: ConfigHome, there: dict[str, str]
+) -> None:
+    """The receipt counts; neither the page nor what is imported holds a secret or the home; the source stays."""
+    before, home = file.read_bytes(), str(config_home.root)
+    data = document("share", SESSION, "--yes")["data"]
+    path = Path(data["document"])
+    assert path.name == "fix-the-parser-11111111.html"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert sum(data["redacted"].values()) == 2
+    assert (data["folders"], data["images"], data["written"]) == (10, 1, True)
+    page = path.read_text()
+    assert (data["size"], page.count(MARK)) == (len(page.encode()), 1)
+    assert page.index("2 secrets taken out") < page.index('class="turn')
+    assert not re.search(r"(?:src|href)=\"(?!#|data:image/)", page)
+    for words in (GITHUB, home):
+        assert words not in page
+    mail = Path(there["HOME"], path.name)
+    path.rename(mail)
+    for whole in ([], ["--whole"]):
+        got = document("import", str(mail), *whole, environ=there, cwd=mail.parent)["data"]
+        said = texts(got["file"])
+        assert "[secret removed: " in said
+        assert GITHUB not in said
+        assert home not in said
+        assert json.dumps(HOSTILE)[1:-1] in said
+        assert Path(got["file"]).parent.name == project_key(there["HOME"])
+    assert got["session_id"] == SESSION
+    assert GITHUB not in (Path(got["file"]).with_suffix("") / "tool-results" / "out.txt").read_text()
+    assert document("import", str(mail), environ=there, cwd=mail.parent)["data"]["written"] is False
+    assert file.read_bytes() == before
+
+
+def test_who_is_not_asked(cli: Cli, document: Document, file: Path, config_home: ConfigHome) -> None:
+    """Without a terminal and --yes nothing is written; a dry run counts; nothing is written over."""
+    here = config_home.root / "here"
+    done = cli("share", SESSION)
+    assert (done.returncode, b"--yes" in done.stderr) == (2, True)
+    data = document("share", SESSION, "--dry-run")["data"]
+    assert (data["written"], data["folders"], os.listdir(here)) == (False, 10, [])
+    done = cli("share", SESSION, "--dry-run")
+    assert b"2 taken out (" in done.stdout
+    assert b"home folders" in done.stdout
+    assert GITHUB.encode() not in done.stdout
+    (here / "mine.html").write_text("mine")
+    assert cli("share", SESSION, "--yes", "-o", "mine.html").returncode == 1
+    assert (here / "mine.html").read_text() == "mine"
+    assert not [each for each in (config_home.config / "resume-hooks").rglob("*") if each.is_file()]
+
+
+def test_on_a_terminal(file: Path, config_home: ConfigHome, there: dict[str, str], tmp_path: Path) -> None:
+    """The counts are shown, then it asks; a colleague names the file to resume, and is asked, too."""
+
+    def screen(environ: dict[str, str], *words: str) -> Screen:
+        return Screen(words, folder=tmp_path, environ=environ, notes=tmp_path / "notes", columns=100)
+
+    for answer, written in (("n", False), ("y", True)):
+        with screen(config_home.environ, "share", SESSION, "-o", "x.html") as shown:
+            shown.wait_for("2 taken out")
+            shown.wait_for("Write that to")
+            shown.type(answer)
+            shown.key("Enter")
+            shown.wait_for("import x.html" if written else "Nothing was written")
+        assert (tmp_path / "x.html").exists() == written
+    with screen(there, "resume", "x.html", "--print") as shown:
+        shown.wait_for("Import x.html into")
+        shown.key("Enter")
+        shown.wait_for("Fix the parser · import 1")
+
+
+def cut(page: str) -> str:
+    """A page that a mailer cut short within what it carries."""
+    return page[: page.index(MARK) + 200]
+
+
+def flipped(page: str) -> str:
+    """A page of which one letter that it carries is another."""
+    at = page.index(MARK) + len(MARK) + 64 + 100
+    return page[:at] + ("A" if page[at] != "A" else "B") + page[at + 1 :]
+
+
+BROKEN: dict[str, tuple[Callable[[str], str], bytes]] = {
+    "within what it carries": (cut, b"cut short or changed"),
+    "before what it carries": (lambda page: page[: page.index("<main") + 2_000], b"cut short"),
+    "a letter": (flipped, b"is not what was shared"),
+    "its digest": (lambda page: page.replace(MARK, f"{MARK}x"), b"cut short or changed"),
+    "a foreign page": (lambda _: "<!doctype html><p>hello", b"is a web page"),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_what_is_refused(how: str, cli: Cli, document: Document, file: Path, there: dict[str, str]) -> None:
+    """It says what is wrong, and leaves nothing."""
+    path = Path(document("share", SESSION, "--yes")["data"]["document"])
+    change, said = BROKEN[how]
+    path.write_text(change(path.read_text()))
+    done = cli("import", str(path), environ=there)
+    assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+    assert not [each for each in Path(there["CLAUDE_CONFIG_DIR"]).rglob("*") if each.is_file()]
+
+
+def test_another_page_of_ours(cli: Cli, document: Document, file: Path, there: dict[str, str]) -> None:
+    """What export wrote is a page alone, and says who writes the other kind; other endings of lines do no harm."""
+    page = document("export", SESSION)["data"]["document"]
+    done = cli("import", page, environ=there)
+    assert (done.returncode, b"resume-hooks share" in done.stderr) == (1, True)
+    path = Path(document("share", SESSION, "--yes", "--force")["data"]["document"])
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    done = cli("import", str(path), environ=there)
+    assert done.returncode == 0, done.stderr
