@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import conversation, custom_title, session_bytes, session_id
+from tests.builders import assistant, boundary, conversation, custom_title, session_bytes, session_id, summary
 from tests.e2e.harness.asked import conversation as said
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
@@ -87,6 +87,40 @@ def test_a_fork_first(home: ClientHome, api: MockApi, project: Path) -> None:
     assert [text for _, text in asked(api)[:4]] == ["prompt 0", "answer 1", "prompt 2", "answer 3"]
     assert {path: path.read_bytes() for path in before} == before
     assert len(home.sessions()) == 3
+
+
+def test_a_compaction_undone(home: ClientHome, api: MockApi, project: Path) -> None:
+    """Ctrl+B: where there is none it says so and stays; else the client goes on in what stood before it."""
+    own = session_id(3)
+    rows = [
+        *conversation(2, session_id=own, prefix="s3-"),
+        boundary(uuid="cut", before="s3-3", ts=5, session_id=own),
+        summary("SUMMED UP", uuid="sum", parent="cut", ts=6, session_id=own),
+        assistant("AFTER", uuid="after", parent="sum", ts=7, session_id=own),
+        custom_title("Mend the pool", own),
+    ]
+    path = home.install_session(session_bytes(rows), own, set_cwd=True)
+    before = path.read_bytes()
+    with screen_of(home, api, "resume") as screen:
+        screen.wait_for("^> Mend the pool")
+        screen.type("parser")
+        screen.wait_for("^> Fix the parser")
+        screen.key("C-b")
+        screen.wait_for("was never compacted")
+        screen.key("C-u")
+        screen.type("mend")
+        screen.wait_for("^> Mend the pool")
+        screen.key("C-b")
+        screen.wait_for(r"q to leave \[1\]")
+        screen.key("Enter")
+        screen.wait_for(READY, 60)
+        screen.type("and now")
+        screen.wait_for("and now")
+        screen.key("Enter")
+        api_has_turn(api, screen)
+    assert [text for _, text in asked(api)[:4]] == ["prompt 0", "answer 1", "prompt 2", "answer 3"]
+    assert not {"SUMMED UP", "AFTER"} & {text for _, text in asked(api)}
+    assert (path.read_bytes(), len(home.sessions())) == (before, 4)
 
 
 def test_a_folder_that_is_gone(home: ClientHome, api: MockApi, project: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.hooks.choosing import pane
-from tests.builders import SESSION, conversation, custom_title, session_bytes, session_id
+from tests.builders import SESSION, assistant, boundary, conversation, custom_title, session_bytes, session_id, summary
 from tests.e2e.harness.client import LAST_NPM, NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.processes import wait_until
@@ -50,6 +50,15 @@ def talk(number: int, title: str) -> bytes:
 def others(home: ClientHome, parent: Path) -> Path:
     """Sessions beside the one that is open: two of the project, one of another; the first one's file."""
     home.install_session(talk(2, "Mend the pool"), session_id(2), set_cwd=True)
+    own = session_id(4)
+    rows = [
+        *conversation(2, session_id=own, prefix="well-"),
+        assistant("before the cut", uuid="last", parent="well-3", ts=4, session_id=own),
+        boundary(uuid="cut", before="last", ts=5, session_id=own),
+        summary("summed up", uuid="sum", parent="cut", ts=6, session_id=own),
+        custom_title("Dig the well", own),
+    ]
+    home.install_session(session_bytes(rows), own, set_cwd=True)
     away = home.root / "away"
     away.mkdir()
     folder = home.config / "projects" / str(away).replace("/", "-").replace(".", "-").replace("_", "-")
@@ -92,14 +101,22 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, 
     listed(tui, "/sessions", "docs", "Write the docs")
     tui.key("Down")
     tui.wait_idle()
+    tui.key("u")
+    tui.wait_for("was never compacted")
     tui.key("f")
-    tui.wait_gone("newest first")
+    tui.wait_gone("was never compacted")
     tui.wait_idle()
     (fork,) = (
         path
         for path in tui.home.sessions()
         if f'"sessionId":"{others.stem}"' in path.read_text()[:-9] and path != others
     )
+    listed(tui, "/sessions", "well", "Dig the well")
+    tui.key("Down")
+    tui.wait_idle()
+    tui.key("u")
+    tui.wait_for("before the cut")
+    tui.wait_idle()
     listed(tui, "/sessions", "pool", "Mend the pool")
     tui.key("Down")
     tui.wait_idle()

@@ -193,7 +193,9 @@ class BeforeCompaction:
         line = next((node.number for node in reversed(transcript.chain) if node.boundary), 0)
         found = _last(node for node in transcript.nodes if node.number < line)
         if found is None:
-            raise UsageError(f"{transcript.path} was never compacted", "resume-hooks outline shows what is in it.")
+            raise UsageError(
+                "This session was never compacted", "So there is nothing to undo; outline shows what is in it."
+            )
         return CutTarget(found, then=True)
 
 

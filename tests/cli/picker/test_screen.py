@@ -13,7 +13,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from resume_hooks.cli.picker.contents import Answer, ContentSearch
-from resume_hooks.cli.picker.screen import Chooser
+from resume_hooks.cli.picker.screen import Chooser, Deed
 from resume_hooks.cli.picker.view import place
 from resume_hooks.hooks.choosing.said import Said
 from resume_hooks.hooks.choosing.state import Listed
@@ -34,7 +34,8 @@ def three(_everywhere: bool) -> Iterator[Listed]:
 def typed(sessions: Sessions, **options: object) -> Iterator[tuple[Chooser, PipeInput]]:
     """A chooser, and the keys that it is given."""
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
-        yield Chooser(sessions, "/home/me/proj", Where({}), lambda one: f"GO {one.title.upper()}", **options), keys  # type: ignore[arg-type]
+        deeds: dict[str, Deed] = {"c-y": lambda one: f"GO {one.title.upper()}"}
+        yield Chooser(sessions, "/home/me/proj", Where({}), deeds, **options), keys  # type: ignore[arg-type]
 
 
 def when(holds: Callable[[], bool], act: Callable[[], object]) -> None:

@@ -13,7 +13,18 @@ import pytest
 from resume_hooks.hooks.choosing.pane import NAMES, PREVIEW, SAID
 from resume_hooks.hooks.inside import answered
 from resume_hooks.sessions.agents import registry
-from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    boundary,
+    conversation,
+    custom_title,
+    session_id,
+    summary,
+    user,
+    write_session,
+)
 
 COLUMNS = 78
 ROOM = {"screen": True, "session_id": SESSION, "columns": COLUMNS, "lines": 20}
@@ -83,10 +94,24 @@ def test_keys_open_fork_and_hand_off(project: Path) -> None:
     for key, mark in (("fork", '"forkedFrom"'), ("handoff", '"continuation_type":"handoff"')):
         child = project / f"{ask(project, at=session_id(2), key=key)['open']}.jsonl"
         assert mark in child.read_text()
+    assert "was never compacted" in ask(project, at=session_id(2), key="undo")["head"]
     assert "that you are in" in ask(project, at=session_id(2), key="open", session_id=session_id(2))["text"]
     (project / f"{session_id(1)}.jsonl").unlink()
     for at in (session_id(1), "", "../x"):
         assert set(ask(project, at=at, key="open")) == {"head", "next"}
+
+
+def test_a_compaction_undone(project: Path, tmp_path: Path) -> None:
+    """What stood before it is there, and what came after it is not."""
+    rows = [
+        *conversation(2, session_id=session_id(5)),
+        boundary(uuid="cut", parent=None, session_id=session_id(5)),
+        summary("So far.", uuid="sum", parent="cut", session_id=session_id(5)),
+        user("AFTER", uuid="after", parent="sum", session_id=session_id(5)),
+    ]
+    write_session(project, session_id(5), [{**row, "cwd": str(tmp_path)} for row in rows])
+    child = (project / f"{ask(project, at=session_id(5), key='undo')['open']}.jsonl").read_text()
+    assert ("prompt 2" in child, "AFTER" in child) == (True, False)
 
 
 def test_a_session_of_another_folder_is_for_a_shell(project: Path, tmp_path: Path) -> None:

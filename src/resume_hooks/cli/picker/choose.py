@@ -13,14 +13,14 @@ from resume_hooks.cli import relocate
 from resume_hooks.cli.continue_ import copy_command
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.question import AnswerChoice, ask
-from resume_hooks.errors import SessionNotFound
+from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.hooks.choosing.found import found
 from resume_hooks.hooks.choosing.rows import age, left, used
 from resume_hooks.hooks.choosing.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import require_whole
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.locate import SessionFile, session_file
 
 LISTED = 30  # sessions of a numbered list
 LOOKED_AT = 2_000  # sessions among which words are looked for where all of them would be waited for
@@ -44,7 +44,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
             sessions_of,
             folder,
             Where(),
-            _copy,
+            {"c-y": _copy, "c-b": _before_compaction},
             typed=typed,
             everywhere=everywhere,
             contents=lambda told: ContentSearch(folder, Where(), told),
@@ -69,6 +69,21 @@ def _numbered(sessions: Iterator[Listed], typed: str) -> ListedSession:
     facts = (" · ".join(part for part in (age(row, now), used(row), row.branch) if part) for row in rows)
     answers = [AnswerChoice(f"{left(row)}{row.title}", about) for row, about in zip(rows, facts, strict=True)]
     return rows[ask("Which session?", answers)]
+
+
+def _before_compaction(row: ListedSession) -> str | ListedSession:
+    """A fork of a session as it was before its last compaction; why there is none."""
+    # Only who forks waits for what writes.
+    from resume_hooks.derive import fork
+    from resume_hooks.derive.child.write import write
+    from resume_hooks.derive.cut_point import BeforeCompaction
+
+    try:
+        plan = fork.plan(session_file(row.path), Where(), cut=BeforeCompaction())
+        made = session_file(write(plan, Where()).file)
+    except ResumeHooksError as error:
+        return f"{error.message}. {error.remedy}"
+    return row._replace(session_id=made.session_id, path=made.path, mtime=made.mtime, size=made.size)
 
 
 def _copy(row: ListedSession) -> str:

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
@@ -46,6 +46,8 @@ MOVES = {
 }  # fmt: skip
 
 Listing = Callable[[bool], Iterator[Listed]]
+Deed = Callable[[ListedSession], str | ListedSession]
+"""What a key does with a session: what is to be said of it, or the session that is chosen in its place."""
 
 
 class Loading:
@@ -78,14 +80,17 @@ class Loading:
 
 
 class Chooser:
-    """A choice between the sessions of a listing, which is given whether all projects are meant."""
+    """A choice between the sessions of a listing, which is given whether all projects are meant.
+
+    ``deeds`` are what further keys do with the session that is marked.
+    """
 
     def __init__(
         self,
         sessions: Listing,
         folder: str,
         where: Where,
-        copy: Callable[[ListedSession], str],
+        deeds: Mapping[str, Deed],
         *,
         typed: str = "",
         everywhere: bool = False,
@@ -98,7 +103,6 @@ class Chooser:
         self.everywhere = everywhere
         self._sessions = sessions
         self._folder = folder
-        self._copy = copy
         self._ending: signal.Signals | None = None
         self._contents = contents(self._answer) if contents else None
         self._asked: Asked | None = None
@@ -112,7 +116,7 @@ class Chooser:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.app: Application[ListedSession | None] = Application(
             layout=view.layout(self, self._typed),
-            key_bindings=self._keys(),
+            key_bindings=self._keys(deeds),
             style=view.STYLE,
             full_screen=True,
             color_depth=ColorDepth.DEPTH_1_BIT if colour_wanted(where.environ) is False else None,
@@ -170,7 +174,7 @@ class Chooser:
         size = self.app.output.get_size()
         return size.columns, size.rows
 
-    def _keys(self) -> KeyBindings:
+    def _keys(self, deeds: Mapping[str, Deed]) -> KeyBindings:
         """What each key does. Letters go to the words that are searched."""
         keys = KeyBindings()
         for name, by in MOVES.items():
@@ -186,11 +190,12 @@ class Chooser:
             "enter": self._choose,
             "tab": self._next_preview,
             "c-a": self._widen,
-            "c-y": self._copy_command,
             "f1": self._explain,
         }
         for name, action in actions.items():
             keys.add(name)(lambda _event, action=action: action())
+        for name, deed in deeds.items():
+            keys.add(name)(lambda _event, deed=deed: self._do(deed))
         return keys
 
     def _choose(self) -> None:
@@ -205,9 +210,13 @@ class Chooser:
         self.everywhere = not self.everywhere
         self._load()
 
-    def _copy_command(self) -> None:
-        if self.choices.chosen is not None:
-            self.message = self._copy(self.choices.chosen)
+    def _do(self, deed: Deed) -> None:
+        """Show what a deed says of the session that is chosen, or leave with the one that it made."""
+        done = deed(self.choices.chosen) if self.choices.chosen is not None else ""
+        if isinstance(done, str):
+            self.message = done
+        else:
+            self._leave(done)
 
     def _explain(self) -> None:
         """Show all keys, or hide them."""

@@ -30,12 +30,13 @@ from resume_hooks.hooks.choosing.rows import cut, listed, told, wrapped
 from resume_hooks.hooks.choosing.state import Choices
 from resume_hooks.search.listing import ListedSession
 
-SHORT_HELP = "Enter choose · Tab preview · Ctrl+A all projects · Ctrl+Y copy · Esc leave · ? keys"
+SHORT_HELP = "Enter choose · Tab preview · Ctrl+A all projects · Ctrl+B undo compaction · Esc leave · ? keys"
 LONG_HELP = (
     "type words      sessions that hold all of them: title, tag, branch, folder, id, first prompt; then what was said",
     "Up Down PgUp PgDn Home End    move          Enter    choose          Esc, Ctrl+C    leave",
     "Tab             what the preview shows: outline, lineage, cost of each option",
     "Ctrl+A          all projects, or this one alone          Ctrl+U    forget the words",
+    "Ctrl+B          go on in a fork of it as it was before its last compaction",
     "Ctrl+Y          copy the command that starts the client          ?    these lines",
 )
 BESIDE = 140  # columns of a terminal from which on the preview stands beside the list: a table of costs takes 78

@@ -44,11 +44,17 @@ LEAST = 8
 TALL, WIDE = 20, 90
 """Lines and columns that the pane asks for; the client gives what there is."""
 
-KEYS = (("h", "handoff", "hand off"), ("f", "fork", "fork"), ("a", EVERYWHERE, "all projects"))
+FORK, UNDO = "fork", "undo"
+KEYS = (
+    ("h", "handoff", "hand off"),
+    ("f", FORK, "fork"),
+    ("u", UNDO, "undo compaction"),
+    ("a", EVERYWHERE, "all"),
+)
 """What a letter does in the list: the letter, the word that the module sends for it, and what stands beside it."""
 
 OPEN = "open"
-HELP = "Down: the list · Esc closes"
+HELP = "Down: list · Esc closes"
 PLACEHOLDER = "words of a title, or of what was said"
 ENTER = "open it"
 
@@ -198,13 +204,15 @@ def done(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str,
         if row.session_id == here:
             return {"text": "This is the session that you are in."}
         return _opened(row.session_id, row, event, "")
-    if word == "fork":
+    if word in {FORK, UNDO}:
         # Only who forks waits for what writes.
         from resume_hooks.derive import fork
         from resume_hooks.derive.child.write import write
+        from resume_hooks.derive.cut_point import BeforeCompaction
 
-        with time_limit(typed(f"fork {row.session_id}", where.environ)):
-            plan = fork.plan(locate.session_file(row.path), where)
+        cut, option = (BeforeCompaction(), " --before-compaction") if word == UNDO else (None, "")
+        with time_limit(typed(f"fork {row.session_id}{option}", where.environ)):
+            plan = fork.plan(locate.session_file(row.path), where, cut=cut)
         return _opened(write(plan, where).session_id, row, event, "")
     given = _handed_off(row)
     return _opened(given.opens, row, event, given.remark)
