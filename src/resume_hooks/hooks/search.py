@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.choosing.rows import around, cut
+from resume_hooks.hooks.choosing.said import PATIENCE
 from resume_hooks.hooks.plain_cards import COLUMNS, ROW
 from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, current_folder, show, time_limit
 from resume_hooks.paths import Where
@@ -25,9 +26,6 @@ HITS = 4
 ROWS = 10
 TITLE = 28
 """Hits and rows of a card, and columns of a title in it."""
-
-PATIENCE = 1.5
-"""Seconds that the index is brought up to date for; what is left then is said."""
 
 LONGEST = 200
 """Characters of a query that a command is worth printing with."""

@@ -15,7 +15,7 @@ from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.choosing.found import found
 from resume_hooks.hooks.choosing.rows import cut, listed, told
-from resume_hooks.hooks.choosing.said import Said, said_of
+from resume_hooks.hooks.choosing.said import PATIENCE, Said, said_of
 from resume_hooks.hooks.choosing.state import Choices
 from resume_hooks.hooks.request import EVERYWHERE, TriggerAnswer, current_folder, time_limit
 from resume_hooks.hooks.triggers import Trigger
@@ -155,7 +155,6 @@ def _lines(row: ListedSession, said: Said | None, columns: int, now: float) -> l
 def _said(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], int]:
     """The turns that say the words, and how many files are not in the index; without one, nothing was said."""
     # 60 ms, for which the names do not wait.
-    from resume_hooks.hooks.search import PATIENCE
     from resume_hooks.search.engine import Searcher
     from resume_hooks.search.index.connect import opened_index
     from resume_hooks.search.scope import Scope, project_at
