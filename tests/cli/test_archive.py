@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.sessions.archived.manifest import all_archived
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    conversation,
+    custom_title,
+    session_id,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 
 OLD = 1_700_000_000
@@ -139,3 +150,58 @@ def test_the_vault_outlives_the_plugin(path: Path, config_home: ConfigHome, cli:
     assert [each.session_id for each in all_archived(config_home.where)] == [SESSION]
     assert path.exists()
     assert os.listdir(config_home.config / "resume-hooks") == ["vault"]
+
+
+LARGE = "".join(f"line {number} of a report\n" for number in range(30_000))
+
+
+@pytest.fixture
+def giant(config_home: ConfigHome) -> Path:
+    """A session whose tool output is large, in the request and for the screen."""
+    rows = [
+        user("what does the report say?", uuid="a"),
+        tool_use("toolu_1", uuid="b", parent="a"),
+        tool_result("toolu_1", LARGE, uuid="c", parent="b", toolUseResult={"file": {"content": LARGE}}),
+        assistant("nothing of note", uuid="d", parent="c"),
+    ]
+    return Path(write_session(config_home.project(), SESSION, rows, mtime=OLD))
+
+
+def test_a_slim_copy_leads_to_the_vault(giant: Path, cli: Cli, document: Document) -> None:
+    """The session stays as it is; once it is taken away its contents are read, and come back, all the same."""
+    before = giant.read_bytes()
+    planned = document("archive", "--slim", SESSION, "--dry-run")["data"]
+    assert (planned["written"], planned["archived"][0]["result"]) == (False, "kept")
+    assert document("archive", "--list")["data"]["vault"] == []
+    assert [path.name for path in giant.parent.glob("*.jsonl")] == [giant.name]
+    assert b"the large one" in cli("archive", "--slim", SESSION, "--dry-run").stdout
+    made = document("archive", "--slim", SESSION)["data"]["slim"]
+    assert giant.read_bytes() == before
+    slim = Path(made["file"])
+    assert slim.stat().st_size < 20_000
+    assert "what does the report say?" in slim.read_text()
+    document("delete", SESSION, "--yes")
+    assert b"line 29999 of a report" in cli("read", f"{SESSION[:8]}:2", "--max-chars", "0").stdout
+    back = document("untrim", made["session_id"], "--all")["data"]
+    restored = [json.loads(row) for row in Path(back["file"]).read_bytes().splitlines()]
+    assert any(row.get("toolUseResult") == {"file": {"content": LARGE}} for row in restored)
+
+
+@pytest.mark.parametrize(
+    "words", [["--slim", "--all"], ["--slim", SESSION, OTHER], ["--slim", "--list"], ["--slim", "nothing-of-this-name"]]
+)
+def test_what_can_be_no_slim_copy(path: Path, cli: Cli, words: list[str]) -> None:
+    """Said, and nothing is kept."""
+    done = cli("archive", *words)
+    assert done.returncode == 2 if words[-1] != "nothing-of-this-name" else done.returncode
+    assert b"Traceback" not in done.stderr
+    assert json.loads(cli("archive", "--list", "--json").stdout)["data"]["vault"] == []
+
+
+def test_no_copy_of_what_could_not_be_kept(giant: Path, config_home: ConfigHome, document: Document) -> None:
+    """The vault can't be written: no copy leads to it."""
+    where = config_home.config / "resume-hooks" / "vault"
+    where.parent.mkdir(mode=0o700, exist_ok=True)
+    where.write_text("a file")
+    assert "no copy was made" in document("archive", "--slim", SESSION, code=1)["error"]["message"].lower()
+    assert [path.name for path in giant.parent.glob("*.jsonl")] == [giant.name]

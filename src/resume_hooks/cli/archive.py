@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from resume_hooks.archive.vault.lookup import find
 from resume_hooks.archive.vault.policy_state import went
 from resume_hooks.archive.vault.verify import ArchiveFinding, unreadable, verify
 from resume_hooks.cli.archived import kept_row, kept_text
+from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import (
     VerbOptions,
     as_one_value,
@@ -27,7 +29,7 @@ from resume_hooks.cli.options import (
 )
 from resume_hooks.cli.output import say
 from resume_hooks.cli.progress import at_work
-from resume_hooks.errors import UsageError
+from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import real
@@ -44,6 +46,7 @@ NOTHING: dict[str, Any] = {
     "verified": 0,
     "unhashed": 0,
     "dropped": [],
+    "slim": None,
     "written": False,
 }
 
@@ -57,6 +60,7 @@ NOTHING: dict[str, Any] = {
 )
 @click.option("--list", "listing", is_flag=True, help="List the copies.")
 @click.option("--forget", "forgetting", is_flag=True, help="Remove the copies of SESSION; the client's files stay.")
+@click.option("--slim", is_flag=True, help="Then make a copy of SESSION without large images and tool outputs.")
 @click.option("--yes", is_flag=True, help="With --forget: do not ask.")
 @dry_run_option
 @json_option
@@ -68,6 +72,11 @@ def command(options: VerbOptions) -> int:
     ``restore`` brings a session back; the other verbs read it in the vault. With --verify, --list and
     --forget, SESSION names a kept session.
 
+    With --slim, for a session so large that the client hangs over it: once the vault's copy was read back, a child of
+    its live conversation is made in which placeholders stand for images and for contents of 10,000 characters and
+    more. SESSION stays as it is; ``delete`` takes it away, ``read`` and ``untrim`` find the contents in the vault all
+    the same, ``restore`` brings it back byte for byte.
+
     \b
     Examples:
       resume-hooks archive
@@ -76,6 +85,7 @@ def command(options: VerbOptions) -> int:
       resume-hooks archive --list
       resume-hooks archive --verify
       resume-hooks archive --forget 5e12a303
+      resume-hooks archive --slim 5e12a303
     """
     _refuse(options)
     if options.verifying:
@@ -84,15 +94,19 @@ def command(options: VerbOptions) -> int:
         return _list(_kept(options), options)
     if options.forgetting:
         return _forget(_kept(options), options)
+    if options.slim:
+        return _slim(located(next(iter(options.locators), None), options.where), options)
     return _archive(_sessions(options), options)
 
 
 def _refuse(options: VerbOptions) -> None:
-    options.refuse_together("verifying", "listing", "forgetting", remedy="Give one of them.")
+    options.refuse_together("verifying", "listing", "forgetting", "slim", remedy="Give one of them.")
     modes = options.verifying or options.listing or options.forgetting
     given = [bool(options.locators), options.project, options.everywhere]
     if sum(given) > 1 or (modes and (options.project or options.everywhere)):
         raise UsageError("Give either SESSIONs, --project or --all", "--verify and --list go over all that is kept.")
+    if options.slim and (len(options.locators) > 1 or options.project or options.everywhere):
+        raise UsageError("--slim makes a copy of one session", "Name one: resume-hooks archive --slim SESSION")
     if options.forgetting and not options.locators:
         raise UsageError("--forget needs a SESSION", "Name it: resume-hooks archive --forget SESSION")
 
@@ -130,6 +144,40 @@ def _archive(sessions: Sequence[SessionFile], options: VerbOptions) -> int:
     notes = [each.sentence for each in done.dropped] + [_failure(each) for each in failed]
     options.emit(data, lambda: _told(done), [*([told] if told else []), *notes])
     return int(bool(failed))
+
+
+def _slim(session: SessionFile, options: VerbOptions) -> int:
+    """Archive a session, read the vault's copy back, and only then make a copy that leads to it."""
+    # What makes children takes 40 ms to load, for which no other archive waits.
+    from resume_hooks.derive.child.write import carry_out
+    from resume_hooks.derive.trim import slim
+
+    plan = slim.plan(session, options.where)
+    if options.dry_run:
+        outcomes = archive_now.preview([session], options.where)
+    else:
+        with at_work("Archiving", quiet=options.as_json) as advance:
+            outcomes = list(archive_now.archive_sessions([session], options.where, advance).outcomes)
+        _require_kept(outcomes[0])
+    made = carry_out(plan, options.where, dry_run=options.dry_run)
+    kept = [_outcome(each, options.where) for each in outcomes]
+    data = NOTHING | {"archived": kept, "slim": made.data(), "written": made.written}
+    size = size_text(os.path.getsize(made.file)) if made.written else "-"
+    more = [
+        ("size", f"{size_text(session.size)} here; there {size}"),
+        ("kept copy", outcomes[0].archived.folder if outcomes[0].archived and made.written else "would be made"),
+        ("the large one", f"stays; to take it away: resume-hooks delete {session.session_id}"),
+    ]
+    options.emit(data, lambda: receipt_text(made, more), made.warnings)
+    return 0
+
+
+def _require_kept(outcome: ArchiveOutcome) -> None:
+    """Raise WriteFailed, CheckFailed unless the vault gives back what a copy is to lead to."""
+    if outcome.archived is None or outcome.result == "failed":
+        raise WriteFailed(f"It could not be kept, so no copy was made: {_failure(outcome)}", "Check free space.")
+    if found := verify(outcome.archived):
+        raise CheckFailed(f"No copy was made: {found[0].message}", "See what is wrong: resume-hooks archive --verify")
 
 
 def _outcome(outcome: ArchiveOutcome, where: Where) -> dict[str, Any]:

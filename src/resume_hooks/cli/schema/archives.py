@@ -9,7 +9,7 @@ from pydantic import Field
 from resume_hooks.archive.trash.contents import StrayFolder
 from resume_hooks.archive.vault.policy import Dropped
 from resume_hooks.archive.vault.verify import ArchiveFinding
-from resume_hooks.cli.schema.base import Like, Strict
+from resume_hooks.cli.schema.base import Like, ReceiptForm, Strict
 from resume_hooks.cli.schema.sessions import Folder, KeptSession
 
 
@@ -86,6 +86,7 @@ class ArchiveForm(Strict):
     dropped: list[Annotated[Dropped, Like()]] = Field(
         description="what went; with --list what did so lately, without titles, which are not remembered"
     )
+    slim: ReceiptForm | None = Field(description="with --slim: the copy that was, or would be, made")
     written: bool
 
 

@@ -54,7 +54,8 @@ class Options:
     ``tools`` are lower-case names or patterns, none for all; ``thresholds`` override ``threshold`` by tool.
     ``keep_recent`` None protects the usual number of turns, and of a long one no more than its last results.
     ``assistant``: N > 0 trims the first N long answers, N < 0 all but the last N. ``target_tokens`` 0: no target.
-    ``only``/``skip`` name rules.
+    ``only``/``skip`` name rules. ``screen`` is how many bytes a record may have for which the client keeps a call's
+    answer for the screen alone, 0 for any; a trim that asks for it makes a child whatever else it saves.
     """
 
     tools: tuple[str, ...] = ()
@@ -68,6 +69,7 @@ class Options:
     min_savings: int = MIN_SAVINGS
     usual_threshold: int = settings.THRESHOLD
     usual_recent: int = settings.KEEP_RECENT
+    screen: int = 0
 
     def limit(self, tool: str) -> int:
         """The characters that an output or input of ``tool`` may have."""

@@ -17,7 +17,7 @@ from resume_hooks.derive.trim.calibration import Scale, weigh
 from resume_hooks.derive.trim.candidates import TrimMaterial, material
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.savings import Savings, savings_of
-from resume_hooks.derive.trim.selection import Choice, Origins, choose, edits_of
+from resume_hooks.derive.trim.selection import Choice, Origins, choose, edits_of, without_screens
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.sessions import own_path
@@ -130,7 +130,7 @@ class TrimNumbers(ChildPlan):
     @property
     def pays(self) -> bool:
         """Whether the trim saves enough to be worth a new session."""
-        return bool(self.choices) and self.savings.tokens >= self.options.min_savings
+        return bool(self.options.screen) or (bool(self.choices) and self.savings.tokens >= self.options.min_savings)
 
     @property
     def is_idle(self) -> bool:
@@ -213,13 +213,16 @@ def plan(
         ChildSize(decision.after.tokens, decision.savings.ratio),
         trim=Trim({**parameters(options), "method": method}, stats(decision)),
     )
+    edits = edits_of(decision.choices, decision.origins)
+    if options.screen:
+        edits |= without_screens(edits, scanned.transcript.chain, decision.origins, options.screen)
     body = chain_rewrite(
         child,
         scanned.transcript,
         scanned.survey,
         head=head,
         lineage=f"{child.block}\n{LEGEND}",
-        edits=edits_of(decision.choices, decision.origins),
+        edits=edits,
         books=books_of(scanned.transcript, scanned.survey, scanned.glance, child.session_id),
         shrunk=True,
     )

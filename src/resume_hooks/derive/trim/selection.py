@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.rules import RULES, WRITERS, Pick
 from resume_hooks.transcripts import placeholders
 from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, PROMPT, RESULT, TEXT, THINKING, Piece
+from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import SHORTEST, Origin
 from resume_hooks.transcripts.records import Record
 
@@ -171,6 +172,34 @@ class TrimEdit:
         if any(choice.piece.kind in {RESULT, MEDIA} and choice.tool not in SHOWN for choice in self._choices):
             record.pop("toolUseResult", None)  # the same output once more, for the screen
         return {**record, **self._origin.marks(min(choice.piece.block for choice in self._choices))}
+
+
+def without_screens(edits: Mapping[int, Edit], chain: Iterable[Node], origins: Origins, limit: int) -> dict[int, Edit]:
+    """Edits of the records of more than ``limit`` bytes: those that there are, then what is for the screen alone goes.
+
+    Such is the whole file that an edit of it keeps, which no request holds.
+    """
+    return {
+        node.number: _ScreenEdit(edits.get(node.number), origins.of(node.number))
+        for node in chain
+        if node.results and node.length > limit
+    }
+
+
+class _ScreenEdit:
+    """Another edit, then ``toolUseResult`` taken out, with marks that say where it is."""
+
+    def __init__(self, first: Edit | None, origin: Origin) -> None:
+        self._first = first
+        self._origin = origin
+
+    def __call__(self, record: Record) -> Record | None:
+        """The record without it."""
+        edited = self._first(record) if self._first else record
+        if edited is None or "toolUseResult" not in edited:
+            return edited
+        kept = {key: value for key, value in edited.items() if key != "toolUseResult"}
+        return kept if self._first else {**kept, **self._origin.marks(0)}
 
 
 def _replace(record: Record, choice: Choice) -> None:

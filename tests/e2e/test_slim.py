@@ -1,0 +1,57 @@
+"""``archive --slim`` of a session with large tool outputs, and the real client on what it makes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.builders import SESSION, Record, assistant, session_bytes, tool_result, tool_use, user
+from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import spoken
+from tests.e2e.test_lost_sessions import verb
+
+OUTPUT = "".join(f"line {number} of the zebra report\n" for number in range(30_000))
+MEMORY = 200_000
+"""KB that a slim copy of 200 MB may take: no more than a line of it is held at once. It took 51,000."""
+
+
+def turns(count: int, home: ClientHome) -> list[Record]:
+    """So many turns, each with an output of 1 MB."""
+    rows: list[Record] = []
+    for number in range(count):
+        before = f"d{number - 1}" if number else None
+        name = f"toolu_{number}"
+        rows += [
+            user(f"what does report {number} say?", uuid=f"a{number}", parent=before, cwd=str(home.cwd)),
+            tool_use(name, uuid=f"b{number}", parent=f"a{number}", cwd=str(home.cwd)),
+            tool_result(name, OUTPUT, uuid=f"c{number}", parent=f"b{number}", cwd=str(home.cwd)),
+            assistant(f"nothing of note in {number}", uuid=f"d{number}", parent=f"c{number}", cwd=str(home.cwd)),
+        ]
+    return rows
+
+
+@pytest.mark.parametrize("count", [4, pytest.param(210, marks=pytest.mark.wide)])
+def test_a_slim_copy_is_gone_on_with(client: ClientVersion, home: ClientHome, api: MockApi, count: int) -> None:
+    """All that was said is sent, and of each output what it was and where it is; the giant stays as it was."""
+    giant = Path(home.install_session(session_bytes(turns(count, home)), SESSION))
+    before = (giant.stat().st_size, giant.read_bytes()[-1_000:])
+    pid = os.fork()
+    if not pid:
+        verb(home, "archive", "--slim", SESSION)
+        os._exit(0)
+    _, status, used = os.wait4(pid, 0)
+    assert not status
+    assert used.ru_maxrss < MEMORY
+    (slim,) = (path for path in home.sessions() if path != giant)
+    assert slim.stat().st_size < 20_000 + 6_000 * count
+    done = run_print(client, home, api, "go on now", resume=slim.stem)
+    assert done.returncode == 0, done.stderr
+    request = api.main_requests()[0]
+    said = spoken(request)
+    assert all(f"what does report {number} say?" in said for number in range(count))
+    assert "line 29999 of the zebra report" not in said
+    assert said.count("[Results from Read tool suppressed - ") > count  # and the legend
+    assert (giant.stat().st_size, giant.read_bytes()[-1_000:]) == before
