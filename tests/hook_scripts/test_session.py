@@ -91,6 +91,18 @@ def test_only_a_large_session_that_no_cache_holds(plugin: PluginCopy, other: dic
     assert reaches(plugin, "SessionStart", {**COLD, **other}) is due
 
 
+@pytest.mark.parametrize(("size", "due"), [(100_000_001, True), (99_000_000, False)])
+def test_a_resume_of_a_giant(plugin: PluginCopy, tmp_path: Path, size: int, due: bool) -> None:
+    """Costs a Python, which says so; of a file that is not there nothing is said."""
+    path = tmp_path / "no project" / "a giant.jsonl"
+    path.parent.mkdir()
+    assert not reaches(plugin, "SessionStart", {"source": "resume", "transcript_path": str(path)})
+    with path.open("wb") as file:
+        file.truncate(size)
+    assert reaches(plugin, "SessionStart", {"source": "resume", "transcript_path": str(path)}) is due
+    assert not reaches(plugin, "SessionStart", {"source": "startup", "transcript_path": str(path)})
+
+
 def let_wait(plugin: PluginCopy, name: str) -> None:
     """A note of a handoff in the state folder."""
     folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "pending"

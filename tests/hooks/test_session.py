@@ -389,6 +389,17 @@ def test_a_resume_says_what_a_cold_cache_costs(
         assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == ({"systemMessage": due} if due else {})
 
 
+def test_a_resume_of_a_giant_says_what_helps(config_home: ConfigHome, say: Say) -> None:
+    """By its size alone; not to a headless run."""
+    path = config_home.project() / f"{OLD}.jsonl"
+    with path.open("wb") as file:
+        file.truncate(123_400_000)
+    said = say(beside(path, OLD, "resume"), CLAUDE_CODE_ENTRYPOINT="cli")["systemMessage"]
+    assert "has 123 MB, and a client may hang over it" in said
+    assert f"archive --slim {OLD[:8]}" in said
+    assert say(beside(path, OLD, "resume"), CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
+
+
 @pytest.mark.parametrize("source", ["fork", "compact", "elsewhere", ""])
 def test_other_starts_leave_it(child: Path, config_home: ConfigHome, say: Say, source: str) -> None:
     """Nothing is said, and it goes on waiting."""

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.maintenance import doctor
-from resume_hooks.maintenance.doctor import GIANT, Finding, diagnose
+from resume_hooks.maintenance.doctor import Finding, diagnose
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.storage import team_file
 from resume_hooks.system import bug_log
-from tests.builders import SESSION, ConfigHome
+from resume_hooks.transcripts.giants import GIANT
+from tests.builders import SESSION, ConfigHome, boundary, session_bytes, summary, user
 
 
 @pytest.fixture
@@ -218,7 +219,7 @@ def test_transcripts_are_counted(cwd: Path, config: Path) -> None:
 
 
 def test_a_giant_is_named_with_a_way_out(cwd: Path, config: Path) -> None:
-    """A transcript that a client may hang over, by its size alone: it is not read."""
+    """A transcript that a client may hang over: a slim copy is offered where a line is large."""
     assert found(cwd, "giants").level == "ok"
     path = config / "projects" / "-p" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
@@ -226,8 +227,22 @@ def test_a_giant_is_named_with_a_way_out(cwd: Path, config: Path) -> None:
         file.truncate(3 * GIANT)
     giant = found(cwd, "giants")
     assert (giant.level, giant.code) == ("note", "giants-found")
-    assert str(path) in giant.detail
-    assert f"resume-hooks fork {SESSION[:8]}" in giant.remedy
+    assert f"{path} has 300.0 MB, a line of it 300.0 MB; " in giant.detail
+    assert f"resume-hooks archive --slim {SESSION[:8]}" in giant.remedy
+
+
+def test_a_giant_of_which_little_is_live(cwd: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands before its last compaction is left behind by a fork."""
+    monkeypatch.setattr(doctor, "GIANT", 2_000_000)
+    monkeypatch.setattr(doctor, "GIANT_LINE", 1_000_000)
+    path = config / "projects" / "-p" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    before = [
+        user("words " * 2_000, uuid=f"u{number}", parent=f"u{number - 1}" if number else None) for number in range(500)
+    ]
+    after = [boundary(uuid="b", before="u499"), summary("what was done", uuid="s", parent="b")]
+    path.write_bytes(session_bytes([*before, *after]))
+    assert f"resume-hooks fork {SESSION[:8]}" in found(cwd, "giants").remedy
 
 
 def test_the_index(cwd: Path, config: Path) -> None:

@@ -17,6 +17,7 @@ from resume_hooks.sessions.agents.registry import agent_at, label_of, left_of, o
 from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.giants import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Transcript, scan
 
@@ -39,6 +40,7 @@ def command(options: VerbOptions) -> None:
     with watched(session.path, quiet=options.as_json) as watching:
         transcript = scan(session.path, observers=watching)
     data = facts(session.session_id, HeadTail(session.path), transcript)
+    data["longest_line"] = longest_line(session.path)
     left = left_of(session.path, options.where)
     notes = [note for note in (left, copies_note(session.session_id, options.where)) if note]
     options.emit(data, lambda: table(_shown(data)), notes)
@@ -77,6 +79,7 @@ def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str
 
 def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
     context: tokens.ContextUse = data["context"]
+    giant = data["size"] >= GIANT or data["longest_line"] >= GIANT_LINE
     measured = "" if context.measured else "about "
     damage = f"{len(data['bad_lines'])} unreadable lines" if data["bad_lines"] else "none"
     return [
@@ -88,7 +91,12 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
         ("branch", data["branch"] or "none"),
         ("client", data["client_version"] or "unknown"),
         ("dates", f"{data['created']} .. {data['ended']}"),
-        ("size", f"{size_text(data['size'])}, {data['lines']:,} lines"),
+        ("size", f"{size_text(data['size'])}, {data['lines']:,} lines, the longest {size_text(data['longest_line'])}"),
+        *(
+            [("giant", f"the client may hang over it: resume-hooks archive --slim {data['session_id']}")]
+            if giant
+            else []
+        ),
         *([("kept copy", f"{data['form']}, since {data['kept_at']}: the client's is gone")] if data["kept"] else []),
         ("context", f"{measured}{context.tokens:,} tokens, {context.percent} % of {context.window:,}"),
         ("turns", f"{data['turns']} in the live conversation, {data['tool_calls']} tool calls"),

@@ -23,6 +23,7 @@ from resume_hooks.sessions.link_log import AFTER_CLEAR, Link, record_link, recor
 from resume_hooks.storage import team_file
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.processes import client_pid
+from resume_hooks.transcripts.giants import GIANT
 
 MAX_INPUT = 1024 * 1024
 PAIR_SECONDS = 60
@@ -70,7 +71,7 @@ def handle(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
     said = _told(os.path.dirname(path)) if source == "startup" and path else ""
     if source == "resume":
         pending_handoff.drop(session_id)
-        said = _cold(event, path)
+        said = " · ".join(filter(None, (_cold(event, path), _giant(session_id, path))))
     kept = _of_engine("expiring_sessions", "kept", event) if source and NEAR_END in asked else ""
     moved = _of_engine("moved_folder", "line", event) if NEW_FOLDER in asked else ""
     line = " · ".join(filter(None, (said, moved, kept, _unpushed() if source else "")))
@@ -145,6 +146,20 @@ def _cold(event: Dict[str, Any], path: str) -> str:
     cost = f" (about ${dollars:.2f})" if isinstance(dollars, (int, float)) and dollars >= CENT else ""
     sent = f"no cache holds this session any more: the next prompt sends all {tokens:,} tokens anew{cost}"
     return f"{sent}; /resume-hooks:trim or /resume-hooks:handoff first sends less"
+
+
+def _giant(session_id: str, path: str) -> str:
+    """That a session's file is one that clients choke on, by its size alone; what makes a small copy of it."""
+    try:
+        size = os.stat(path).st_size
+    except OSError:
+        return ""
+    if size < GIANT or reply.is_headless():
+        return ""
+    command = typed(f"archive --slim {session_id[:8]}", os.environ)
+    return (
+        f"this session's file has {size // 1_000_000:,} MB, and a client may hang over it; for a small copy: {command}"
+    )
 
 
 def _is_new_child(path: str) -> bool:

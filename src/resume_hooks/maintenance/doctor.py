@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import stat
@@ -23,17 +24,20 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.archived.manifest import all_archived as kept_sessions
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import team_file
 from resume_hooks.system import bug_log, claude_cli, clipboard
 from resume_hooks.system.plugin_files import DRIVER, NAME, how_to_add
 from resume_hooks.system.subprocesses import which
 from resume_hooks.system.text import counted
+from resume_hooks.transcripts.giants import GIANT, GIANT_LINE, longest_line
+from resume_hooks.transcripts.tail_scan import is_live_part_within
 
 OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
 """Words in the hooks of other tools that answer to the same triggers."""
 
-GIANT = 100_000_000
-"""Bytes of a transcript from which on clients were reported to hang over it, or to run out of memory."""
+LOOKED_THROUGH = 2_000_000_000
+"""Bytes of transcripts that are looked through for giant lines, the largest first: two seconds."""
 
 
 class Finding(NamedTuple):
@@ -206,16 +210,26 @@ def _prompts(_: str) -> Finding:
 
 
 def _giants(_: str) -> Finding:
-    giants = sorted(
-        (session for session in locate.all_sessions(Where()) if session.size >= GIANT),
-        key=lambda session: -session.size,
-    )
-    if not giants:
-        return _ok(f"no transcript of {size_text(GIANT)} or more")
-    first = giants[0]
-    more = f", and {len(giants) - 1:,} more such" if len(giants) > 1 else ""
-    remedy = f"Go on in a copy of its live conversation, which is smaller: resume-hooks fork {first.session_id[:8]}"
-    return _note(f"{first.path} has {size_text(first.size)}{more}; the client may hang over it", remedy, "found")
+    found, left = list[tuple[SessionFile, int]](), LOOKED_THROUGH
+    for session in sorted(locate.all_sessions(Where()), key=lambda session: -session.size):
+        if session.size < GIANT_LINE:
+            break
+        left -= session.size
+        line = 0
+        with contextlib.suppress(OSError):  # gone since it was listed
+            line = longest_line(session.path) if left >= 0 else 0
+        if session.size >= GIANT or line >= GIANT_LINE:
+            found.append((session, line))
+    if not found:
+        return _ok(f"no transcript of {size_text(GIANT)} or more, no line of {size_text(GIANT_LINE)} or more")
+    (first, line), more = found[0], f", and {len(found) - 1:,} more such" if len(found) > 1 else ""
+    lines = f", a line of it {size_text(line)}" if line >= GIANT_LINE else ""
+    said = f"{first.path} has {size_text(first.size)}{lines}{more}; the client may hang over it"
+    if line < GIANT_LINE and is_live_part_within(first.path, GIANT // 2):
+        way = f"Go on in a copy of its live conversation, which is smaller: resume-hooks fork {first.session_id[:8]}"
+    else:
+        way = f"Go on in a copy without its large contents: resume-hooks archive --slim {first.session_id[:8]}"
+    return _note(said, way, "found")
 
 
 def _expiry(cwd: str) -> Finding:

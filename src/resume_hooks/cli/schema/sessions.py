@@ -149,6 +149,7 @@ class InfoForm(CopyFacts):
     ended: str
     size: Bytes
     lines: int
+    longest_line: Bytes
     bad_lines: LineNumbers
     torn: bool = Field(description="the last line has no ending")
     records: int
