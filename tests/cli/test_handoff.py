@@ -83,6 +83,25 @@ def test_print_shows_what_a_child_would_be_told(
     assert everything(config_home) == before
 
 
+def test_a_new_task_gets_what_is_known(document: Document, parent: Path, config_home: ConfigHome) -> None:
+    """Files and commands, and neither what was to be done nor the list of it; asked for twice it is said to be one."""
+    tasks = config_home.config / "tasks" / SESSION
+    tasks.mkdir(parents=True)
+    (tasks / "1.json").write_text('{"id": "1", "subject": "the old list", "status": "pending"}')
+    plain = document("handoff", SESSION, "-n", "go on", "--dry-run")["data"]
+    shown = document("handoff", SESSION, "--print", "--new-task", "write the notes")["data"]
+    assert set(shown["digest"]["sections"]) == {"commands"}
+    assert shown["opening"].endswith("is not to be gone on with.\nwrite the notes")
+    made = document("handoff", SESSION, "--new-task", "write the notes")["data"]
+    assert made["title"].startswith("write the notes")
+    assert not (tasks.parent / made["session_id"]).exists()
+    text = Path(made["file"]).read_text()
+    assert COMMAND in text
+    assert "**New task:** write the notes" in text
+    assert "goal, in the user's words" not in text
+    assert made["tokens_after"] <= plain["tokens_after"] + 60
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -93,6 +112,8 @@ def test_print_shows_what_a_child_would_be_told(
         ("--force",),
         ("--edit",),
         ("--out", ""),
+        ("--new-task", " "),
+        ("--new-task", "that", "-n", "this"),
     ],
 )
 def test_options_that_make_no_sense(

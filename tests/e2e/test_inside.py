@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.sessions.opening_records import NEW_TASK
 from tests.e2e.harness.client import MIDDLE, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.processes import wait_until
@@ -94,6 +95,25 @@ def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
     assert "fix the flaky test" in last_user_text(request)
     modern.wait_idle()
     assert "Mock reply 1" in child.read_text()
+
+
+def test_a_new_task_knows_what_the_old_one_knew(tui: Tui, plugin: Path, parent: Path) -> None:
+    """Its words wait in the box; the request has the files of the work, and neither its goal nor its last words."""
+    begin(tui, plugin)
+    tui.submit("/handoff --new-task")
+    tui.wait_for("--new-task names no task")
+    tui.submit("/handoff --new-task write the release notes")
+    tui.wait_for("New task: write the release notes")
+    tui.wait_idle()
+    assert tui.input_text() == "write the release notes"
+    tui.key("Enter")
+    tui.wait_for("Mock reply 1")
+    said = spoken(tui.api.main_requests()[0])
+    assert NEW_TASK in said
+    assert "files changed" in said
+    assert "goal, in the user's words" not in said
+    assert "the assistant's last words" not in said
+    child_of(tui.home, parent)
 
 
 def test_the_prefixed_command_does_it_once(modern: Tui, plugin: Path, parent: Path) -> None:

@@ -46,7 +46,10 @@ def made(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
     return write(plan, home.where)
 
 
-@pytest.mark.parametrize("prompt", [">handoff fix the tests", "/resume-hooks:handoff fix the tests"])
+@pytest.mark.parametrize(
+    "prompt",
+    [">handoff fix the tests", "/resume-hooks:handoff fix the tests", ">handoff --new-task fix the tests"],
+)
 def test_a_handoff_waits_and_clear_opens_with_it(
     config_home: ConfigHome, parent: str, run_hook: Run, prompt: str
 ) -> None:

@@ -19,7 +19,7 @@ from resume_hooks.derive.handoff_files import HandoffFiles, out_path, wanted_for
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.reading.digest.entries import Digest, knowledge
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_records import next_step_of, opening_text
 
@@ -30,6 +30,9 @@ Made = tuple[Receipt, HandoffFiles]
 @click.command("handoff")
 @locator_argument
 @click.option("-n", "--next-step", default="", help="What the fresh session is to do first.")
+@click.option(
+    "--new-task", metavar="TASK", help="Something else than before: goal, todos, plan and task list stay behind."
+)
 @click.option("--print", "show", is_flag=True, help="Print what a child would be told; write nothing.")
 @click.option("--full", is_flag=True, help="With --print: the whole digest instead of its best lines.")
 @click.option("--edit", is_flag=True, help="Open your editor on the digest first; an empty text cancels.")
@@ -48,6 +51,7 @@ def command(options: VerbOptions) -> Receipt | None:
     Examples:
       resume-hooks handoff -n "fix the tests"
       resume-hooks handoff 5e12a303 -n "write the changelog" --start
+      resume-hooks handoff --new-task "write the release notes"
       resume-hooks handoff --print --full
       resume-hooks handoff --edit --out docs/
       resume-hooks handoff --dry-run --json
@@ -56,7 +60,7 @@ def command(options: VerbOptions) -> Receipt | None:
     parent = _parent(options)
     if not options.show:
         require_client(options)
-    decided = _plan(parent, Contents(digest_of(parent, options.where)), options)
+    decided = _plan(parent, _contents(parent, options), options)
     if options.show:
         _show(decided, options)
         return None
@@ -83,6 +87,8 @@ def _parent(options: VerbOptions) -> SessionFile:
 
 def _require_sense(options: VerbOptions) -> None:
     """UsageError for options that say two things at once, or nothing."""
+    if options.new_task is not None and (options.next_step or not options.new_task.strip()):
+        raise UsageError("--new-task needs a task, and takes the place of a next step", 'Say it: --new-task "..."')
     if options.out == "":
         raise UsageError("--out names no file", "Name a .md file, or a folder.")
     if options.full and not options.show:
@@ -95,12 +101,17 @@ def _require_sense(options: VerbOptions) -> None:
         require_terminal()
 
 
+def _contents(parent: SessionFile, options: VerbOptions) -> Contents:
+    digest = digest_of(parent, options.where)
+    return Contents(digest) if options.new_task is None else Contents(knowledge(digest), new_task=True)
+
+
 def _plan(parent: SessionFile, contents: Contents, options: VerbOptions, child: Draft | None = None) -> RolloverPlan:
     return agents.fresh(
         parent,
         options.where,
         kind="handoff",
-        next_step=options.next_step,
+        next_step=options.new_task or options.next_step,
         output_dir=options.output_dir,
         contents=contents,
         child=child,

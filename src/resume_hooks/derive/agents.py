@@ -80,9 +80,8 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     ends, writes = ends_of(parent.path, where), _writer(target, where)
     step = fresh_child.usable_step(ends, next_step)
     made = child or _draft(parent, kind, where, writes, output_dir, about=step)
-    note = "\n".join(
-        filter(None, (_origin_note(made, where), plan_of_work(ends, made.ancestors, where) if own == NAME else ""))
-    )
+    planned = "" if contents.new_task or own != NAME else plan_of_work(ends, made.ancestors, where)
+    note = "\n".join(filter(None, (_origin_note(made, where), planned)))
     told = fresh_child.opening(parent, ends, made, step, contents, note)
     return writes.fresh(told) if writes else fresh_child.written(told)
 

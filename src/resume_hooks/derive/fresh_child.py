@@ -16,7 +16,7 @@ from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.redaction.texts import left_out, redact
 from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.opening_records import opening_lines, opening_text
+from resume_hooks.sessions.opening_records import opening_lines, opening_text, task_step
 from resume_hooks.sessions.plan_file import plan_of_work
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.text import counted, encodable, one_line, plain, plain_line
@@ -38,11 +38,13 @@ class Contents(NamedTuple):
     """What a fresh child holds beside its lineage; ``summary`` is a model's, without blank lines.
 
     ``edited`` is what the user made of the digest's opening; the record that holds the digest whole stays as it is.
+    With ``new_task`` the next step is no part of the parent's work, whose plan and task list stay with the parent.
     """
 
     digest: Digest | None = None
     summary: str = ""
     edited: str = ""
+    new_task: bool = False
 
 
 NOTHING = Contents()
@@ -78,6 +80,11 @@ class RolloverPlan(ChildPlan):
     opening: str
     contents: Contents = NOTHING
 
+    @property
+    def keeps_tasks(self) -> bool:
+        """Whether the child goes on with the parent's task list."""
+        return not self.contents.new_task and self.draft.agent == self.draft.parent_agent
+
     def checks(self, path: str) -> list[Check]:
         """Every session's invariants, and that the opening is whole."""
         whole = Check("the lineage and the next step are whole", opening_of(path) == self.opening)
@@ -101,7 +108,8 @@ def plan(
     ends = HeadTail(parent.path)
     step = usable_step(ends, next_step)
     child = child or draft(parent, ends, kind, where, output_dir, about=step)
-    return written(opening(parent, ends, child, step, contents, plan_of_work(ends, child.ancestors, where)))
+    note = "" if contents.new_task else plan_of_work(ends, child.ancestors, where)
+    return written(opening(parent, ends, child, step, contents, note))
 
 
 def opening(
@@ -110,7 +118,8 @@ def opening(
     """What a child of ``parent`` is told: its lineage, a ``note``, what it holds, the next step."""
     digest = contents.edited or opening_tier(contents.digest, child.session_id)
     told = "\n".join(filter(None, (note, contents.summary)))
-    text = opening_text(child.block, next_step, summary=told, digest=digest)
+    step = task_step(next_step) if contents.new_task else next_step
+    text = opening_text(child.block, step, summary=told, digest=digest)
     card, _ = redact(_card(child.ancestors, child.kind, next_step, contents))
     before = tokens.recent_context(parent.path).tokens
     sizes = Sizes(before, round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN))
@@ -180,7 +189,7 @@ def _card(ancestors: Sequence[Ancestor], kind: str, next_step: str, contents: Co
     verb = "Handed off from" if kind == "handoff" else "Rolled over from"
     lines = [f"**{verb}** {plain_line(parent.title)} (`{parent.session_id[:8]}`), {_generations(len(ancestors))}."]
     if next_step:
-        lines.append(f"**Next step:** {one_line(plain(next_step), 300)}")
+        lines.append(f"**{'New task' if contents.new_task else 'Next step'}:** {one_line(plain(next_step), 300)}")
     loaded = [word for word, there in (("a summary", contents.summary), ("a digest", contents.digest)) if there]
     only = (
         f"Of the earlier conversation {' and '.join(loaded)} {'are' if len(loaded) > 1 else 'is'} loaded"

@@ -13,6 +13,7 @@ from resume_hooks.derive.child.existing import existing_child, one_at_a_time
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents, RolloverPlan, opening_of
+from resume_hooks.errors import UsageError
 from resume_hooks.hooks import pending_handoff, reply
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff
@@ -21,15 +22,18 @@ from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.as_text import opening as digest_opening
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import digest_at
+from resume_hooks.reading.digest.entries import digest_at, knowledge
 from resume_hooks.reading.digest.marks import HEAD
-from resume_hooks.sessions.opening_records import short_opening
+from resume_hooks.sessions.opening_records import short_opening, task_step
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.processes import client_pid, started
 
 BY_CLEAR = "or type /clear: the new session starts with this digest, too"
 """The fact of a child that waits for ``/clear``."""
+
+ANEW = "--new-task"
+"""Typed before what is a new task, and no next step of the old one."""
 
 LEAST = 600
 """Characters that a digest needs to be worth more than the front of the longer one."""
@@ -46,16 +50,26 @@ COUNTED = {
 """What a card counts of a digest, one and several."""
 
 
+def step_of(text: str) -> tuple[str, bool]:
+    """The step that was typed, and whether it is a new task."""
+    first, *rest = text.split(None, 1) or [""]
+    return ("".join(rest), True) if first.lower() == ANEW else (text, False)
+
+
 def answer(request: Request) -> TriggerAnswer:
     """Hand the session off. Raises ResumeHooksError."""
     parent, where = request.session, request.where
+    step, anew = step_of(request.text)
+    if anew and not step:
+        raise UsageError(f"{ANEW} names no task", f"{ANEW} write the release notes")
     with one_at_a_time(parent, where):
         with time_limit(request.command):
-            standing = existing_child(parent, "handoff", where, request.text)
+            standing = existing_child(parent, "handoff", where, task_step(step) if anew else step)
             if standing is not None:
                 return _answer_of(standing, request)
-            contents = Contents(digest_of(parent, where))
-            plan = agents.fresh(parent, where, kind="handoff", next_step=request.text, contents=contents)
+            digest = digest_of(parent, where)
+            contents = Contents(knowledge(digest), new_task=True) if anew else Contents(digest)
+            plan = agents.fresh(parent, where, kind="handoff", next_step=step, contents=contents)
         # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
         receipt = write(plan, where)
     return _answer_of(receipt, request, [*_digest_lines(plan), *_files(plan, receipt, where)])
@@ -65,7 +79,7 @@ def _answer_of(receipt: Receipt, request: Request, facts: Sequence[str] = ()) ->
     waits = request.trigger.hooked and offer_clear(receipt)
 
     def card(copied: Copied) -> str:
-        return handoff_card(receipt, copied, request.text, facts, slash=request.slash, waits=waits)
+        return handoff_card(receipt, copied, step_of(request.text)[0], facts, slash=request.slash, waits=waits)
 
     return TriggerAnswer(receipt.in_client, card)
 

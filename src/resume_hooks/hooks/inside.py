@@ -139,7 +139,7 @@ def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
     if not (on_screen and given.opens):
         shown = prompt.copied_card(given)
         return _text(shown) if shown else {}
-    fill = trigger.text if verb == "handoff" else ""
+    fill = _step(trigger.text) if verb == "handoff" else ""
     return {
         "open": given.opens,
         "by_hand": plain(given.card(NOT_COPIED)),
@@ -147,6 +147,12 @@ def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
         "send": bool(fill) and event.get("by_model") is not True and settings.is_on("handoff_sends"),
         "remark": plain(given.remark),
     }
+
+
+def _step(text: str) -> str:
+    from resume_hooks.hooks.handoff import step_of  # nothing to the other commands
+
+    return step_of(text)[0]
 
 
 def _pane(event: dict[str, Any]) -> dict[str, Any]:

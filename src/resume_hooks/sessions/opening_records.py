@@ -21,6 +21,7 @@ from resume_hooks.transcripts.records import ASSISTANT, RESULT, SYNTHETIC_MODEL,
 
 _USAGE = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}
 NEXT_STEP = "Next step, as the user put it:"
+NEW_TASK = "This is a new task. What stands above is known from earlier work, which is not to be gone on with."
 REPORT = "The user's report of what was done after the checkpoint:"
 
 BLOCK_SHARE, STEP_SHARE = 2, 3  # a lineage has at most half of the room, a next step a third
@@ -47,6 +48,11 @@ def opening_text(block: str, next_step: str = "", *, summary: str = "", digest: 
     """
     step = f"{NEXT_STEP}\n{next_step}" if next_step else ""
     return "\n\n".join(part for part in (block, summary, digest, step) if part)
+
+
+def task_step(task: str) -> str:
+    """The next step of a session that is to do something else with what is known."""
+    return f"{NEW_TASK}\n{task.strip()}"
 
 
 def next_step_of(text: object) -> str | None:

@@ -64,6 +64,11 @@ class ChildPlan:
         return (*self.draft.warnings, *self.remarks)
 
     @property
+    def keeps_tasks(self) -> bool:
+        """Whether the child goes on with the parent's task list."""
+        return self.draft.kind != FORGETTING and self.draft.agent == self.draft.parent_agent
+
+    @property
     def is_idle(self) -> bool:
         """Whether there is nothing to write: the receipt names no child then."""
         return False
@@ -103,7 +108,7 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
 
         create_session(draft.path, chain(plan.body.lines(), title.lines()), check)
         _require_same_parent(draft, where)
-    warnings = [*missed, *(_belongings(draft, where) if draft.parent is not NOBODY else [])]
+    warnings = [*missed, *(_belongings(plan, where) if draft.parent is not NOBODY else [])]
     return receipt(plan, Written(title.text, tuple(passed), tuple(warnings)))
 
 
@@ -167,13 +172,10 @@ class _Title:
             yield title_line(self._draft.session_id, self.text) + b"\n"
 
 
-def _belongings(draft: Draft, where: Where) -> list[str]:
-    """Give a child that stands what goes with it: its parent's task list, unless it forgets, and its link."""
-    tasks = (
-        []
-        if draft.kind == FORGETTING or draft.agent != draft.parent_agent
-        else copy_tasks(draft.parent.session_id, draft.session_id, where)
-    )
+def _belongings(plan: ChildPlan, where: Where) -> list[str]:
+    """Give a child that stands what goes with it: its parent's task list, where it goes on with that, and its link."""
+    draft = plan.draft
+    tasks = copy_tasks(draft.parent.session_id, draft.session_id, where) if plan.keeps_tasks else []
     return [*tasks, *_link(draft, where)]
 
 

@@ -17,7 +17,7 @@ from resume_hooks.reading.digest.prescan import Prescan
 from resume_hooks.reading.digest.prompts import Prompts
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.link_log import AFTER_CLEAR
-from resume_hooks.sessions.opening_records import next_step_of
+from resume_hooks.sessions.opening_records import NEW_TASK, next_step_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
 from resume_hooks.transcripts.copies import Copies
@@ -262,7 +262,7 @@ def _put_by_user(text: str) -> str:
     from resume_hooks.sessions.opening_records import REPORT  # only children of ours pay for it
 
     text = text[max(0, text.find(lineage_block.OPENING)) :]  # /clear says before it what it did
-    return next_step_of(text) or text.partition(f"\n\n{REPORT}\n")[2]
+    return (next_step_of(text) or "").removeprefix(f"{NEW_TASK}\n") or text.partition(f"\n\n{REPORT}\n")[2]
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:

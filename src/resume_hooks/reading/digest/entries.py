@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -24,6 +24,9 @@ SECTIONS = (
     "questions", "artefacts", "read",
 )  # fmt: skip
 """Every section by name, the most useful first."""
+
+KNOWLEDGE = frozenset({"constraints", "changed", "commands", "failures", "decisions", "artefacts", "read"})
+"""What serves another task on the same code, too: no goal, no todos, no loose ends."""
 
 NOTE = 200  # characters of a note on an entry
 VERSION = 1
@@ -60,6 +63,13 @@ class Digest:
     def of(self, section: str) -> tuple[DigestEntry, ...]:
         """The entries of a section, the most useful first."""
         return self.sections.get(section, ())
+
+
+def knowledge(digest: Digest) -> Digest:
+    """The sections of a digest that are of use to a new task."""
+    sections = {name: rows for name, rows in digest.sections.items() if name in KNOWLEDGE}
+    omitted = {name: count for name, count in digest.omitted.items() if name in KNOWLEDGE}
+    return replace(digest, sections=sections, omitted=omitted)
 
 
 def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> DigestEntry:
