@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -403,6 +404,17 @@ def test_a_client_without_modules_goes_on_as_before(home: ClientHome, api: MockA
     run_print(find_client(MIDDLE), home, api, ">handoff go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
     assert len(children(home, parent)) == 1
     assert not api.main_requests()
+
+
+def test_the_clients_own_tests_of_it(client: ClientVersion, home: ClientHome, plugin: Path) -> None:
+    """``claude plugin test``: answers of an engine that stands in, in a module's environment, without a session."""
+    shutil.copytree(Path(__file__).parent / "module", plugin / "tests")
+    done = subprocess.run(
+        [*client.command, "plugin", "test", str(plugin)],
+        env=home.env(), capture_output=True, encoding="utf-8", check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^ *[1-9]\d* pass\n *0 fail", done.stdout + done.stderr, re.MULTILINE)
 
 
 def test_what_it_hears_and_asks_for(client: ClientVersion, home: ClientHome, plugin: Path) -> None:

@@ -1,0 +1,50 @@
+// The module by the client's own test kit: what it does with what the engine answers, and where the engine fails.
+import { expect, test } from 'claude-code/testing'
+
+const ran = (stdout, exitCode = 0) =>
+  async () => ({ value: { exitCode, stdout, stderr: 'ill', isStdoutTruncated: false, isStderrTruncated: false } })
+
+function stand(on, engine) {
+  on('session.id', async () => ({ value: 'a' }))
+  on('session.info', async () => ({ value: { transcriptPath: '/x/y.jsonl' } }))
+  on('session.surfaces', async () => ({ value: ['terminal'] }))
+  on('process.hookEnv', async () => ({ value: {} }))
+  on('process.run', engine)
+}
+
+test('a text is shown and never reaches the model', async ($, on) => {
+  stand(on, ran(JSON.stringify({ text: 'a card' })))
+  const shown = await $.command.run({ command: 'resume-hooks:help', args: '' })
+  expect(shown.text).toBe('a card')
+  expect(shown.isTextDisplayOnly).toBe(true)
+})
+
+const SAID = [
+  { handle: 'h1', role: 'user', text: 'fix it', toolUses: [] },
+  { handle: 'h2', role: 'assistant', text: '', toolUses: [{ tool_use_id: 't1', tool: 'Read', input: {} }] },
+  { handle: 'h3', role: 'user', text: '', toolUses: [], toolResults: [{ tool_use_id: 't1', isError: false, text: 'a long output' }] },
+]
+
+test('a compaction becomes what the engine planned', async ($, on) => {
+  const plan = { messages: [0, 1, [2]], opening: ['what was before'], texts: {}, inputs: {}, gone: [], results: { t1: 'CUT' } }
+  stand(on, ran(JSON.stringify({ ...plan, before: 9, after: 3 })))
+  const held = await $.session.compact({ trigger: 'auto', messages: SAID })
+  expect(held.messages.length).toBe(4)
+  expect(held.messages[0].text).toBe('what was before')
+  expect(held.messages[3].toolResults[0].text).toBe('CUT')
+  expect(held.tokensAfter).toBe(3)
+})
+
+test('a compaction that the engine fails at is the client\'s own', async ($, on) => {
+  on('session.compact', async () => ({ skip: 'the client came to it' }))
+  stand(on, ran('', 1))
+  const held = await $.session.compact({ trigger: 'auto', messages: SAID })
+  expect(held.skip).toBe('the client came to it')
+})
+
+test('where the engine fails the command is the classic hook\'s', async ($, on) => {
+  stand(on, ran('', 1))
+  let passed = ''
+  try { await $.command.run({ command: 'resume-hooks:handoff', args: 'go on' }) } catch (error) { passed = String(error) }
+  expect(passed.includes('no implementation for command.run')).toBe(true)
+})
