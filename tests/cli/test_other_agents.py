@@ -144,6 +144,9 @@ def test_the_verbs_that_make_children(home: Path, cli: Cli, document: Document) 
     assert document("rollover", THREAD, "--quick")["data"]["title"].endswith(" · rollover 1")
     assert document("trim", THREAD)["data"]["savings"]["pays"] is False
     assert document("untrim", THREAD, "--all")["data"]["written"] is False
+    (came, *_) = document("find-derived", THREAD)["data"]["rows"]
+    assert (came["kind"], came["session_file"].startswith(str(home.parents[3]))) == ("fork", True)
+    assert len(document("find-derived", THREAD, "--all")["data"]["rows"]) == 3
     assert b"which this verb does not work on" in cli("trim", THREAD, "--in-place").stderr
     assert home.read_bytes() == before
 

@@ -29,7 +29,7 @@ def command(options: VerbOptions) -> None:
       resume-hooks find-derived 5e12a303
       resume-hooks find-derived "Fix the parser" --tree
     """
-    session = options.located()
+    session = options.located(foreign=True)
     family = Family(options.where)
     found = family.descendants(session.session_id)
     if not options.everything:

@@ -53,7 +53,9 @@ class Writer(Protocol):
     def trim(self, session: SessionFile, options: Options, window: int, output_dir: str | None) -> TrimNumbers:
         """A trimmed child of a session of its own."""
 
-    def untrim(self, session: SessionFile, *, strict: bool, output_dir: str | None) -> UntrimFacts:
+    def untrim(
+        self, reading: TrimmedSession, numbers: Collection[int] | None, *, strict: bool, output_dir: str | None
+    ) -> UntrimFacts:
         """A child of a trimmed session of its own."""
 
 
@@ -140,9 +142,7 @@ def untrim(
         from resume_hooks.derive import untrim as untrimming
 
         return untrimming.plan(reading, where, numbers, strict=strict, output_dir=output_dir)
-    if numbers is not None:
-        raise UsageError("Of a session of another agent all comes back at once", "--all")
-    return writes.untrim(reading.session, strict=strict, output_dir=output_dir)
+    return writes.untrim(reading, numbers, strict=strict, output_dir=output_dir)
 
 
 def _told(session: SessionFile, where: Where, writes: Writer | None, output_dir: str | None) -> ForkFacts:

@@ -182,7 +182,7 @@ def _to_restore(
     reading: TrimmedSession, numbers: Collection[int] | None, where: Where, *, strict: bool
 ) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
     """What comes back of the trimmed records ``numbers``, and what can't. UsageError, SessionNotFound as ``plan``."""
-    wanted = _wanted(reading, numbers)
+    wanted = wanted_of(reading, numbers)
     restored, missing = _originals(reading, wanted, Originals(where))
     if missing and (strict or not restored):
         rest = " Without --strict the rest is restored." if restored else ""
@@ -198,8 +198,8 @@ def _edits(transcript: Transcript, restored: Sequence[Restoration], *, whole: bo
     return edits
 
 
-def _wanted(reading: TrimmedSession, numbers: Collection[int] | None) -> tuple[Node, ...]:
-    """The trimmed records of these numbers."""
+def wanted_of(reading: TrimmedSession, numbers: Collection[int] | None) -> tuple[Node, ...]:
+    """The trimmed records of these numbers, all for None. UsageError for a record that is not trimmed."""
     trimmed = {node.number for node in reading.trimmed}
     stray = sorted(set(numbers or ()) - trimmed)
     if stray:

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, is_session_file, session_id_of
-from resume_hooks.sessions import locate as store
-from resume_hooks.sessions.agents.registry import found, is_foreign, left_of, parent_of
+from resume_hooks.sessions.agents.registry import agent_at, ends_of, found, is_foreign, left_of, parent_of, store_of
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import all_vaulted, is_archived_copy, opened, own_path, place_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
@@ -74,7 +73,7 @@ class Family:
 
     def parent_of(self, path: str) -> Parent | None:
         """The parent of the session at ``path``: as the file says, else as our links say."""
-        return self._or_linked(_recorded_parent(path, self._where), session_id_of(path) or "", path)
+        return self._or_linked(_recorded_parent(path, self._where), _id_at(path, self._where), path)
 
     def _or_linked(self, recorded: Parent | None, session_id: str, path: str) -> Parent | None:
         link = self._links.get(session_id)
@@ -217,14 +216,14 @@ class Family:
     def _children(self) -> dict[str, list[tuple[str, str | ArchivedSession, Parent]]]:
         """The children of every session by its id, oldest first: id, path or archived copy, parent."""
         children: dict[str, list[tuple[str, str | ArchivedSession, Parent]]] = {}
-        present = store.all_sessions(self._where)
+        present = store_of(self._where).sessions()
         archived = all_vaulted(self._where, {session.session_id for session in present})
         sessions: list[tuple[float, str, str | ArchivedSession]] = [
             *((session.mtime, session.session_id, session.path) for session in reversed(present)),
             *((each.transcript.mtime_ns / 1e9, each.session_id, each) for each in archived),
         ]
         for _, session_id, session in sorted(sessions, key=lambda row: row[0]):
-            with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+            with contextlib.suppress(SessionNotFound, NotATranscript):  # deleted since it was listed, or broken
                 if (parent := self._parent_of(session)) is not None:
                     children.setdefault(parent.session_id, []).append((session_id, session, parent))
         return children
@@ -239,6 +238,10 @@ def without_trims(rows: list[Ancestor]) -> list[Ancestor]:
     return rows_left
 
 
+def _id_at(path: str, where: Where) -> str:
+    return session_id_of(path) or agent_at(path, where).session(path).session_id
+
+
 def _recorded_parent(path: str, where: Where) -> Parent | None:
     """The parent that a file names. SessionNotFound where it can't be read."""
     try:
@@ -250,8 +253,8 @@ def _recorded_parent(path: str, where: Where) -> Parent | None:
 def _row(session: str | ArchivedSession, parent: Parent | None, where: Where) -> Ancestor:
     """The row of the session at a path, or of an archived one by what its manifest says."""
     if isinstance(session, str):
-        ends = HeadTail(session)
-        session_id, place = session_id_of(session) or store.session_file(session).session_id, own_path(session, where)
+        ends = ends_of(session, where)
+        session_id, place = _id_at(session, where), own_path(session, where)
         title, created, ended, size = ends.title, ends.created, ends.ended, ends.size
         status = KEPT if is_archived_copy(session, where) else TYPED if left_of(session, where) else "present"
     else:

@@ -125,6 +125,10 @@ class Origin(NamedTuple):
         }
 
 
+MARKS = frozenset(Origin("", "", "", 0).marks(0))
+"""The fields that a trimmed record has, and a trimmed line of another agent's session."""
+
+
 def origin_of(record: Record) -> Origin | None:
     """What a trimmed record says of its original, another tool's marks included; None if it can't be followed.
 

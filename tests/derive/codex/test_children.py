@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import agents
+from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.codex.parent import LIMIT
@@ -171,7 +172,7 @@ def test_a_summary_that_nobody_can_read_is_said_so(where: Where) -> None:
 
 
 def test_what_is_refused(where: Where) -> None:
-    """A sub-agent's thread, a cut on the way to the other agent, another home, one of the trimmed records."""
+    """A sub-agent's thread, a cut on the way to the other agent, another home, a record that is not trimmed."""
     talk = [rollouts.said("user", "go"), rollouts.said("assistant", "done")]
     rollouts.write(codex_of(where), [rollouts.meta(), *talk])
     other = THREAD.replace("0001", "0002", 1)[:-1] + "2"
@@ -182,8 +183,45 @@ def test_what_is_refused(where: Where) -> None:
         agents.fork(thread(where), where, cut=AtTurn(1), to="claude")
     with pytest.raises(UsageError, match="home"):
         agents.fork(thread(where), where, home="/")
-    with pytest.raises(UsageError, match="all comes back"):
+    with pytest.raises(UsageError, match="is not trimmed"):
         agents.untrim(read_trimmed(thread(where)), where, (1,))
+
+
+def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
+    """By its line, as references name it; the others are placeholders still, and come back the next time."""
+    calls = [
+        line
+        for number in range(3)
+        for line in (rollouts.call(f"c{number}", f"ls {number}"), rollouts.output(f"c{number}", f"{number} {BIG}"))
+    ]
+    talk = [rollouts.said(role, "later") for _ in range(4) for role in ("user", "assistant")]
+    path = rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "go"), *calls, *talk])
+    trim = made(agents.trim(thread(where), where, Options()), where)
+    reading = read_trimmed(thread(where, trim.session_id))
+    assert len(reading.trimmed) == 3
+    one = made(agents.untrim(reading, where, (reading.trimmed[1].number,)), where)
+    back = [item == was for item, was in zip(sent_of(one.file), sent_of(path), strict=True)]
+    assert [place for place, same in enumerate(back) if not same] == [2, 6]
+    rest = made(agents.untrim(read_trimmed(thread(where, one.session_id)), where), where)
+    assert sent_of(rest.file) == sent_of(path)
+
+
+def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
+    """By the same words, until somebody goes on in it or in its parent."""
+    path = rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "go")])
+    first = made(agents.fresh(thread(where), where, kind="handoff", next_step="test it"), where)
+    again = existing_child(thread(where), "handoff", where, "test it")
+    assert again is not None
+    assert (again.session_id, again.file, again.agent) == (first.session_id, first.file, "codex")
+    assert (again.parent_file, again.commands, again.written) == (str(path), first.commands, False)
+    assert existing_child(thread(where), "handoff", where, "mend it") is None
+    later = json.dumps(rollouts.said("user", "more") | {"timestamp": "2999-01-01T00:00:00.000Z"}).encode()
+    for file in (Path(first.file), path):
+        before = file.read_bytes()
+        file.write_bytes(before + later + b"\n")
+        assert existing_child(thread(where), "handoff", where, "test it") is None
+        file.write_bytes(before)
+    assert existing_child(thread(where), "handoff", where, "test it") is not None
 
 
 def test_a_crash_leaves_nothing_or_the_whole() -> None:

@@ -165,12 +165,12 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
     )
 
 
-def renamed(child: Draft, session_id: str) -> Draft:
-    """The same child under another id: that of one which it is to take the place of."""
+def renamed(child: Draft, session_id: str, path: str) -> Draft:
+    """The same child under the id, and in the file, of one which it is to take the place of."""
     old = child.session_id
     return child._replace(
         setting=child.setting._replace(session_id=session_id),
-        path=child.path.replace(old, session_id),
+        path=path,
         block=child.block.replace(old, session_id),
     )
 

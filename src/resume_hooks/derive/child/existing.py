@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from resume_hooks import clock
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.errors import SessionNotFound, WriteFailed
-from resume_hooks.paths import Where, find_session
+from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
+from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.registry import agent_at, ends_of, store_of
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_records import next_step_of
@@ -46,12 +47,14 @@ def existing_child(parent: SessionFile, kind: str, where: Where, next_step: str 
     Nor in the parent; and with a ``next_step`` that must be the child's own.
     """
     link = next((row for row in reversed(read_links(where)) if row.parent_id == parent.session_id), None)
-    path = find_session(link.child_id, where) if link and link.kind == kind else None
-    if link is None or path is None:
+    session = store_of(where).find(link.child_id) if link and link.kind == kind else None
+    if link is None or session is None:
         return None
+    agent = agent_at(session.path, where)
     try:
-        child, ends = HeadTail(path), HeadTail(parent.path)
-    except SessionNotFound:
+        child, ends = agent.ends(session.path), ends_of(parent.path, where)
+        path = agent.readable(session).path
+    except (SessionNotFound, NotATranscript):
         return None  # gone since it was found
     if child.touched or _went_on(ends, clock.normal(link.at)):
         return None
@@ -60,13 +63,14 @@ def existing_child(parent: SessionFile, kind: str, where: Where, next_step: str 
     stated = tokens.stated_size(path)
     return Receipt(
         session_id=link.child_id,
-        file=path,
+        file=session.path,
         title=child.title,
         parent_session_id=parent.session_id,
-        parent_file=parent.path,
+        parent_file=ends.path,
         kind=kind,
         written=False,
         folder=home_folder(child, where),
+        agent=agent.name,
         tokens_before=tokens.recent_context(parent.path).tokens,
         tokens_after=stated.tokens if stated else tokens.recent_context(path).tokens,
     )

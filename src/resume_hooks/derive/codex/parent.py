@@ -13,14 +13,11 @@ from resume_hooks.transcripts.codex.history import History, Item
 from resume_hooks.transcripts.codex.lines import COMPACTED, ITEM, RolloutLine
 from resume_hooks.transcripts.codex.meta import parse_name, read_meta
 from resume_hooks.transcripts.codex.segments import Finder, chain_lines
-from resume_hooks.transcripts.placeholders import Origin, origin_of
+from resume_hooks.transcripts.placeholders import MARKS, Origin, origin_of
 from resume_hooks.transcripts.records import mapping, objects
 from resume_hooks.transcripts.tokens import ContextUse
 
 WINDOW = 258_400  # tokens, where no response told the model's
-MARKS = frozenset(Origin("", "", "", 0).marks(0))
-"""What our own lines say of an item that was trimmed."""
-
 LIMIT = "fallback_token_limit_override"
 """How much of an output a client sends that does not know the model; it is the output's own, so it goes along."""
 
@@ -81,9 +78,7 @@ class _Extras:
     def take(self, line: RolloutLine) -> None:
         """Take in the next line; a compaction makes all before it forgotten."""
         if line.kind == ITEM:
-            own = {
-                key: value for key, value in line.record.items() if key.startswith("original_") or key == "truncated"
-            }
+            own = {key: value for key, value in line.record.items() if key in MARKS}
             self._keep(line, -1, own, mapping(line.record, "metadata"))
         elif line.kind == COMPACTED:
             self._by_place.clear()

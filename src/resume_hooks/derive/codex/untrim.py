@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write import Sizes
 from resume_hooks.derive.codex.child import CodexPlan, body_of
-from resume_hooks.derive.codex.parent import MARKS, CodexParent
+from resume_hooks.derive.codex.parent import CodexParent
 from resume_hooks.derive.codex.rollout import Payload, Told
 from resume_hooks.derive.untrim import MissingOriginal, UntrimFacts, lost, sentences
 from resume_hooks.errors import NotATranscript, SessionNotFound
@@ -19,7 +19,7 @@ from resume_hooks.transcripts.codex import items as of_items
 from resume_hooks.transcripts.codex.history import History
 from resume_hooks.transcripts.codex.lines import COMPACTED, RolloutLine
 from resume_hooks.transcripts.codex.segments import chain_lines
-from resume_hooks.transcripts.placeholders import Origin
+from resume_hooks.transcripts.placeholders import MARKS, Origin
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
 
@@ -39,15 +39,21 @@ class CodexUntrimPlan(UntrimFacts, CodexPlan):
     undone: int = 0  # nothing of Codex is trimmed in place
 
 
-def plan(parent: CodexParent, child: Draft, look: Lookup, *, strict: bool) -> CodexUntrimPlan:
-    """Decide what comes back: all that is there. SessionNotFound where nothing is, or with ``strict`` not all."""
-    chosen, edited, missing = sorted(parent.origins), dict[int, Told](), list[MissingOriginal]()
+def plan(
+    parent: CodexParent, child: Draft, look: Lookup, wanted: Mapping[str, int], *, strict: bool
+) -> CodexUntrimPlan:
+    """Decide what comes back of the items ``wanted``, by their ids, each with its line as references name it.
+
+    SessionNotFound where nothing is there, or with ``strict`` not all.
+    """
+    chosen = [place for place in sorted(parent.origins) if parent.items[place].uuid in wanted]
+    edited, missing = dict[int, Told](), list[MissingOriginal]()
     for place in chosen:
         item, origin = parent.items[place], parent.origins[place]
         original = look(origin)
         if original is None or not _is_same(original, item.payload):
             why = "its original is gone" if original is None else f"{origin.reference} holds something else"
-            missing.append(MissingOriginal(place, why))
+            missing.append(MissingOriginal(wanted[item.uuid], why))
             continue
         marks = {key: value for key, value in parent.marks.get(place, {}).items() if key not in MARKS}
         edited[place] = Told(original, item.timestamp, item.uuid, marks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.draft import ChildPlace, Draft, draft
@@ -18,7 +18,8 @@ from resume_hooks.derive.fresh_child import FreshLines, Opening, RolloverPlan, o
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimNumbers
-from resume_hooks.derive.untrim import UntrimFacts
+from resume_hooks.derive.trimmed_session import TrimmedSession
+from resume_hooks.derive.untrim import UntrimFacts, wanted_of
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.codex.files import SESSIONS, Rollouts
 from resume_hooks.sessions.agents.codex.strategy import NAME
@@ -82,11 +83,14 @@ class CodexWriter:
         decision = trimming.decide(scanned, options, self._where)
         return trim.plan(scanned, self.draft(session, "trim", output_dir), options, decision, "rules")
 
-    def untrim(self, session: SessionFile, *, strict: bool, output_dir: str | None) -> UntrimFacts:
-        """A child in which what was trimmed is as it was."""
-        read = self._read(session)
+    def untrim(
+        self, reading: TrimmedSession, numbers: Collection[int] | None, *, strict: bool, output_dir: str | None
+    ) -> UntrimFacts:
+        """A child in which what was trimmed is as it was, all of it or the items at these lines."""
+        read, wanted = self._read(reading.session), {node.uuid: node.number for node in wanted_of(reading, numbers)}
         held = untrim.RolloutOriginals(Rollouts(self._home), read.origins.values())
-        return untrim.plan(read, self.draft(session, "untrim", output_dir), held.of, strict=strict)
+        made = self.draft(reading.session, "untrim", output_dir)
+        return untrim.plan(read, made, held.of, wanted, strict=strict)
 
     def _read(self, session: SessionFile, window: int = 0) -> parent.CodexParent:
         original = agent_at(session.path, self._where).original(session.path)

@@ -26,10 +26,10 @@ from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, digest_at
 from resume_hooks.redaction.texts import redact
+from resume_hooks.sessions.agents.registry import agent_at
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
-from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, require
 from resume_hooks.transcripts.records import mapping
 
@@ -74,7 +74,7 @@ def plan(
     digest = digest_of(parent, where)
     child = agents.draft_of(parent, "rollover", where, output_dir)
     if standing is not None:
-        child = renamed(child, standing.session_id)
+        child = renamed(child, standing.session_id, standing.file)
     decided = agents.fresh(parent, where, contents=Contents(digest), child=child)
     return SummaryRollover(parent, digest, decided, wish.strip(), standing)
 
@@ -82,9 +82,10 @@ def plan(
 def unfinished(parent: SessionFile, where: Where) -> Receipt | None:
     """The newest child of ``parent``, if it is a rollover whose summary failed and nobody went on in either since."""
     made = existing_child(parent, "rollover", where)
-    if made is None or digest_at(made.file) is None:
+    agent = agent_at(made.file, where) if made else None
+    if made is None or agent is None or digest_at(agent.readable(agent.session(made.file)).path) is None:
         return None
-    first = HeadTail(made.file).first_records[0]
+    first = agent.ends(made.file).first_records[0]
     return None if mapping(first, "continue_metadata").get("summary_included") else made
 
 

@@ -25,6 +25,7 @@ from resume_hooks.transcripts.codex.lines import (
 )
 from resume_hooks.transcripts.codex.meta import ThreadMeta, meta_of
 from resume_hooks.transcripts.codex.tools import uses
+from resume_hooks.transcripts.placeholders import MARKS
 from resume_hooks.transcripts.records import Record, mapping, positive, string
 
 ENCRYPTED = "[What was said before is a summary that only the model's provider can read.]"
@@ -241,6 +242,7 @@ class Converter:
         parent, self._parent = self._parent, uuid
         about = {"userType": "external", "sessionId": self._thread_id, **self._around}
         own = {"uuid": uuid, "timestamp": line.timestamp}
+        marks = marks | {key: line.record[key] for key in MARKS & line.record.keys()}
         return {"parentUuid": parent, "isSidechain": False, **about, "type": kind, **said, **own, **marks}
 
 

@@ -28,6 +28,7 @@ MAX_COPIES = 1024**3
 """Bytes of copies above which those go that were not used for longest."""
 
 IN_USE = 60 * 60  # seconds after its last use that a copy stays whatever it takes
+FORM = 2  # of copies: what another version of ours made is made anew
 MAX_HEAD = 64 * 1024  # bytes of a copy's first line
 
 
@@ -128,7 +129,7 @@ def _segments(rollout: str, find: Finder) -> tuple[list[ThreadFile], str]:
 def _state(parts: list[ThreadFile], name: str) -> str:
     """What tells one state of a thread from any other."""
     stats = [(part.path, os.stat(part.path)) for part in parts]
-    return repr([name, *((path, status.st_size, status.st_mtime_ns) for path, status in stats)])
+    return repr([FORM, name, *((path, status.st_size, status.st_mtime_ns) for path, status in stats)])
 
 
 def _records(parts: list[ThreadFile], thread_id: str, missing: str, name: str) -> Iterator[Record]:
