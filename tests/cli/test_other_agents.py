@@ -27,7 +27,6 @@ REFUSING = [
     ["fsck"],
     ["scrub"],
     ["delete", "--yes"],
-    ["continue"],
     ["archive"],
 ]
 

@@ -19,8 +19,7 @@ from resume_hooks.derive.child.write import ChildPlan, carry_out
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import label_of
-from resume_hooks.system.claude_cli import executable
+from resume_hooks.sessions.agents.registry import label_of, launch
 
 _OPTIONS = (
     click.option("--output-dir", type=click.Path(exists=True, file_okay=False), help="Write the child there instead."),
@@ -38,20 +37,21 @@ def child_options(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def require_client(options: VerbOptions) -> None:
-    """Refuse ``--start`` before anything is made if no client can be started."""
-    if not _starts(options):
-        return
-    if executable(options.where) is None:
-        raise ResumeHooksError(
-            "claude is not on PATH, so nothing was made", "Leave --start out, or install the client."
-        )
-    if options.output_dir is not None:
+    """Refuse ``--start`` in a folder where no client finds a child."""
+    if _starts(options) and options.output_dir is not None:
         raise UsageError("--start can't start a session in another folder", "Leave --start or --output-dir out.")
 
 
-def require_folder(options: VerbOptions, folder: str) -> None:
-    """Refuse ``--start`` in a folder that is gone."""
-    if _starts(options) and not os.path.isdir(folder):
+def require_folder(options: VerbOptions, folder: str, agent: str = NAME) -> None:
+    """Refuse ``--start`` before anything is made where the agent is not installed, or the folder is gone."""
+    if not _starts(options):
+        return
+    found = launch(agent, "", options.where)
+    if found.path is None:
+        raise ResumeHooksError(
+            f"{found.program} is not on PATH, so nothing was made", "Leave --start out, or install the client."
+        )
+    if not os.path.isdir(folder):
         raise ResumeHooksError(
             f"{folder} is gone, so the client can't be started there and nothing was made", "Leave --start out."
         )
@@ -59,11 +59,9 @@ def require_folder(options: VerbOptions, folder: str) -> None:
 
 def require_start(options: VerbOptions, child: Draft) -> None:
     """Refuse ``--start`` on a child that the client would not find."""
-    if _starts(options) and child.agent != NAME:
-        raise UsageError("--start starts Claude Code alone", "Leave --start out: the receipt has the command.")
     if _starts(options) and OUTSIDE in child.warnings:
         raise UsageError("--start can't start a session outside of its project's folder", "Leave --start out.")
-    require_folder(options, child.setting.cwd)
+    require_folder(options, child.setting.cwd, child.agent)
 
 
 def make(options: VerbOptions, plan: ChildPlan) -> Receipt:

@@ -17,15 +17,14 @@ from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, loc
 from resume_hooks.cli.output import on_stderr, say
 from resume_hooks.cli.question import AnswerChoice, ask
 from resume_hooks.cli.start_client import Start, start, start_of
-from resume_hooks.derive import fork
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.compare import HANDOFF, ROLLOVER, SMART_TRIM, TRIM, Comparison
 from resume_hooks.paths import Where
-from resume_hooks.sessions import liveness
+from resume_hooks.sessions.agents.registry import agent_at
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system import clipboard
@@ -54,7 +53,7 @@ def command(options: VerbOptions) -> None:
       resume-hooks continue 5e12a303 --fork
       eval "$(resume-hooks continue --print)"
     """
-    session = options.located()
+    session = options.located(foreign=True)
     whole = options.forks and is_archived_copy(session.path, options.where)  # a fork is made of a kept copy, too
     if options.watched and not whole:
         session = settle(session)
@@ -67,7 +66,7 @@ def command(options: VerbOptions) -> None:
         return
     if made is not None:
         tell(made)
-    elif options.watched and not options.show and (why := why_live(session, options.where)):
+    elif options.watched and not options.show and (why := agent_at(session.path, options.where).why_live(session)):
         say(f"note: it may be open in a client: {why}. --fork keeps two clients apart.", err=True)
     finish(begun, Finish(show=options.show or not options.watched))
 
@@ -159,12 +158,12 @@ def child(session: SessionFile, way: str) -> Receipt:
 
 def make_fork(session: SessionFile) -> Receipt:
     """Make a copy of a session's whole live conversation."""
-    return write(fork.plan(session, Where()), Where())
+    return write(agents.fork(session, Where()), Where())
 
 
 def ask_way(session: SessionFile, found: Comparison) -> str:
     """Ask how to continue; the recommended answer is marked, the one for an empty line is pointed at."""
-    why_live = liveness.why_live(session, Where())
+    why_live = agent_at(session.path, Where()).why_live(session)
     if why_live:
         say(f"It may be open in a client: {why_live}. Two clients in one session mix it up; a fork keeps them apart.")
     advised = found.advice.strategy if found.advice else ""

@@ -19,6 +19,7 @@ from resume_hooks.hooks import resume_card
 from resume_hooks.maintenance.copies import copies_note
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
+from resume_hooks.sessions.agents.registry import agent_at, original, readable
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form, is_pull_request
@@ -105,7 +106,11 @@ def _way(options: VerbOptions) -> str | None:
 
 def _located(locator: str | None) -> SessionFile:
     """Find the session of a locator if nobody can be asked; a bare ``true`` names none, unless a title is ``true``."""
-    return (_named(BARE) or located(None, Where())) if locator == BARE else located(locator, Where())
+    return (
+        (_named(BARE) or located(None, Where(), foreign=True))
+        if locator == BARE
+        else located(locator, Where(), foreign=True)
+    )
 
 
 def _named(locator: str | None) -> SessionFile | None:
@@ -118,11 +123,11 @@ def _named(locator: str | None) -> SessionFile | None:
     words = locator.strip()
     forms = RESOLVERS if words.lower().startswith("title:") else EXACT
     try:
-        return locate.resolve(words, current_folder(), Where(), resolvers=forms)
+        return locate.resolve(words, current_folder(), Where(), resolvers=forms, foreign=True)
     except AmbiguousLocator as error:
         row = question.picked(error)
         file = str(row["session_file"])
-        return locate.session_file(file) if os.path.exists(file) else located(str(row["session_id"]), Where())
+        return readable(file, Where()) if os.path.exists(file) else located(str(row["session_id"]), Where())
     except SessionNotFound:
         if is_one_form(words):
             raise
@@ -181,7 +186,7 @@ def facts(found: compare.Comparison, shell: str) -> dict[str, Any]:
     context, seen, rates = found.context, found.traffic, cost.rates_of(found.traffic.lifetime)
     return {
         "session_id": found.session_id,
-        "session_file": found.glance.path,
+        "session_file": original(found.glance.path, Where()),
         "title": found.glance.title,
         "context": context,
         "cache": {
@@ -203,11 +208,12 @@ def facts(found: compare.Comparison, shell: str) -> dict[str, Any]:
 def render(found: compare.Comparison) -> str:
     """A comparison for people, with what to type for each way."""
     short = found.session_id[:8]
+    agent = agent_at(found.glance.path, Where())
     commands = table(
         [
-            ("go on", f"/resume {found.session_id}   in Claude Code"),
+            ("go on", f"/resume {found.session_id}   in {agent.label}"),
             *((way, f"resume-hooks {way} {short}") for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)),
-            ("", "/resume-hooks:trim, :handoff, :rollover   in the session itself"),
+            ("", ">trim, >handoff, >rollover   in the session itself"),
         ]
     )
     return f"{_card(found)}\n\n{commands}"

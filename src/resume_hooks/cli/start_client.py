@@ -12,8 +12,9 @@ from typing import NamedTuple, NoReturn
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
-from resume_hooks.system import claude_cli
-from resume_hooks.system.invocation import quoted, resume_command
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import agent_at, commands, launch
+from resume_hooks.system.invocation import quoted
 
 CONFIG = "CLAUDE_CONFIG_DIR"
 _OUTER = frozenset(
@@ -30,17 +31,18 @@ else begins so is a setting of the user's."""
 class Start(NamedTuple):
     """A session that a client can be started on, in the ``folder`` where it finds it.
 
-    ``config`` is its config home where that is another than ours, else ``""``.
+    ``config`` is its config home where that is another than ours, else ``""``; ``agent`` is whose session it is.
     """
 
     session_id: str
     folder: str
     config: str = ""
+    agent: str = NAME
 
     @property
     def command(self) -> str:
         """What does it in a shell."""
-        command = resume_command(self.folder, self.session_id)
+        command = commands(self.agent, self.session_id, self.folder, Where()).shell
         if not self.config:
             return command
         cd, _, start = command.rpartition("claude ")
@@ -50,7 +52,10 @@ class Start(NamedTuple):
 
 
 def start_of(session_id: str, path: str, folder: str, where: Where) -> Start:
-    """The start of the session at ``path``, whose home is ``folder``."""
+    """The start of the session at ``path``, whose home is ``folder``; other agents find theirs from anywhere."""
+    agent = agent_at(path, where)
+    if agent.name != NAME:
+        return Start(session_id, folder if os.path.isdir(folder) else "", agent=agent.name)
     projects = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     config = os.path.dirname(projects)
     known = os.path.basename(projects) == "projects" and config != where.config
@@ -59,7 +64,9 @@ def start_of(session_id: str, path: str, folder: str, where: Where) -> Start:
 
 def environment(begun: Start, where: Where) -> dict[str, str]:
     """The environment of the client."""
-    env = {name: value for name, value in where.environ.items() if name not in _OUTER} | {"PWD": begun.folder}
+    env = {name: value for name, value in where.environ.items() if name not in _OUTER} | {
+        "PWD": begun.folder or os.getcwd()
+    }
     if begun.config:
         # Named in the environment, the usual config home would not be quite itself: .claude.json lies beside it.
         env.pop(CONFIG, None)
@@ -70,16 +77,16 @@ def environment(begun: Start, where: Where) -> dict[str, str]:
 
 def start(begun: Start) -> NoReturn:
     """Become the client. ResumeHooksError, with the command, if it is not installed or can't be started."""
-    program = claude_cli.executable(Where())
-    if program is None:
-        raise ResumeHooksError("claude is not installed, or not on PATH", f"Where it is: {begun.command}")
+    program, path, words = launch(begun.agent, begun.session_id, Where())
+    if path is None:
+        raise ResumeHooksError(f"{program} is not installed, or not on PATH", f"Where it is: {begun.command}")
     sys.stdout.flush()
     try:
-        os.chdir(begun.folder)
+        os.chdir(begun.folder or os.curdir)
         if hasattr(signal, "SIGPIPE"):
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, which whatever is executed would inherit
-        os.execve(program, [program, "--resume", begun.session_id], environment(begun, Where()))
+        os.execve(path, [path, *words], environment(begun, Where()))
     except OSError as error:
         raise ResumeHooksError(
-            f"claude can't be started in {begun.folder}: {error.strerror}", f"By hand: {begun.command}"
+            f"{program} can't be started in {begun.folder}: {error.strerror}", f"By hand: {begun.command}"
         ) from error

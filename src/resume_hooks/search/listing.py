@@ -79,14 +79,17 @@ class ListedSession(NamedTuple):
         return None if self.tokens is None else round(100 * self.tokens / self.window)
 
 
-def listed(cwd: str, where: Where, *, everywhere: bool = False, helpers: bool = False) -> Iterator[ListedSession]:
+def listed(
+    cwd: str, where: Where, *, everywhere: bool = False, helpers: bool = False, everyone: bool = False
+) -> Iterator[ListedSession]:
     """The sessions of the project of ``cwd``, its repository's worktrees among them, or of all; newest first.
 
-    After them come those of which the prompts alone are left. Lazy: what is not asked for is not read. ``helpers`` are
-    runs of one question.
+    Those of this client, or of ``everyone``. After them come those of which the prompts alone are left. Lazy: what is not
+    asked for is not read. ``helpers`` are runs of one question.
     """
     project = None if everywhere else project_at(cwd, where)
-    files = chain.from_iterable(candidates(project, where, store) for store in opened_stores(where))
+    stores = opened_stores(where, everyone=everyone)
+    files = chain.from_iterable(candidates(project, where, store) for store in stores)
     return SessionLister(cwd, where).along(files, project, helpers=helpers)
 
 

@@ -15,12 +15,12 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.question import AnswerChoice, ask
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.hooks.choosing.found import found
-from resume_hooks.hooks.choosing.rows import age, left, used
+from resume_hooks.hooks.choosing.rows import age, named, used
 from resume_hooks.hooks.choosing.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
-from resume_hooks.sessions.agents.registry import require_whole
-from resume_hooks.sessions.locate import SessionFile, session_file
+from resume_hooks.sessions.agents.registry import agent_at, readable, require_whole
+from resume_hooks.sessions.locate import SessionFile
 
 LISTED = 30  # sessions of a numbered list
 LOOKED_AT = 2_000  # sessions among which words are looked for where all of them would be waited for
@@ -31,7 +31,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     folder = current_folder()
 
     def sessions_of(everywhere: bool) -> Iterator[Listed]:
-        return found(folder, Where(), everywhere=everywhere)
+        return found(folder, Where(), everywhere=everywhere, everyone=True)
 
     if os.environ.get("TERM", "dumb") == "dumb":
         row: ListedSession | None = _numbered(sessions_of(everywhere), typed)
@@ -51,9 +51,8 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
         ).run()
     if row is None:
         raise click.Abort
-    chosen = SessionFile(row.session_id, row.path, row.mtime, row.size)
-    require_whole(chosen, Where())
-    return chosen
+    require_whole(SessionFile(row.session_id, row.path, row.mtime, row.size), Where())
+    return readable(row.path, Where())
 
 
 def _numbered(sessions: Iterator[Listed], typed: str) -> ListedSession:
@@ -67,20 +66,21 @@ def _numbered(sessions: Iterator[Listed], typed: str) -> ListedSession:
         )
     now = time.time()
     facts = (" · ".join(part for part in (age(row, now), used(row), row.branch) if part) for row in rows)
-    answers = [AnswerChoice(f"{left(row)}{row.title}", about) for row, about in zip(rows, facts, strict=True)]
+    answers = [AnswerChoice(named(row), about) for row, about in zip(rows, facts, strict=True)]
     return rows[ask("Which session?", answers)]
 
 
 def _before_compaction(row: ListedSession) -> str | ListedSession:
     """A fork of a session as it was before its last compaction; why there is none."""
     # Only who forks waits for what writes.
-    from resume_hooks.derive import fork
+    from resume_hooks.derive import agents
     from resume_hooks.derive.child.write import write
     from resume_hooks.derive.cut_point import BeforeCompaction
 
     try:
-        plan = fork.plan(session_file(row.path), Where(), cut=BeforeCompaction())
-        made = session_file(write(plan, Where()).file)
+        plan = agents.fork(readable(row.path, Where()), Where(), cut=BeforeCompaction())
+        path = write(plan, Where()).file
+        made = agent_at(path, Where()).session(path)
     except ResumeHooksError as error:
         return f"{error.message}. {error.remedy}"
     return row._replace(session_id=made.session_id, path=made.path, mtime=made.mtime, size=made.size)
@@ -89,6 +89,4 @@ def _before_compaction(row: ListedSession) -> str | ListedSession:
 def _copy(row: ListedSession) -> str:
     """Copy the command that continues a session; what became of it, and the command itself."""
     session = SessionFile(row.session_id, row.path, row.mtime, row.size)
-    if left(row):
-        return copy_command(row.commands.shell)
     return copy_command(relocate.way_on(session, row.folder, Where()))

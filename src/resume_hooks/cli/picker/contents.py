@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks.choosing.said import Said, said_of
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import OPENED
 
 if TYPE_CHECKING:
     from resume_hooks.search.engine import Searcher
@@ -113,7 +111,6 @@ class ContentSearch:
         while (asked := self._next()) is not None:
             if asked.everywhere not in searchers:
                 scope = Scope() if asked.everywhere else project_at(self._folder, self._where)
-                scope = replace(scope, programs=frozenset(OPENED))
                 searchers[asked.everywhere] = Searcher(index, scope, self._where)
             self._told(Answer(asked, said_of(searchers[asked.everywhere], asked.text), index.outcome.behind))
 

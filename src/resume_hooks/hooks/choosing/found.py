@@ -8,17 +8,17 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.hooks.choosing.state import Listed
 from resume_hooks.paths import Where
 from resume_hooks.search import listing
+from resume_hooks.sessions.agents.registry import ends_of
 from resume_hooks.system.text import one_line
-from resume_hooks.transcripts.head_tail import HeadTail
 
 PROMPT = 400  # characters of a first prompt that are searched
 
 
-def found(cwd: str, where: Where, *, everywhere: bool) -> Iterator[Listed]:
-    """The sessions of the project of ``cwd``, or of all, newest first."""
-    for row in listing.listed(cwd, where, everywhere=everywhere):
+def found(cwd: str, where: Where, *, everywhere: bool, everyone: bool = False) -> Iterator[Listed]:
+    """The sessions of the project of ``cwd``, or of all, newest first; those of this client, or of ``everyone``."""
+    for row in listing.listed(cwd, where, everywhere=everywhere, everyone=everyone):
         try:
-            prompt = HeadTail(row.path).first_prompt
+            prompt = ends_of(row.path, where).first_prompt
         except SessionNotFound:
             continue  # deleted since it was listed
         yield Listed(row, one_line(prompt, PROMPT))

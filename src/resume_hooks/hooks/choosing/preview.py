@@ -15,9 +15,9 @@ from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import OutlineTurn, outline
 from resume_hooks.search.listing import ListedSession
+from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import counted, plain_line
 
 OUTLINE, LINEAGE, COST = KINDS = ("outline", "lineage", "cost")
@@ -35,10 +35,10 @@ def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
         return [error.message, error.remedy]
 
 
-def _outline(row: ListedSession, _where: Where) -> list[str]:
+def _outline(row: ListedSession, where: Where) -> list[str]:
     """Its turns, newest first."""
     whole = row.size <= WHOLE
-    found = outline(SessionFile(row.session_id, row.path, row.mtime, row.size), reach=0 if whole else END)
+    found = outline(readable(row.path, where), reach=0 if whole else END)
     turns = [_turn(turn, whole=whole) for turn in reversed(found.turns)][:MOST]
     if whole:
         return [f"{counted(found.turn_count, 'turn')}, newest first", *turns]
@@ -72,7 +72,7 @@ def _generation(number: int, row: Ancestor) -> list[str]:
 
 def _cost(row: ListedSession, where: Where) -> list[str]:
     window = settings.number("context_window", where)
-    found = compare.compare(row.session_id, row.path, where, window, clock.now())
+    found = compare.compare(row.session_id, readable(row.path, where).path, where, window, clock.now())
     advised = [line.strip() for line in resume_card.recommended(found)[:1]]
     return [f"context {resume_card.used(found.context)}", *advised, "", *resume_card.table(found)]
 

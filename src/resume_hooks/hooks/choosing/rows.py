@@ -9,6 +9,7 @@ from itertools import accumulate
 from resume_hooks.clock import span
 from resume_hooks.hooks.choosing.said import Said
 from resume_hooks.search.listing import ListedSession
+from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import PROMPTS
 from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.text import plain_line
@@ -39,11 +40,6 @@ def age(row: ListedSession, now: float) -> str:
     return "live" if row.live else span(max(0, int(now - row.mtime)))
 
 
-def left(row: ListedSession) -> str:
-    """What stands before a title where the prompts alone are left of a session."""
-    return f"{PROMPTS} only · " if row.agent == PROMPTS else ""
-
-
 def turns(row: ListedSession) -> str:
     """How many turns a session has, as far as its listing tells."""
     count = row.turns_at_least if row.turns is None else row.turns
@@ -69,14 +65,20 @@ _FACTS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] = (
 def listed(row: ListedSession, columns: int, now: float, *, chosen: bool) -> str:
     """The line of a session: a mark, its title, and what there is room for; exactly so many columns."""
     facts = "".join(f" {filled(words(row, now), own, right=True)}" for least, own, words in _FACTS if columns >= least)
-    tag = f"{left(row)}#{plain_line(row.tag)} " if row.tag else left(row)
-    return f"{MARK if chosen else NO_MARK}{filled(f'{tag}{row.title}', columns - len(MARK) - width(facts))}{facts}"
+    return f"{MARK if chosen else NO_MARK}{filled(named(row), columns - len(MARK) - width(facts))}{facts}"
+
+
+def named(row: ListedSession) -> str:
+    """What a session is called: whose it is where it is not this client's, or that its prompts alone are left; its tag."""
+    whose = {NAME: "", PROMPTS: f"{PROMPTS} only · "}.get(row.agent, f"{row.agent} · ")
+    tag = f"#{row.tag} " if row.tag else ""
+    return f"{whose}{tag}{row.title}"
 
 
 def told(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> str:
     """The line of a session in which the words were said: its title, how sure that is, and the words around them."""
     room = columns - len(MARK) - STRENGTH - 1
-    title = filled(f"{left(row)}{row.title}", min(TITLE, room * 2 // 5) if room >= NARROW else max(0, room))
+    title = filled(named(row), min(TITLE, room * 2 // 5) if room >= NARROW else max(0, room))
     words = f"  {around(said.snippet, said.place, room - width(title) - 2)}" if room >= NARROW else ""
     return filled(f"{MARK if chosen else NO_MARK}{title} {said.strength:>{STRENGTH}}{words}", columns)
 

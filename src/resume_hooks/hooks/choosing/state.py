@@ -142,5 +142,5 @@ def _title(row: ListedSession) -> str:
 
 def _searched(found: Listed) -> str:
     row = found.row
-    named = (row.title, row.tag, row.agent_name, row.branch, row.session_id, row.folder, found.prompt)
+    named = (row.agent, row.title, row.tag, row.agent_name, row.branch, row.session_id, row.folder, found.prompt)
     return "\n".join(part for part in named if part).casefold()

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions import session_files, transcript_files
-from resume_hooks.sessions.agents.protocol import ResumeCommands
+from resume_hooks.sessions.agents.protocol import Launch, ResumeCommands
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.session_store import LocalStore, SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
@@ -84,3 +84,9 @@ class Claude:
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
         """The client's own."""
         return ResumeCommands(f"/resume {session_id}", resume_command(folder, session_id))
+
+    def launch(self, session_id: str) -> Launch:
+        """By its id."""
+        from resume_hooks.system.claude_cli import executable  # programs are looked for by few
+
+        return Launch("claude", executable(self._where), ("--resume", session_id))

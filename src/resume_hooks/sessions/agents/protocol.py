@@ -19,6 +19,14 @@ class ResumeCommands(NamedTuple):
     shell: str
 
 
+class Launch(NamedTuple):
+    """What opens a session: the program's name, where it is (None: not installed), and its words."""
+
+    program: str
+    path: str | None
+    words: tuple[str, ...]
+
+
 class Agent(Protocol):
     """An agent whose sessions lie on this machine; ``name`` is one word, ``label`` what people call it."""
 
@@ -69,3 +77,6 @@ class Agent(Protocol):
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
         """How to go on in a session of a working directory."""
+
+    def launch(self, session_id: str) -> Launch:
+        """What is executed to go on in a session, in its folder."""

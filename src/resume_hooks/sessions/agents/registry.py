@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from resume_hooks.errors import NotATranscript, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.agents.claude import NAME, Claude
-from resume_hooks.sessions.agents.protocol import Agent, ResumeCommands
+from resume_hooks.sessions.agents.protocol import Agent, Launch, ResumeCommands
 from resume_hooks.sessions.session_files import SessionFile, newest_first
 from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
@@ -128,6 +128,11 @@ def commands(name: str, session_id: str, folder: str, where: Where) -> ResumeCom
     return _agent_named(name, where).commands(session_id, folder)
 
 
+def launch(name: str, session_id: str, where: Where) -> Launch:
+    """What is executed to go on in a session of the agent of a name."""
+    return _agent_named(name, where).launch(session_id)
+
+
 def home_of(name: str, where: Where) -> str:
     """Where an agent beside this client keeps its sessions. UsageError where that is not there."""
     known = next(one for one in OTHERS if one.name == name)
@@ -184,6 +189,12 @@ def parent_of(path: str, where: Where) -> Parent | None:
     return agent_at(path, where).parent(path)
 
 
+def readable(path: str, where: Where) -> SessionFile:
+    """The session at a path, whoever wrote it, in our form of record. SessionNotFound, NotATranscript, WriteFailed."""
+    agent = agent_at(path, where)
+    return agent.readable(agent.session(path))
+
+
 def original(path: str, where: Where) -> str:
     """Where its agent has what lies at ``path``."""
     return agent_at(path, where).original(path)
@@ -225,12 +236,21 @@ def asking(where: Where) -> str:
     return next((session_id for session_id in said if is_session_id(session_id)), "")
 
 
-def opened_stores(where: Where) -> list[SessionStore]:
+def opened_stores(where: Where, *, everyone: bool = False) -> list[SessionStore]:
     """The stores of the sessions that a list is chosen from, one after another: those that were lost are the oldest.
+
+    The first is this client's, or of ``everyone`` who can go on with a session.
 
     Without these where a list would be the first to read a large history; a start and a search do it, too.
     """
-    return [store_of(where, NAME), *([store_of(where, PROMPTS)] if OTHERS[-1].is_quick(where) else [])]
+    running = [
+        known.load(where).store for known in OTHERS if everyone and known.session_variable and known.is_there(where)
+    ]
+    own = store_of(where, NAME)
+    return [
+        Stores([own, *running]) if running else own,
+        *([store_of(where, PROMPTS)] if OTHERS[-1].is_quick(where) else []),
+    ]
 
 
 def store_of(where: Where, name: str = ALL) -> SessionStore:

@@ -17,7 +17,7 @@ from resume_hooks.sessions.agents.codex.copies import ThreadCopies
 from resume_hooks.sessions.agents.codex.ends import RolloutEnds
 from resume_hooks.sessions.agents.codex.files import Rollouts, Thread, folder_of
 from resume_hooks.sessions.agents.codex.names import thread_names
-from resume_hooks.sessions.agents.protocol import ResumeCommands
+from resume_hooks.sessions.agents.protocol import Launch, ResumeCommands
 from resume_hooks.sessions.session_files import SessionFile, newest_first
 from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
@@ -155,6 +155,12 @@ class Codex:
         """Codex takes whole ids alone."""
         go = f"cd {shlex.quote(folder)} && " if folder else ""
         return ResumeCommands(f"/resume {session_id}", f"{go}codex resume {session_id}")
+
+    def launch(self, session_id: str) -> Launch:
+        """By its id."""
+        from resume_hooks.system.subprocesses import which  # programs are looked for by few
+
+        return Launch(NAME, which(NAME, self._where.environ), ("resume", session_id))
 
     def _copy_of(self, rollout: str) -> str:
         return self._copies.of(rollout, self._file_of, self._names.get(_thread_id(rollout), ""))
