@@ -24,7 +24,6 @@ KEY = "sk-ant-api03-" + "Ab3dE5gH" * 11 + "-AAAAAA"
 REFUSING = [
     ["rename", "x"],
     ["tag", "x"],
-    ["fsck"],
     ["scrub"],
     ["delete", "--yes"],
     ["archive"],

@@ -12,10 +12,10 @@ from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import VerbOptions, as_one_value, dry_run_option, json_option, locator_argument
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import UsageError
-from resume_hooks.maintenance.fsck import repair
-from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.maintenance.fsck.agents import examine, repaired
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport
 from resume_hooks.sessions import locate
+from resume_hooks.sessions.agents.registry import store_of
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import counted
 
@@ -52,7 +52,7 @@ def command(options: VerbOptions) -> int:
     if options.repairing:
         _repair(options)
         return 0
-    sessions = locate.all_sessions(options.where) if options.everywhere else [options.located()]
+    sessions = store_of(options.where).sessions() if options.everywhere else [options.located(foreign=True)]
     reports = [examine(session, options.where) for session in _shown_at_work(sessions, quiet=options.as_json)]
     hidden = locate.unlistable(options.where) if options.everywhere else []
     options.emit(
@@ -108,12 +108,12 @@ def _problems(report: DefectReport) -> str:
 
 def _repair(options: VerbOptions) -> None:
     """Write a repaired child, unless nothing is broken and no branch was asked for."""
-    decided = repair.plan(options.located(), options.where, branch=options.branch)
+    decided = repaired(options.located(foreign=True), options.where, options.branch)
     report = decided.report
     if report.clean and options.branch is None:
         options.emit(_data([report]), lambda: f"{report.session_id}: clean, nothing to repair")
         return
-    done = carry_out(decided, options.where, dry_run=options.dry_run)
+    done = carry_out(decided.child, options.where, dry_run=options.dry_run)
     lost = list(decided.lost)
     data = _data([report]) | {"repair": done.data(), "lost": lost}
     options.emit(data, lambda: f"{receipt_text(done)}\n{_lost(lost)}", done.warnings)

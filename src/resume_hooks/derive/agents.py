@@ -23,6 +23,7 @@ from resume_hooks.sessions.plan_file import plan_of_work
 from resume_hooks.transcripts import tokens
 
 if TYPE_CHECKING:  # each verb loads its own alone
+    from resume_hooks.derive.child.write import ChildPlan
     from resume_hooks.derive.conversation import SpokenText
     from resume_hooks.derive.cut_point import Truncator
     from resume_hooks.derive.fork import ForkFacts
@@ -49,6 +50,9 @@ class Writer(Protocol):
 
     def fork(self, session: SessionFile, cut: Truncator | None, output_dir: str | None) -> ForkFacts:
         """A copy of a session of its own."""
+
+    def repair(self, session: SessionFile) -> ChildPlan:
+        """A child that holds what can be read of a session of its own, and that the agent resumes."""
 
     def trim(self, session: SessionFile, options: Options, window: int, output_dir: str | None) -> TrimNumbers:
         """A trimmed child of a session of its own."""
@@ -113,6 +117,14 @@ def fork(
     if cut is not None:
         raise UsageError("A cut and another agent exclude each other", "Fork it with the cut, then the fork with --to.")
     return _told(session, where, writes, output_dir)
+
+
+def repair(session: SessionFile, where: Where) -> ChildPlan:
+    """A child of another agent's session that holds what can be read of it."""
+    writes = _writer(agent_at(session.path, where).name, where)
+    if writes is None:
+        raise UsageError("A session of Claude Code is repaired by fsck", "resume-hooks fsck --repair")
+    return writes.repair(session)
 
 
 def trim(

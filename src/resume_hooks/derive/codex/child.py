@@ -14,12 +14,9 @@ from resume_hooks.derive.codex.parent import CodexParent
 from resume_hooks.derive.codex.rollout import Identity, Told, meta_line, told_lines
 from resume_hooks.transcripts.codex.history import History
 from resume_hooks.transcripts.codex.lines import META, TITLE, rollout_lines
-from resume_hooks.transcripts.codex.meta import parse_name, read_meta
+from resume_hooks.transcripts.codex.meta import REQUIRED, parse_name, read_meta
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.records import Record
-
-REQUIRED = ("id", "timestamp", "cwd", "originator", "cli_version")
-"""What a first line must tell: without one of these every version refuses the file."""
 
 
 @dataclass(frozen=True, slots=True)

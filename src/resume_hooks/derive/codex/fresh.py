@@ -70,8 +70,11 @@ def conversation(
 
 def meta_for(child: Draft, home: str) -> Payload:
     """What the first line says beside what is the child's own: as its parent's, else as the settings have it."""
-    if child.parent_agent == NAME:
-        return read_meta(child.parent.path).payload
+    return read_meta(child.parent.path).payload if child.parent_agent == NAME else meta_told(child, home)
+
+
+def meta_told(child: Draft, home: str) -> Payload:
+    """What a first line says of a session that no client wrote."""
     git = {"git": {"branch": child.setting.branch}} if child.setting.branch else {}
     return {
         "cwd": child.setting.cwd,

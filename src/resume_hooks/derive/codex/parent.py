@@ -5,12 +5,15 @@ Memory is bounded by what would be sent; the rest of the files passes by.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from resume_hooks.derive.codex.rollout import Context, Payload, Told
+from resume_hooks.errors import NotATranscript, SessionNotFound
+from resume_hooks.transcripts.codex import items as of_items
 from resume_hooks.transcripts.codex.history import History, Item
-from resume_hooks.transcripts.codex.lines import COMPACTED, ITEM, RolloutLine
+from resume_hooks.transcripts.codex.lines import COMPACTED, ITEM, RolloutLine, rollout_lines
 from resume_hooks.transcripts.codex.meta import parse_name, read_meta
 from resume_hooks.transcripts.codex.segments import Finder, chain_lines
 from resume_hooks.transcripts.placeholders import MARKS, Origin, origin_of
@@ -54,8 +57,30 @@ class CodexParent:
 
 def read(path: str, find: Finder, window: int = 0) -> CodexParent:
     """The thread whose newest file lies at ``path``. SessionNotFound, NotATranscript as ``chain_lines``."""
+    return _read(path, chain_lines(path, find), window)
+
+
+def read_left(path: str, find: Finder) -> CodexParent:
+    """As much as is there of a thread: its newest file alone where others are gone; no output without its call."""
+    try:
+        whole = read(path, find)
+    except (NotATranscript, SessionNotFound):
+        whole = _read(path, rollout_lines(path))
+    items = [item.payload for item in whole.items]
+    calls = {place for pair in of_items.pairs(items).values() for place in pair}
+    kept = [place for place, item in enumerate(items) if of_items.kind(item) not in of_items.OUTPUTS or place in calls]
+    places = {old: new for new, old in enumerate(kept)}
+    return replace(
+        whole,
+        items=tuple(whole.items[place] for place in kept),
+        marks={places[old]: own for old, own in whole.marks.items() if old in places},
+        origins={places[old]: own for old, own in whole.origins.items() if old in places},
+    )
+
+
+def _read(path: str, lines: Iterable[RolloutLine], window: int = 0) -> CodexParent:
     history, context, extras = History(path), Context(), _Extras()
-    for line in chain_lines(path, find):
+    for line in lines:
         history.take(line)
         context.take(line)
         extras.take(line)

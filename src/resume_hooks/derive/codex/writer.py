@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.draft import ChildPlace, Draft, draft
 from resume_hooks.derive.child.receipt import FRESH
-from resume_hooks.derive.child.write import Sizes
+from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.codex import child, fork, fresh, parent, trim, untrim
 from resume_hooks.derive.conversation import SpokenText
 from resume_hooks.derive.cut_point import Truncator
@@ -75,6 +76,13 @@ class CodexWriter:
         made = self.draft(session, "fork", output_dir)
         place = cut_point.cut(scan(self._readable(session)), cut) if cut is not None else None
         return fork.plan(self._read(session), made, place)
+
+    def repair(self, session: SessionFile) -> ChildPlan:
+        """A child that needs no other file, of what can be read, without outputs whose calls are gone."""
+        made, original = self.draft(session, "repair"), agent_at(session.path, self._where).original(session.path)
+        read = parent.read_left(original, Rollouts(self._home).path_of)
+        told = fresh.meta_told(made, self._home) | {key: value for key, value in read.meta.items() if value}
+        return fork.plan(replace(read, meta=told), made, None)
 
     def trim(self, session: SessionFile, options: Options, window: int, output_dir: str | None) -> TrimNumbers:
         """A child with placeholders in the place of bulky contents."""

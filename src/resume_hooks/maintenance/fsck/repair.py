@@ -138,7 +138,7 @@ def _lost(report: DefectReport, body: ChainRewrite, chain: Sequence[Node]) -> li
     """What the child can't hold, in words."""
     kept = {node.uuid for node in chain}
     lost = [
-        _told(finding)
+        told(finding)
         for group in report.groups
         for finding in group.findings
         if group.kind in _LOSSES or (group.kind in {LONGER, NEWER} and finding.uuid not in kept)
@@ -148,5 +148,6 @@ def _lost(report: DefectReport, body: ChainRewrite, chain: Sequence[Node]) -> li
     return lost
 
 
-def _told(finding: Defect) -> str:
+def told(finding: Defect) -> str:
+    """A finding in words, with its line."""
     return finding.message if finding.record is None else f"record {finding.record}: {finding.message}"

@@ -59,6 +59,10 @@ class Claude:
         """The path itself."""
         return path
 
+    def file_of(self, name: str) -> str | None:  # noqa: ARG002 - here a session is one file
+        """None: a session is one file."""
+        return None
+
     def parent(self, path: str) -> Parent | None:
         """What the first line says, or a fork's mark."""
         return provenance.read_parent(path)

@@ -60,6 +60,9 @@ class Agent(Protocol):
     def original(self, path: str) -> str:
         """Where the agent has what lies at a path that ``readable`` gave."""
 
+    def file_of(self, name: str) -> str | None:
+        """The file that another file of the agent's names, where one session goes on from several; None for none."""
+
     def parent(self, path: str) -> Parent | None:
         """The parent that a session names. OSError, or SessionNotFound."""
 

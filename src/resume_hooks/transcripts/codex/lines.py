@@ -67,16 +67,20 @@ class RolloutLine(NamedTuple):
 
 def rollout_lines(path: str) -> Iterator[RolloutLine]:
     """The lines of one file that say something. SessionNotFound where it can't be read, or can't be unpacked here."""
+    for number, offset, raw in raw_lines(path):
+        if (line := read_line(raw, path, number, offset)) is not None:
+            yield line
+
+
+def raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
+    """Every line of a file: its number, its offset, its bytes; of one that is too long the first. Errors as above."""
     with open_rollout(path, STEP) as stream:
         offset = number = 0
         try:
             while raw := stream.readline(MAX_LINE):
-                length = len(raw)
-                if not raw.endswith(b"\n") and length == MAX_LINE:
-                    length += _skip_rest(stream)
-                elif (line := read_line(raw, path, number, offset)) is not None:
-                    yield line
-                offset += length
+                rest = _skip_rest(stream) if len(raw) == MAX_LINE and not raw.endswith(b"\n") else 0
+                yield number, offset, raw
+                offset += len(raw) + rest
                 number += 1
         except (OSError, EOFError) as error:
             raise SessionNotFound(f"{path} can't be read: {error}", "Check the file.") from error
@@ -84,7 +88,7 @@ def rollout_lines(path: str) -> Iterator[RolloutLine]:
 
 def read_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> RolloutLine | None:
     """A line as it lies in a file; None for one that Codex passes over."""
-    record = parse(raw)
+    record = parse(raw) if len(raw) < MAX_LINE or raw.endswith(b"\n") else None
     if record is None or not string(record, "timestamp") or not isinstance(record.get("payload"), dict):
         return None
     return RolloutLine(record, path, number, offset, len(raw)) if string(record, "type") else None
@@ -149,11 +153,14 @@ def _skip_rest(stream: BinaryIO) -> int:
 def first_lines(path: str) -> list[RolloutLine]:
     """The line that a rollout must begin with, and the next where it says something.
 
-    NotATranscript where the first does not tell of a session, SessionNotFound as ``open_rollout``.
+    Other programs put one of their own before it, which Codex up to 0.146 took. NotATranscript where neither tells of a
+    session, SessionNotFound as ``open_rollout``.
     """
     with open_rollout(path) as stream:
         raws = [stream.readline(MAX_LINE), stream.readline(MAX_LINE)]
     first, second = (read_line(raw, path, number) for number, raw in enumerate(raws))
+    if second is not None and second.kind == META and (first is None or first.kind != META):
+        return [second]
     if first is None or first.kind != META:
         raise NotATranscript(f"{path} is no rollout of Codex", "Its first line tells nothing of a session.")
     return [first, *([second] if second else [])]

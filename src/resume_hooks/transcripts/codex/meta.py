@@ -15,6 +15,10 @@ _ID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _NAME = re.compile(rf"rollout-(\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d)-({_ID})(?:_({_ID}))?\.jsonl(?:\.zst)?")
 
 
+REQUIRED = ("id", "timestamp", "cwd", "originator", "cli_version")
+"""What a first line must tell: without one of these every version refuses the file."""
+
+
 class RolloutName(NamedTuple):
     """What a name tells: ``thread_id`` is the first id in it, ``rollout_id`` the last; ``started`` is local time."""
 
@@ -75,8 +79,9 @@ def read_meta(path: str) -> ThreadMeta:
 
 def meta_in(lines: Sequence[RolloutLine], path: str = "") -> ThreadMeta:
     """What the first lines of a rollout say: forks of old clients tell their parent in the second alone."""
+    lines = [line for line in lines if line.kind == META]
     meta = meta_of(lines[0].payload if lines else {}, path)
-    copied = _id(lines[1].payload, "id") if len(lines) > 1 and lines[1].kind == META else ""
+    copied = _id(lines[1].payload, "id") if len(lines) > 1 else ""
     return meta._replace(forked_from=copied) if copied != meta.thread_id and not meta.forked_from else meta
 
 

@@ -111,6 +111,10 @@ class Codex:
         """The rollout that a copy was made of; any other path as it is."""
         return (self._copies.original(path) or path) if self._copies.holds(path) else path
 
+    def file_of(self, name: str) -> str | None:
+        """The rollout of an id."""
+        return self.rollouts.path_of(name) or self._look().path_of(name)
+
     def parent(self, path: str) -> Parent | None:
         """What a child of ours says, else the thread that a fork names."""
         rollout = self.original(path)
@@ -163,10 +167,7 @@ class Codex:
         return Launch(NAME, which(NAME, self._where.environ), ("resume", session_id))
 
     def _copy_of(self, rollout: str) -> str:
-        return self._copies.of(rollout, self._file_of, self._names.get(_thread_id(rollout), ""))
-
-    def _file_of(self, rollout_id: str) -> str | None:
-        return self.rollouts.path_of(rollout_id) or self._look().path_of(rollout_id)
+        return self._copies.of(rollout, self.file_of, self._names.get(_thread_id(rollout), ""))
 
 
 class Threads:

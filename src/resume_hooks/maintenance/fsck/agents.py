@@ -1,0 +1,55 @@
+"""What is broken in a session, and a repaired child of it, whoever wrote the session.
+
+Claude Code's own form is that of the modules beside this one; every other agent is a module and a row of ``DEFECTS``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import NamedTuple
+
+from resume_hooks.derive import agents
+from resume_hooks.derive.child.write import ChildPlan
+from resume_hooks.errors import NotATranscript, SessionNotFound, UsageError
+from resume_hooks.maintenance.fsck import diagnose, repair
+from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, report
+from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.registry import agent_at
+from resume_hooks.sessions.session_files import SessionFile
+
+DEFECTS = {"codex": "resume_hooks.maintenance.fsck.codex"}
+"""The module of each agent beside this client: ``defects`` of a file, and which of their kinds mean a loss."""
+
+
+class Repair(NamedTuple):
+    """A repaired child, what is broken in its parent, and in words what it can't hold."""
+
+    child: ChildPlan
+    report: DefectReport
+    lost: tuple[str, ...]
+
+
+def examine(session: SessionFile, where: Where) -> DefectReport:
+    """As ``diagnose.examine``."""
+    agent = agent_at(session.path, where)
+    if agent.name not in DEFECTS:
+        return diagnose.examine(session, where)
+    path = agent.original(session.path)
+    try:
+        found = list(importlib.import_module(DEFECTS[agent.name]).defects(path, agent.file_of))
+    except (NotATranscript, SessionNotFound) as error:
+        found = [Defect(diagnose.UNREADABLE, error.message)]
+    return report(session.session_id, path, found)
+
+
+def repaired(session: SessionFile, where: Where, branch: str | None = None) -> Repair:
+    """As ``repair.plan``."""
+    agent = agent_at(session.path, where)
+    if agent.name not in DEFECTS:
+        decided = repair.plan(session, where, branch=branch)
+        return Repair(decided, decided.report, decided.lost)
+    if branch is not None:
+        raise UsageError(f"A session of {agent.label} has no other branch", "Leave --branch out.")
+    found, losses = examine(session, where), importlib.import_module(DEFECTS[agent.name]).LOST
+    lost = [one for group in found.groups if group.kind in losses for one in group.findings]
+    return Repair(agents.repair(session, where), found, tuple(map(repair.told, lost)))

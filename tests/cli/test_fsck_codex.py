@@ -1,0 +1,133 @@
+"""What is broken in a session of Codex, by line of its rollout; a repair holds the rest, and is clean."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.cli.schema import form
+from resume_hooks.errors import ResumeHooksError
+from tests.builders import ConfigHome
+from tests.cli.conftest import Cli, Document
+from tests.rollouts import (
+    OTHER,
+    THREAD,
+    Line,
+    call,
+    codex_rollouts,
+    compacted,
+    item,
+    line,
+    meta,
+    numbered,
+    output,
+    said,
+    write,
+)
+
+TALK = [said("user", "go"), said("assistant", "done")]
+BASE = {"thread_id": OTHER, "end_ordinal_exclusive": 4, "end_byte_offset": 900}
+SHORT: Line = {**meta(), "payload": {key: value for key, value in meta()["payload"].items() if key != "cli_version"}}
+
+CASES: dict[str, tuple[list[Line | bytes], list[tuple[str, int | None]], int]] = {
+    "sound": ([meta(), *TALK], [], 2),
+    "foreign first line": ([{"type": "mine", "x": 1}, meta(), *TALK], [("first-line-foreign", 0)], 2),
+    "short first line": ([SHORT, *TALK], [("first-line-short", 0)], 2),
+    "other id inside": ([meta(OTHER), *TALK], [("session-id-foreign", 0)], 2),
+    "base gone": ([*numbered([meta(history_mode="paginated", history_base=BASE), *TALK], 4)], [("base-gone", 0)], 2),
+    "garbage": ([meta(), TALK[0], b"{oops", TALK[1]], [("line-unreadable", 2)], 2),
+    "bad utf-8": (
+        [meta(), TALK[0], b'{"type":"event_msg","timestamp":"x","payload":{"x":"\xff"}}', TALK[1]],
+        [("utf8-bad", 2)],
+        2,
+    ),
+    "foreign line": ([meta(), TALK[0], {"mine": 1}, b"", TALK[1]], [("line-foreign", 2)], 2),
+    "orphan output": ([meta(), TALK[0], output("c1", "x"), TALK[1]], [("tool-result-orphan", 2)], 2),
+    "open call": ([meta(), TALK[0], call("c1", "ls"), TALK[1]], [("tool-call-unanswered", 2)], 3),
+    "encrypted": (
+        [meta(), TALK[0], compacted([TALK[0], item("compaction", encrypted_content="x")]), TALK[1]],
+        [("summary-encrypted", 2)],
+        3,
+    ),
+}
+
+
+@pytest.fixture
+def codex(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A CODEX_HOME of a test's own."""
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    return config_home.root / ".codex"
+
+
+def told(done: subprocess.CompletedProcess[bytes], code: int) -> Any:
+    """The document of a run that ends so, in its form."""
+    assert (done.returncode, done.stderr) == (code, b"")
+    data = json.loads(done.stdout)["data"]
+    form("fsck").model_validate(data)
+    return data
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_defect_is_found_and_repaired(name: str, codex: Path, cli: Cli, document: Document) -> None:
+    """By its code and line; the repaired child holds what can be sent, is clean, and the session keeps every byte."""
+    lines, expected, items = CASES[name]
+    path = write(codex, lines)
+    if name == "garbage":
+        path.write_bytes(path.read_bytes() + b'{"type":"response_i')
+        expected = [*expected, ("line-torn", 4)]
+    before = path.read_bytes()
+    bad = any(code not in NOTES for code, _ in expected)
+    (found,) = told(cli("fsck", THREAD, "--json"), int(bad))["sessions"]
+    assert found["session_file"] == str(path)
+    rows = [(kind["code"], row["record"]) for kind in found["kinds"] for row in kind["findings"]]
+    assert rows == expected
+    assert told(cli("fsck", "--all", "--json"), int(bad))["sessions"] == [found]
+    done = document("fsck", THREAD, "--repair")["data"]
+    assert path.read_bytes() == before
+    assert (done["repair"] is not None) is bad
+    if done["repair"]:
+        child = done["repair"]["session_id"]
+        (again,) = document("fsck", child)["data"]["sessions"]
+        assert again["kinds"] == []
+        kept = [json.loads(raw) for raw in Path(done["repair"]["file"]).read_bytes().splitlines()]
+        assert sum(one["type"] == "response_item" for one in kept) == items
+        assert bool(done["lost"]) is (name in {"base gone", "garbage"})
+
+
+NOTES = {"session-id-foreign", "line-foreign", "tool-call-unanswered", "summary-encrypted"}
+
+
+def test_what_tells_of_no_session(codex: Path, cli: Cli, document: Document) -> None:
+    """An error in words; among all it is a finding."""
+    write(codex, [line("event_msg", {"type": "x"}), *TALK])
+    assert "is no rollout of Codex" in document("fsck", THREAD, code=1)["error"]["message"]
+    (found,) = told(cli("fsck", "--all", "--json"), 1)["sessions"]
+    assert [kind["code"] for kind in found["kinds"]] == ["session-unreadable"]
+
+
+@pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
+def test_real_rollouts_hold_no_error(config_home: ConfigHome) -> None:
+    """No error and no warning in any that Codex resumes; a few know of a call that nobody answered."""
+    from resume_hooks.maintenance.fsck.agents import examine
+    from resume_hooks.sessions.agents.registry import agent_at
+
+    home = config_home.root / ".codex" / "sessions"
+    home.mkdir(parents=True)
+    found: dict[str, Any] = {}
+    look: Callable[[str], Any] = lambda path: agent_at(path, config_home.where)  # noqa: E731 - a name for one line
+    for source in codex_rollouts():
+        (home / source.name).write_bytes(source.read_bytes())
+    for path in sorted(home.iterdir()):
+        try:
+            report = examine(look(str(path)).session(str(path)), config_home.where)
+        except ResumeHooksError as error:
+            found[path.name] = error.message
+            continue
+        if not report.clean:
+            found[path.name] = [group.kind.code for group in report.groups]
+    assert found == {}

@@ -1,0 +1,56 @@
+"""Sessions that Codex refuses, and what fsck made of them: the real client resumes each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.derive.child.write import write
+from resume_hooks.maintenance.fsck.agents import repaired
+from resume_hooks.paths import Where
+from resume_hooks.sessions.locate import resolve
+from tests import rollouts
+from tests.e2e.harness.codex import PROVIDER, CodexHome
+from tests.e2e.harness.responses import spoken
+
+TALK = [rollouts.said("user", "find the needle", 1), rollouts.said("assistant", "in the hay", 2)]
+BASE = {"thread_id": rollouts.OTHER, "end_ordinal_exclusive": 4, "end_byte_offset": 900}
+BROKEN: dict[str, tuple[str, list[Any]]] = {
+    "first-line-foreign": ("0.169.0", [{"type": "mine"}, rollouts.meta(model_provider=PROVIDER), *TALK]),
+    "first-line-short": ("", [rollouts.line("session_meta", {"id": rollouts.THREAD, "cwd": "/"}), *TALK]),
+    "base-gone": (
+        "0.169.0",
+        rollouts.numbered(
+            [rollouts.meta(history_mode="paginated", history_base=BASE, model_provider=PROVIDER), *TALK], 4
+        ),
+    ),
+    "utf8-bad": (
+        "0.104.0",
+        [rollouts.meta(model_provider=PROVIDER), b'{"timestamp":"x","type":"event_msg","payload":{"x":"\xff"}}', *TALK],
+    ),
+}
+
+
+@pytest.mark.parametrize("code", BROKEN)
+def test_what_codex_refuses_it_resumes_repaired(
+    code: str, every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The finding is that of the clients that refuse it; the request holds what could be read."""
+    client = every_codex
+    for key, folder in (("HOME", client.root), ("CODEX_HOME", client.codex), ("CLAUDE_CONFIG_DIR", client.root / "c")):
+        monkeypatch.setenv(key, str(folder))
+    only, lines = BROKEN[code]
+    path = rollouts.write(client.codex, lines)
+    before = Path(path).read_bytes()
+    if only in {"", client.version}:
+        with pytest.raises(AssertionError, match="asked nothing"):
+            client.resume(rollouts.THREAD)
+    path.write_bytes(before)
+    decided = repaired(resolve(rollouts.THREAD, "/", Where(), foreign=True), Where())
+    assert [group.kind.code for group in decided.report.groups] == [code]
+    sent = spoken(client.resume(write(decided.child, Where()).session_id))
+    assert "find the needle" in sent
+    assert "in the hay" in sent
+    assert path.read_bytes() == before
