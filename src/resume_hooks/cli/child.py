@@ -16,10 +16,12 @@ from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.derive.child.draft import OUTSIDE, Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import ChildPlan, carry_out
+from resume_hooks.derive.model.port import HeadlessModel
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import label_of, launch
+from resume_hooks.sessions.session_files import SessionFile
 
 _OPTIONS = (
     click.option("--output-dir", type=click.Path(exists=True, file_okay=False), help="Write the child there instead."),
@@ -90,12 +92,15 @@ def _starts(options: VerbOptions) -> bool:
     return options.start and not options.dry_run
 
 
-def model_name(given: str | None) -> str:
-    """The model of ``--model``, else of the setting. UsageError for what can't be one."""
+def model_of(options: VerbOptions, session: SessionFile) -> HeadlessModel:
+    """The model of ``--model``, else of the settings, for a session. UsageError for what can't be one."""
     try:
-        return str(settings.KEYS["summary_model"].read(given or settings.load()["summary_model"].value))
+        given = str(settings.KEYS["summary_model"].read(options.model)) if options.model else ""
     except ValueError as error:
-        raise UsageError(f"--model must be {error}, not '{given}'") from error
+        raise UsageError(f"--model must be {error}, not '{options.model}'") from error
+    from resume_hooks.derive.model.headless import model_for  # only who asks a model waits for it
+
+    return model_for(session.path, options.where, given)
 
 
 def time_limit(options: VerbOptions) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 from resume_hooks.cli.child import (
     answer,
-    model_name,
+    model_of,
     model_progress,
     receipt_text,
     require_client,
@@ -17,7 +17,7 @@ from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.output import say
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt
-from resume_hooks.derive.model.claude_headless import ClaudeHeadless
+from resume_hooks.derive.model.port import HeadlessModel
 from resume_hooks.derive.summary import add_summary
 from resume_hooks.derive.summary.parts import SummaryMaterial, material
 from resume_hooks.system.text import counted
@@ -27,17 +27,16 @@ from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 def carry_out(options: VerbOptions) -> Receipt:
     """Make the child, or show what would be made and read."""
     require_client(options)
-    name = model_name(options.model)
-    begun = add_summary.plan(
-        options.located(foreign=True), options.where, wish=options.prompt, output_dir=options.output_dir
-    )
+    parent = options.located(foreign=True)
+    model = model_of(options, parent)
+    begun = add_summary.plan(parent, options.where, wish=options.prompt, output_dir=options.output_dir)
     require_start(options, begun.plan.draft)
-    return _show(begun, name, options) if options.dry_run else _make(begun, name, options)
+    return _show(begun, model.name, options) if options.dry_run else _make(begun, model, options)
 
 
-def _make(begun: add_summary.SummaryRollover, name: str, options: VerbOptions) -> Receipt:
+def _make(begun: add_summary.SummaryRollover, model: HeadlessModel, options: VerbOptions) -> Receipt:
     written = add_summary.write(begun, options.where)
-    model, progress = ClaudeHeadless(options.where, name), model_progress(name, quiet=options.as_json)
+    progress = model_progress(model.name, quiet=options.as_json)
     try:
         made, spent, failure = add_summary.add_summary(
             begun, written, model, options.where, limit=time_limit(options), progress=progress
@@ -47,7 +46,7 @@ def _make(begun: add_summary.SummaryRollover, name: str, options: VerbOptions) -
         raise
     if failure:
         made = made._replace(warnings=(*made.warnings, add_summary.failure_text(failure)))
-    report = _report(name, included=not failure, failure=failure or None, spent=spent)
+    report = _report(model.name, included=not failure, failure=failure or None, spent=spent)
     said = " · ".join(part for part in (f"by {spent.model}" if not failure else "none", spent.words) if part)
     return answer(options, made, {"summary": report}, lambda: receipt_text(made, [("summary", said)]))
 

@@ -11,7 +11,7 @@ from resume_hooks import settings
 from resume_hooks.cli.child import (
     answer,
     child_options,
-    model_name,
+    model_of,
     model_progress,
     receipt_text,
     require_client,
@@ -24,7 +24,6 @@ from resume_hooks.cli.schema.children import SmartTrimForm, StoredPlan
 from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt
-from resume_hooks.derive.model.claude_headless import ClaudeHeadless
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.derive.trim.preview import remarks, savings_data
@@ -45,7 +44,7 @@ UNASKED = "Nobody can be asked here: add --yes, or write this very plan (--json 
 @locator_argument
 @click.option("-p", "--prompt", default="", help="What to keep or to drop, in your words; it counts above all.")
 @click.option("--keep-recent", type=click.IntRange(0, 10_000), help="Turns at the end that stay as they are.")
-@click.option("--model", help="The model that chooses; by default the setting summary_model.")
+@click.option("--model", help="The model that chooses; by default summary_model, of Codex its own.")
 @click.option("--timeout", type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout.")
 @click.option("--plan", type=click.Path(), help="Write the plan that --json printed; no model is asked.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
@@ -96,13 +95,13 @@ class _Planned(NamedTuple):
 
 def _asked(scanned: SessionScan, options: VerbOptions) -> _Planned:
     """Ask the model what may go."""
-    name = model_name(options.model)
+    model = model_of(options, scanned.session)
     # What can't be a parent is refused before a model is paid for.
     draft(scanned.session, scanned.glance, KIND, options.where, options.output_dir)
     rules = UNJUDGED if options.prompt.strip() else CERTAIN
     offered = offer(scanned, smart_options(options.keep_recent, settings.number("keep_recent"), rules), options.where)
-    told = model_progress(name, quiet=options.as_json)
-    asked = ask(ClaudeHeadless(options.where, name), offered, options.prompt, time_limit(options), told)
+    told = model_progress(model.name, quiet=options.as_json)
+    asked = ask(model, offered, options.prompt, time_limit(options), told)
     verdicts = [*of_rules(offered), *asked.verdicts]
     return _Planned(smart.plan(offered, verdicts, options.where, options.output_dir), asked)
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from resume_hooks import settings
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.model.claude_headless import ClaudeHeadless
+from resume_hooks.derive.model.headless import model_for
 from resume_hooks.derive.summary import add_summary
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.child_cards import child_card
@@ -55,7 +55,7 @@ def answer(request: Request) -> TriggerAnswer:
     _keep(request, written, [UNFINISHED], writing=True)
     if request.trigger.hooked:
         offer_clear(written)  # Esc ends us without a word: then /clear still leads on
-    model = ClaudeHeadless(where, str(settings.load()["summary_model"].value))
+    model = model_for(parent.path, where)
     limit = min(settings.number("summary_timeout"), deadline - REPLACING - time.monotonic())
     outcome = add_summary.add_summary(begun, written, model, where, limit=limit, progress=lambda _number, _count: None)
     facts = _facts(outcome, request)

@@ -44,6 +44,18 @@ class Model(Protocol):
         ...
 
 
+class HeadlessModel(Model, Protocol):
+    """A model that a client's program asks."""
+
+    @property
+    def name(self) -> str:
+        """What people are told."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the program is installed."""
+
+
 class Spent(NamedTuple):
     """What several calls took. ``cost_usd`` is None if the client did not say; ``model`` is the last one's name."""
 

@@ -1,0 +1,180 @@
+"""Ask a model through Codex: one run of ``codex exec``, without a shell, servers, hooks, the web or a session.
+
+Invariant: as of ``claude_headless``. No tool is left that runs or writes anything: from 0.104 to 0.169 a call of one
+is answered as unsupported (measured). An answer in a run that used a tool all the same counts as none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import tempfile
+import time
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+from resume_hooks.derive.model import answers
+from resume_hooks.derive.model.port import Form, Reply
+from resume_hooks.errors import HeadlessFailed
+from resume_hooks.paths import Where
+from resume_hooks.redaction.texts import redact
+from resume_hooks.sessions.agents.registry import launch
+from resume_hooks.system import capture
+from resume_hooks.system.capture import Captured
+from resume_hooks.transcripts.records import Record, mapping, parse, string
+
+AGENT = "codex"
+
+_OFF = (
+    "shell_tool", "unified_exec", "shell_snapshot", "view_image", "image_generation", "web_search_request", "js_repl",
+    "apps", "plugins", "hooks", "codex_hooks", "multi_agent", "collab", "goals", "tool_suggest", "sleep_tool",
+    "code_mode_host", "skill_search", "memories", "computer_use", "browser_use", "in_app_browser",
+)  # fmt: skip
+"""Features that give tools or run programs; a client passes over those that it does not know."""
+
+_SETTINGS = (
+    'web_search="disabled"', "tools.web_search=false", "notify=[]", 'approval_policy="never"',
+    "project_doc_max_bytes=0", 'history.persistence="none"', 'model_reasoning_effort="medium"',
+)  # fmt: skip
+
+_HARMLESS = frozenset({"agent_message", "reasoning", "error", "todo_list"})
+_SERVER = re.compile(r"[A-Za-z0-9_-]+")
+_KEPT = frozenset({"type", "properties", "items", "anyOf", "enum", "const", "description", "$defs", "$ref"})
+"""What the API takes of a schema that it holds answers to."""
+
+_OUTER = frozenset({"CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION"})
+
+
+@dataclass(frozen=True, slots=True)
+class CodexExec:
+    """Codex on PATH as a model; ``given`` is what its ``--model`` takes, "" for the one of its settings."""
+
+    where: Where
+    given: str
+
+    @property
+    def name(self) -> str:
+        """What people are told."""
+        return self.given or AGENT
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is installed."""
+        return launch(AGENT, "", self.where).path is not None
+
+    def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
+        """See ``port.Model``."""
+        answers.refuse_nested(self.where)
+        program = launch(AGENT, "", self.where).path
+        if program is None:
+            raise HeadlessFailed("codex is not installed, or not on PATH", "Install Codex, or set PATH.")
+        started = time.monotonic()
+        prompt = answers.fenced(instructions, redact(text)[0]).encode("utf-8", "replace")
+        ran = self._run(program, prompt, form.model_json_schema(), limit)
+        if ran.late:
+            raise HeadlessFailed(
+                f"{self.name} did not answer within {limit:.0f} s",
+                "Give it longer: resume-hooks config summary_timeout",
+            )
+        answer, counts = _told(ran, self.name)
+        data = answers.fitted(answers.strictly(answer), form, self.name)
+        return Reply(
+            data,
+            None,
+            answers.count(counts.get("input_tokens")),
+            answers.count(counts.get("output_tokens")),
+            round(time.monotonic() - started, 1),
+            self.name,
+        )
+
+    def _run(self, program: str, prompt: bytes, schema: dict[str, Any], limit: float) -> Captured:
+        """Run it in an empty folder, with our instructions in the place of Codex's own."""
+        environ = {key: value for key, value in self.where.environ.items() if key not in _OUTER}
+        try:
+            with tempfile.TemporaryDirectory(prefix="resume-hooks-", ignore_cleanup_errors=True) as folder:
+                empty = os.path.join(folder, "empty")
+                os.mkdir(empty)
+                files = {"schema.json": json.dumps(strict(schema)), "system.md": answers.SYSTEM}
+                for name, content in files.items():
+                    with open(os.path.join(folder, name), "x", encoding="utf-8") as stream:
+                        stream.write(content)
+                command = [program, *self._words(folder), "-"]
+                return capture.run(command, prompt, environ=environ | {answers.CHILD: "1"}, folder=empty, limit=limit)
+        except OSError as error:
+            raise HeadlessFailed(f"codex could not be started: {error.strerror or error}") from error
+
+    def _words(self, folder: str) -> list[str]:
+        system = json.dumps(os.path.join(folder, "system.md"))
+        named = ["--model", self.given] if self.given else []
+        settings = [
+            *(f"features.{name}=false" for name in _OFF),
+            *_SETTINGS,
+            *(f"{key}={system}" for key in ("model_instructions_file", "experimental_instructions_file")),
+            *(f"mcp_servers.{name}.enabled=false" for name in _servers(self.where)),
+        ]
+        return [
+            *("exec", "--json", "--ephemeral", "--skip-git-repo-check", "--sandbox", "read-only", "--color", "never"),
+            *("--output-schema", os.path.join(folder, "schema.json"), *named),
+            *(word for setting in settings for word in ("-c", setting)),
+        ]
+
+
+def model(where: Where, name: str) -> CodexExec:
+    """The model of a name, "" for that of Codex's settings."""
+    return CodexExec(where, name)
+
+
+def strict(schema: Any) -> Any:
+    """A schema in the form to which the API holds answers: every field required, none beside them."""
+    if isinstance(schema, list):
+        return [strict(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return {"$ref": schema["$ref"]}
+    named = {"properties", "$defs"}
+    held = {
+        key: {name: strict(one) for name, one in value.items()} if key in named else strict(value)
+        for key, value in schema.items()
+        if key in _KEPT
+    }
+    return (
+        held | {"required": list(held["properties"]), "additionalProperties": False} if "properties" in held else held
+    )
+
+
+def _servers(where: Where) -> list[str]:
+    """The servers of the user's settings. HeadlessFailed for one that can't be named, so not be left out."""
+    home = where.environ.get("CODEX_HOME") or os.path.join(where.environ.get("HOME", "/"), ".codex")
+    found: object = None
+    with contextlib.suppress(OSError, ValueError), open(os.path.join(home, "config.toml"), "rb") as stream:
+        found = tomllib.load(stream).get("mcp_servers")
+    names = [str(name) for name in found] if isinstance(found, dict) else []
+    if not all(map(_SERVER.fullmatch, names)):
+        raise HeadlessFailed("codex has an MCP server whose name can't be given on its command line")
+    return names
+
+
+def _told(ran: Captured, name: str) -> tuple[str, Record]:
+    """The last words of a run, and what it took. HeadlessFailed where there are none, or a tool was used."""
+    if ran.much:
+        raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT >> 20} MB")
+    answer, counts, failed = "", Record(), ""
+    for raw in ran.out.split(b"\n"):
+        event = parse(raw) or {}
+        item = mapping(event, "item")
+        if string(event, "type") == "turn.completed":
+            counts = mapping(event, "usage")
+        elif string(event, "type") == "turn.failed":
+            failed = string(mapping(event, "error"), "message")
+        elif item and string(item, "type") not in _HARMLESS:
+            raise HeadlessFailed(f"{name} used a tool, which it was not given: {string(item, 'type')}")
+        elif string(item, "type") == "agent_message":
+            answer = string(item, "text")
+    if ran.status or failed or not answer:
+        said = failed or next((line for line in ran.err.decode("utf-8", "replace").split("\n") if line.strip()), "")
+        raise HeadlessFailed(f"{name} gave no answer: {answers.line(said) or f'codex ended with status {ran.status}'}")
+    return answer, counts

@@ -1,0 +1,89 @@
+"""Codex as the model that is asked: it can run nothing, leaves no session, and its answer stands in the child."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from resume_hooks.cli.main import cli
+from resume_hooks.derive.model.codex_exec import CodexExec
+from resume_hooks.derive.model.headless import model_for
+from resume_hooks.derive.summary.form import Summary
+from resume_hooks.errors import HeadlessFailed
+from resume_hooks.paths import Where
+from tests import rollouts
+from tests.e2e.harness.codex import PROVIDER, CodexHome
+from tests.e2e.harness.responses import Item, item_text, message, spoken
+
+ANSWER = {"goal": "Mend the parser.", "state": "Half done.", **{key: [] for key in list(Summary.model_fields)[2:]}}
+HARMLESS = {"update_plan", "request_user_input", "view_image"}
+"""What is left of the tools: the last one shows a picture to the same model, in clients before 0.150."""
+
+
+def calls(marks: list[Path]) -> list[Item]:
+    """Calls of every tool that ever ran something."""
+    touch = f"touch {marks[0]}"
+    given = {
+        "exec_command": {"cmd": touch},
+        "shell": {"command": ["sh", "-c", touch]},
+        "shell_command": {"command": touch},
+    }
+    found: list[Item] = [
+        {"type": "function_call", "id": f"f{name}", "call_id": name, "name": name, "arguments": json.dumps(words)}
+        for name, words in given.items()
+    ]
+    patch = f"*** Begin Patch\n*** Add File: {marks[0]}\n+x\n*** End Patch"
+    return [*found, {"type": "custom_tool_call", "id": "p", "call_id": "p", "name": "apply_patch", "input": patch}]
+
+
+def test_a_rollover_asks_codex(every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No call is carried out, no server, hook or notification started, no session kept; then the summary is there."""
+    client, api = every_codex, every_codex.api
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "codex").symlink_to(client.binary)
+    marks = [tmp_path / name for name in ("ran", "server", "hooked", "notified")]
+    settings = client.codex / "config.toml"
+    server = f'\n[mcp_servers.one]\ncommand = "sh"\nargs = ["-c", "touch {marks[1]}; exec cat"]\n'
+    settings.write_text(f'notify = ["touch", "{marks[3]}"]\n{settings.read_text()}{server}')
+    hook = {"type": "command", "command": f"touch {marks[2]}"}
+    hooks = {"hooks": {event: [{"hooks": [hook]}] for event in ("SessionStart", "UserPromptSubmit", "Stop")}}
+    (client.codex / "hooks.json").write_text(json.dumps(hooks))
+    for key, value in (client.env() | {"PATH": f"{tmp_path}/bin:{os.defpath}"}).items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(client.root / "claude"))
+    monkeypatch.setenv("RESUME_HOOKS_HOME", str(client.root / "state"))
+    talk = [rollouts.said("user", "mend the parser", 1), rollouts.said("assistant", "half is done", 2)]
+    path = rollouts.write(client.codex, [rollouts.meta(model_provider=PROVIDER), *talk])
+    assert isinstance(model_for(str(path), Where()), CodexExec)
+    answers: list[list[Item]] = [calls(marks), [message(json.dumps(ANSWER))]]
+
+    def script(_request: dict[str, Any]) -> list[Item]:
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    api.script = script
+    before = client.rollouts()
+    done = CliRunner().invoke(cli, ["rollover", rollouts.THREAD, "--json"])
+    assert done.exit_code == 0, done.output
+    data = json.loads(done.stdout)["data"]
+    assert data["summary"]["failure"] is None, data
+    assert data["summary"]["spent"]["tokens_in"] >= 1000
+    assert "goal: Mend the parser." in Path(data["file"]).read_text("utf-8")
+    assert [mark for mark in marks if mark.exists()] == []
+    assert len(client.rollouts()) == len(before) + 1
+    first = api.requests[0]
+    assert {tool.get("name") or tool.get("type") for tool in first.get("tools", [])} <= HARMLESS
+    assert first["text"]["format"]["type"] == "json_schema"
+    assert set(first["text"]["format"]["schema"]["required"]) == set(Summary.model_fields)
+    assert "mend the parser" in spoken(api.inputs[0])
+    outputs = [item_text(item) for item in api.inputs[1] if item["type"].endswith("_output")]
+    assert len(outputs) == 4
+    assert all("unsupported" in text for text in outputs), outputs
+
+    answers[:] = [[message("in prose")]]
+    with pytest.raises(HeadlessFailed, match="in prose"):
+        CodexExec(Where(), "").ask("Say", "text", Summary, limit=60)
