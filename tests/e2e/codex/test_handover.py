@@ -14,6 +14,8 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile, resolve
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.transcript import scan
 from tests.builders import session_id
 from tests.e2e.harness.asked import conversation
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
@@ -78,7 +80,8 @@ def test_codex_to_claude(codex: CodexHome, home: ClientHome, where: Where, clien
 
 def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> None:
     """As the other way; the client has a screen line and a title for it, and goes on."""
-    found = [path for path in corpus_sessions() if 20_000 < path.stat().st_size < MOST][::-1][:COUNT]
+    sized = [path for path in corpus_sessions() if 20_000 < path.stat().st_size < MOST][::-1]
+    found = [path for path in sized if any(node.spoken for node in scan(str(path)).chain)][:COUNT]
     need("the transcript corpus", found, "set RESUME_HOOKS_CORPUS")
     for number, path in enumerate(found, 1):
         placed = home.install_session(path, session_id(number), set_cwd=True)
@@ -99,9 +102,6 @@ def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> No
 
 def last_prompt(parent: SessionFile) -> str:
     """The beginning of what the user asked last in a session."""
-    from resume_hooks.transcripts import records
-    from resume_hooks.transcripts.transcript import scan
-
     transcript = scan(parent.path)
     prompts = [records.prompt_text(transcript.read(node)) for node in transcript.chain if node.prompt]
     return prompts[-1].strip().split("\n")[0][:60] if prompts else ""

@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 import stat
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,18 @@ def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, hom
     path.unlink()
     registry.all_files(config_home.where)
     assert not os.path.exists(copy)
+
+
+def test_a_copy_is_made_line_by_line(config_home: ConfigHome, home: Path) -> None:
+    """Of 30 MB no more than a few are in memory at a time."""
+    rows = [row for n in range(300) for row in (call(f"c{n}", "ls", n), output(f"c{n}", "x" * 100_000, n))]
+    write(home, [*TALK, *rows])
+    tracemalloc.start()
+    copy = found(config_home)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert copy.size > 30_000_000
+    assert peak < 10_000_000
 
 
 def test_the_room_for_copies_is_bounded(config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
+from itertools import chain
 
 import orjson
 
@@ -74,7 +75,7 @@ class ThreadCopies:
     def _make(self, path: str, begun: Record, found: Iterator[Record], window: int) -> None:
         if window:
             begun["context_window"] = window
-        pieces = (orjson.dumps(record) + b"\n" for record in (begun, *found))
+        pieces = (orjson.dumps(record) + b"\n" for record in chain((begun,), found))
         try:
             for step in (self._where.state, os.path.dirname(self._folder), self._folder, os.path.dirname(path)):
                 private_folder(step, self._where)
