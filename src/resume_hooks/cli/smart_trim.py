@@ -15,17 +15,16 @@ from resume_hooks.cli.child import (
     model_progress,
     receipt_text,
     require_client,
-    require_folder,
+    require_start,
     time_limit,
 )
 from resume_hooks.cli.options import VerbOptions, as_one_value, located, locator_argument
 from resume_hooks.cli.output import say
 from resume_hooks.cli.schema.children import SmartTrimForm, StoredPlan
-from resume_hooks.derive.child.draft import draft
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt
-from resume_hooks.derive.trim import plan
-from resume_hooks.derive.trim.plan import SessionScan
+from resume_hooks.derive.trim.plan import Trimmable
 from resume_hooks.derive.trim.preview import remarks, savings_data
 from resume_hooks.derive.trim.smart import plan as smart
 from resume_hooks.derive.trim.smart import preview
@@ -34,7 +33,6 @@ from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED, offer, smart
 from resume_hooks.derive.trim.smart.plan import KIND, SmartPlan, Verdict, described, of_rules
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import read_regular
-from resume_hooks.sessions.project_folder import home_folder
 
 LARGEST_PLAN = 16 * 1024 * 1024  # bytes of a plan that is given back
 UNASKED = "Nobody can be asked here: add --yes, or write this very plan (--json > plan.json, --plan plan.json --yes)."
@@ -69,9 +67,11 @@ def command(options: VerbOptions) -> Receipt:
     """
     require_client(options)
     stored = _stored(options)
-    session = located(stored.parent_file if options.locator is None and stored else options.locator, options.where)
-    scanned = plan.read(session, settings.number("context_window"))
-    require_folder(options, home_folder(scanned.glance, options.where))
+    named = stored.parent_file if options.locator is None and stored else options.locator
+    session = located(named, options.where, foreign=True)
+    scanned = agents.scanned(session, options.where, settings.number("context_window"))
+    # What can't be a parent is refused before a model is paid for.
+    require_start(options, scanned.draft(KIND, options.where, options.output_dir))
     planned = _given_back(scanned, stored, options) if stored else _asked(scanned, options)
     decided = planned.decided
     wanted = decided.trim.pays and not options.dry_run
@@ -93,11 +93,9 @@ class _Planned(NamedTuple):
     asked: ModelVerdicts
 
 
-def _asked(scanned: SessionScan, options: VerbOptions) -> _Planned:
+def _asked(scanned: Trimmable, options: VerbOptions) -> _Planned:
     """Ask the model what may go."""
     model = model_of(options, scanned.session)
-    # What can't be a parent is refused before a model is paid for.
-    draft(scanned.session, scanned.glance, KIND, options.where, options.output_dir)
     rules = UNJUDGED if options.prompt.strip() else CERTAIN
     offered = offer(scanned, smart_options(options.keep_recent, settings.number("keep_recent"), rules), options.where)
     told = model_progress(model.name, quiet=options.as_json)
@@ -106,7 +104,7 @@ def _asked(scanned: SessionScan, options: VerbOptions) -> _Planned:
     return _Planned(smart.plan(offered, verdicts, options.where, options.output_dir), asked)
 
 
-def _given_back(scanned: SessionScan, stored: SmartTrimForm, options: VerbOptions) -> _Planned:
+def _given_back(scanned: Trimmable, stored: SmartTrimForm, options: VerbOptions) -> _Planned:
     """Take a plan that was printed before. UsageError where it is another session's."""
     if stored.parent_session_id != scanned.session.session_id:
         raise UsageError(

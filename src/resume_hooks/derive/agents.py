@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # each verb loads its own alone
     from resume_hooks.derive.cut_point import Truncator
     from resume_hooks.derive.fork import ForkFacts
     from resume_hooks.derive.trim.options import Options
-    from resume_hooks.derive.trim.plan import TrimNumbers
+    from resume_hooks.derive.trim.plan import Trimmable, TrimNumbers
     from resume_hooks.derive.trimmed_session import TrimmedSession
     from resume_hooks.derive.untrim import UntrimFacts
 
@@ -54,8 +54,8 @@ class Writer(Protocol):
     def repair(self, session: SessionFile) -> ChildPlan:
         """A child that holds what can be read of a session of its own, and that the agent resumes."""
 
-    def trim(self, session: SessionFile, options: Options, window: int, output_dir: str | None) -> TrimNumbers:
-        """A trimmed child of a session of its own."""
+    def scanned(self, session: SessionFile, window: int) -> Trimmable:
+        """A session of its own as a trim reads it."""
 
     def untrim(
         self, reading: TrimmedSession, numbers: Collection[int] | None, *, strict: bool, output_dir: str | None
@@ -132,12 +132,21 @@ def trim(
 ) -> TrimNumbers:
     """As ``trim.plan``."""
     require_whole(session, where)
+    from resume_hooks.derive.trim.plan import decide
+
+    found = scanned(session, where, window)
+    decision = decide(found, options, where)
+    return found.child(found.draft("trim", where, output_dir), options, decision, "rules")
+
+
+def scanned(session: SessionFile, where: Where, window: int = 0) -> Trimmable:
+    """As ``trim.plan.read``."""
     writes = _writer(agent_at(session.path, where).name, where)
     if writes is not None:
-        return writes.trim(session, options, window, output_dir)
+        return writes.scanned(session, window)
     from resume_hooks.derive.trim import plan as trimming
 
-    return trimming.plan(trimming.read(session, window), where, options, output_dir=output_dir)
+    return trimming.read(session, window)
 
 
 def untrim(

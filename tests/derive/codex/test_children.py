@@ -17,6 +17,9 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.codex.parent import LIMIT
 from resume_hooks.derive.cut_point import AtTurn
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.smart import plan as smart
+from resume_hooks.derive.trim.smart.offer import CERTAIN, offer, smart_options
+from resume_hooks.derive.trim.smart.prompt import parts
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
@@ -204,6 +207,39 @@ def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
     assert [place for place, same in enumerate(back) if not same] == [2, 6]
     rest = made(agents.untrim(read_trimmed(thread(where, one.session_id)), where), where)
     assert sent_of(rest.file) == sent_of(path)
+
+
+def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
+    """Shown by its ends, with what was said between; only what it names goes, and comes back by an untrim."""
+    calls = [
+        line
+        for number in range(3)
+        for line in (
+            rollouts.said("user", f"question {number}"),
+            rollouts.call(f"c{number}", f"make {number}"),
+            rollouts.output(f"c{number}", [{"type": "input_text", "text": f"{number} {BIG}"}]),
+            rollouts.said("assistant", f"answer {number}"),
+        )
+    ]
+    talk = [rollouts.said(role, "later") for _ in range(4) for role in ("user", "assistant")]
+    path = rollouts.write(codex_of(where), [rollouts.meta(), *calls, *talk])
+    scanned = agents.scanned(thread(where), where)
+    offered = offer(scanned, smart_options(None, 2, CERTAIN), where)
+    assert [(one.target, one.turn) for one in offered.candidates] == [(f"make {n}", n + 1) for n in range(3)]
+    (part,) = parts(offered)
+    for said in ("question 1", "answer 1", "output of exec_command make 1", "HOW IT ENDS", "later", "1 word"):
+        assert said in part.text, said
+    planned = smart.plan(offered, [smart.of_model(offered, 2, "a build", "done")], where)
+    with path.open("ab") as stream:
+        stream.write(json.dumps(rollouts.said("user", "meanwhile")).encode() + b"\n")
+    receipt = smart.write(planned, where)
+    assert receipt.warnings == (smart.WENT_ON,)
+    sent = sent_of(receipt.file)
+    assert [place for place, (one, was) in enumerate(zip(sent, sent_of(path), strict=True)) if one != was] == [6]
+    assert '"a build"' in sent[6]["output"][0]["text"]
+    assert b'"method":"smart"' in Path(receipt.file).read_bytes().splitlines()[0]
+    back = made(agents.untrim(read_trimmed(thread(where, receipt.session_id)), where), where)
+    assert sent_of(back.file) == sent_of(path)
 
 
 def test_a_handoff_that_stands_is_named_again(where: Where) -> None:

@@ -41,8 +41,17 @@ def calls(marks: list[Path]) -> list[Item]:
     return [*found, {"type": "custom_tool_call", "id": "p", "call_id": "p", "name": "apply_patch", "input": patch}]
 
 
-def test_a_rollover_asks_codex(every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No call is carried out, no server, hook or notification started, no session kept; then the summary is there."""
+def told(verb: str, *words: str) -> Any:
+    """The document of a verb on the session."""
+    done = CliRunner().invoke(cli, [verb, rollouts.THREAD, *words, "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)["data"]
+
+
+def test_a_rollover_and_a_smart_trim_ask_codex(
+    every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No call is carried out, no server, hook or notification started, no session kept; then the answer counts."""
     client, api = every_codex, every_codex.api
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "codex").symlink_to(client.binary)
@@ -57,7 +66,9 @@ def test_a_rollover_asks_codex(every_codex: CodexHome, monkeypatch: pytest.Monke
         monkeypatch.setenv(key, value)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(client.root / "claude"))
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(client.root / "state"))
-    talk = [rollouts.said("user", "mend the parser", 1), rollouts.said("assistant", "half is done", 2)]
+    turns = [rollouts.said(role, words) for role, words in (("user", "go on"), ("assistant", "half is done"))]
+    listing = [rollouts.call("c1", "ls -R"), rollouts.output("c1", "a file\n" * 4_000)]
+    talk = [rollouts.said("user", "mend the parser", 1), *listing, *turns, *turns, *turns]
     path = rollouts.write(client.codex, [rollouts.meta(model_provider=PROVIDER), *talk])
     assert isinstance(model_for(str(path), Where()), CodexExec)
     answers: list[list[Item]] = [calls(marks), [message(json.dumps(ANSWER))]]
@@ -67,9 +78,7 @@ def test_a_rollover_asks_codex(every_codex: CodexHome, monkeypatch: pytest.Monke
 
     api.script = script
     before = client.rollouts()
-    done = CliRunner().invoke(cli, ["rollover", rollouts.THREAD, "--json"])
-    assert done.exit_code == 0, done.output
-    data = json.loads(done.stdout)["data"]
+    data = told("rollover")
     assert data["summary"]["failure"] is None, data
     assert data["summary"]["spent"]["tokens_in"] >= 1000
     assert "goal: Mend the parser." in Path(data["file"]).read_text("utf-8")
@@ -83,6 +92,14 @@ def test_a_rollover_asks_codex(every_codex: CodexHome, monkeypatch: pytest.Monke
     outputs = [item_text(item) for item in api.inputs[1] if item["type"].endswith("_output")]
     assert len(outputs) == 4
     assert all("unsupported" in text for text in outputs), outputs
+
+    chosen = {"choices": [{"number": 1, "description": "a listing", "rationale": "not needed"}]}
+    answers[:] = [[message(json.dumps(chosen))]]
+    trimmed = told("smart-trim", "--yes")
+    assert [row["target"] for row in trimmed["choices"]] == ["ls -R"]
+    answers[:] = [[message("ok")]]
+    outputs = [item_text(one) for one in client.resume(trimmed["session_id"]) if one["type"] == "function_call_output"]
+    assert '"a listing"' in outputs[0]
 
     answers[:] = [[message("in prose")]]
     with pytest.raises(HeadlessFailed, match="in prose"):

@@ -64,6 +64,14 @@ def material(payloads: Sequence[Record], options: Options) -> TrimMaterial:
     )
 
 
+def value(payload: Record, address: Address) -> Any:
+    """What stands at a piece's address in an item."""
+    found: Any = payload
+    for step in address:
+        found = of_items.arguments(found) if step == "arguments" else found[step]
+    return found
+
+
 def edited(payload: Record, choices: Sequence[Choice]) -> Record:
     """An item in which each chosen piece is its placeholder; the one that is given stays as it is."""
     for choice in choices:

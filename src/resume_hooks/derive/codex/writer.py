@@ -16,9 +16,6 @@ from resume_hooks.derive.conversation import SpokenText
 from resume_hooks.derive.cut_point import Truncator
 from resume_hooks.derive.fork import ForkFacts
 from resume_hooks.derive.fresh_child import FreshLines, Opening, RolloverPlan, on_secrets
-from resume_hooks.derive.trim import plan as trimming
-from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import TrimNumbers
 from resume_hooks.derive.trimmed_session import TrimmedSession
 from resume_hooks.derive.untrim import UntrimFacts, wanted_of
 from resume_hooks.paths import Where
@@ -84,12 +81,10 @@ class CodexWriter:
         told = fresh.meta_told(made, self._home) | {key: value for key, value in read.meta.items() if value}
         return fork.plan(replace(read, meta=told), made, None)
 
-    def trim(self, session: SessionFile, options: Options, window: int, output_dir: str | None) -> TrimNumbers:
-        """A child with placeholders in the place of bulky contents."""
+    def scanned(self, session: SessionFile, window: int) -> trim.CodexScan:
+        """What is sent of a thread, and what of it can be trimmed."""
         numbers = {node.uuid: node.number for node in scan(self._readable(session)).nodes}
-        scanned = trim.CodexScan(self._read(session, window), numbers)
-        decision = trimming.decide(scanned, options, self._where)
-        return trim.plan(scanned, self.draft(session, "trim", output_dir), options, decision, "rules")
+        return trim.CodexScan(session, self._read(session, window), numbers, self)
 
     def untrim(
         self, reading: TrimmedSession, numbers: Collection[int] | None, *, strict: bool, output_dir: str | None

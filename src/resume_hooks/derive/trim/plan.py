@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from resume_hooks.derive.child.bookkeeping import books_of
-from resume_hooks.derive.child.draft import draft
+from resume_hooks.derive.child.draft import Draft, draft
 from resume_hooks.derive.child.rewrite_chain import chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import RewritePlan
 from resume_hooks.derive.child.write import ChildPlan, Sizes
@@ -20,12 +20,15 @@ from resume_hooks.derive.trim.savings import Savings, savings_of
 from resume_hooks.derive.trim.selection import Choice, Origins, choose, edits_of, without_screens
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
+from resume_hooks.reading.outline_scan import first_words
+from resume_hooks.sessions.agents.registry import agent_at
 from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.content import RESULT, TEXT, THINKING, Pieces
+from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts.content import RESULT, TEXT, THINKING, Piece, Pieces
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize, Trim
+from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import Transcript, scan
@@ -38,8 +41,24 @@ LEGEND = (
 """What follows the lineage block of a trimmed child, so that each placeholder need not say it."""
 
 
+USER, ASSISTANT, BEFORE = "the user", "the assistant", "summary of what came before"
+
+
+class Words(NamedTuple):
+    """Something that was said: its place among the material's, who said it, its text, and how that begins."""
+
+    place: int
+    who: str
+    text: str
+    first: str
+
+
 class Trimmable(Protocol):
     """A session as a trim reads it, whoever wrote it."""
+
+    @property
+    def session(self) -> SessionFile:
+        """Which it is."""
 
     @property
     def context(self) -> ContextUse:
@@ -54,6 +73,21 @@ class Trimmable(Protocol):
 
     def origins(self, where: Where) -> Origins:
         """Where the originals of its records are."""
+
+    def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
+        """The contents of pieces of its material, as they stand in it."""
+
+    def said(self) -> Iterator[Words]:
+        """The words of both sides, oldest first."""
+
+    def again(self, where: Where) -> Trimmable:
+        """The same session as it is now. SessionNotFound, NothingToTrim."""
+
+    def draft(self, kind: str, where: Where, output_dir: str | None = None) -> Draft:
+        """A child to be. UsageError for what can't be a parent."""
+
+    def child(self, made: Draft, options: Options, decision: Decision, method: str) -> TrimNumbers:
+        """The plan of a trimmed child, of what was decided by a ``method``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +117,39 @@ class SessionScan:
         uuids = {number: node.uuid for number, node in nodes.items()}
         named = own_path(self.session.path, where)
         return Origins(self.session.session_id, named, self.pieces.origins, uuids, leads)
+
+    def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
+        """Read from disk; neighbours in one record cost one read."""
+        nodes = {node.number: node for node in self.transcript.chain}
+        number, record = -1, Record()
+        for piece in pieces:
+            if piece.number != number:
+                number, record = piece.number, self.transcript.read(nodes[piece.number])
+            value: Any = record
+            for key in piece.address:
+                value = value[key]
+            yield value
+
+    def said(self) -> Iterator[Words]:
+        """Prompts, answers and summaries, read from disk."""
+        for place, node in enumerate(self.transcript.chain):
+            if node.prompt or node.kind == records.ASSISTANT or node.summary:
+                record = self.transcript.read(node)
+                who = USER if node.prompt else BEFORE if node.summary else ASSISTANT
+                text = records.prompt_text(record) if node.prompt else records.text(record)
+                yield Words(place, who, text, first_words(record) if node.prompt else text)
+
+    def again(self, where: Where) -> SessionScan:
+        """The file as it is now."""
+        return read(agent_at(self.session.path, where).session(self.session.path), self.context.window)
+
+    def draft(self, kind: str, where: Where, output_dir: str | None = None) -> Draft:
+        """A child in the same project."""
+        return draft(self.session, self.glance, kind, where, output_dir)
+
+    def child(self, made: Draft, options: Options, decision: Decision, method: str) -> TrimPlan:
+        """A child with the same live chain."""
+        return plan_of(self, made, options, decision, method)
 
 
 class Decision(NamedTuple):
@@ -208,7 +275,11 @@ def plan(
     UsageError for options that can't be meant, or what can't be a parent.
     """
     decision = decision or decide(scanned, options, where)
-    child = draft(scanned.session, scanned.glance, kind, where, output_dir)
+    return plan_of(scanned, scanned.draft(kind, where, output_dir), options, decision, method)
+
+
+def plan_of(scanned: SessionScan, child: Draft, options: Options, decision: Decision, method: str) -> TrimPlan:
+    """The child of a decision."""
     head = child.head(
         ChildSize(decision.after.tokens, decision.savings.ratio),
         trim=Trim({**parameters(options), "method": method}, stats(decision)),

@@ -23,6 +23,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.originals import origins_in
 from resume_hooks.derive.trim.calibration import Scale
+from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
 from resume_hooks.derive.trim.smart import plan
 from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED
 from resume_hooks.derive.trim.smart.plan import (
@@ -214,6 +215,8 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
     what = offered(path, home, rules=rules)
     planned = decided(what, model, home, folder=str(home.project()))
     receipt = plan.write(planned, home.where)
+    assert isinstance(what.scanned, SessionScan)
+    assert isinstance(planned.trim, TrimPlan)
     parent, child = what.scanned.transcript, scan(receipt.file)
     stubs = Counter(("result", call) for call in planned.trim.body.linear.open_calls)
     assert calls_of(child) == calls_of(parent) + stubs
@@ -251,6 +254,7 @@ def test_anything_holds(data: bytes, seed: int) -> None:
         except (NothingToTrim, NotATranscript):
             return
         planned = decided(what, some(seed), home)
+        assert isinstance(planned.trim, TrimPlan)
         if not any(node.spoken for node in staying(planned.trim)):
             return
         receipt = plan.write(planned, home.where)
@@ -338,6 +342,7 @@ def test_what_would_save_nothing_stays(config_home: ConfigHome) -> None:
     what = offered(written(config_home, chain), config_home)
     verdicts = asked_of(everything(), what).verdicts
     assert len(choices_of(what, verdicts)) == 1
+    assert isinstance(what.scanned, SessionScan)
     dense = replace(what, scanned=replace(what.scanned, scale=Scale(0.1, {}, {})))
     assert choices_of(dense, verdicts) == []
 

@@ -10,11 +10,11 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from resume_hooks.derive.trim.candidates import TrimMaterial
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import SessionScan
+from resume_hooks.derive.trim.plan import Trimmable
 from resume_hooks.derive.trim.rules import RULES
 from resume_hooks.derive.trim.selection import Choice, Origins, choose, may_go
 from resume_hooks.paths import Where
@@ -22,8 +22,6 @@ from resume_hooks.reading.render import block_text
 from resume_hooks.system.text import counted, plain
 from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
 from resume_hooks.transcripts.raw_edit import encode
-from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import Transcript
 
 CERTAIN = ("superseded", "repeats", "failures", "thinking")
 """Rules that give up only what stands elsewhere, was done again, or is hardly sent; they act without asking."""
@@ -62,7 +60,7 @@ class Candidate(NamedTuple):
 class Offer:
     """What there is to decide. ``taken`` go by rules; ``unshown`` is how many contents were too many to be offered."""
 
-    scanned: SessionScan
+    scanned: Trimmable
     options: Options
     material: TrimMaterial
     origins: Origins
@@ -76,7 +74,7 @@ def smart_options(keep_recent: int | None, usual_recent: int, rules: Iterable[st
     return Options(threshold=LEAST, keep_recent=keep_recent, usual_recent=usual_recent, only=tuple(rules))
 
 
-def offer(scanned: SessionScan, options: Options, where: Where, wanted: AbstractSet[Key] | None = None) -> Offer:
+def offer(scanned: Trimmable, options: Options, where: Where, wanted: AbstractSet[Key] | None = None) -> Offer:
     """What the rules of ``options`` take, and what is left to be judged: the largest contents, or those ``wanted``.
 
     SessionNotFound if the file changed since it was read.
@@ -93,19 +91,6 @@ def offer(scanned: SessionScan, options: Options, where: Where, wanted: Abstract
 def key_of(piece: Piece) -> Key:
     """What identifies a content in its session."""
     return piece.number, piece.address
-
-
-def values(transcript: Transcript, pieces: Iterable[Piece]) -> Iterator[Any]:
-    """The contents themselves, read from disk; neighbours in one record cost one read."""
-    nodes = {node.number: node for node in transcript.chain}
-    number, record = -1, Record()
-    for piece in pieces:
-        if piece.number != number:
-            number, record = piece.number, transcript.read(nodes[piece.number])
-        value: Any = record
-        for key in piece.address:
-            value = value[key]
-        yield value
 
 
 def digest_of(value: object) -> str:
@@ -133,10 +118,10 @@ def _last_words(material: TrimMaterial) -> frozenset[Piece]:
 
 
 def _candidates(
-    scanned: SessionScan, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
+    scanned: Trimmable, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
     fates, calls = _fates(material, options), _calls_on(material)
-    for number, (piece, value) in enumerate(zip(pieces, values(scanned.transcript, pieces), strict=True), 1):
+    for number, (piece, value) in enumerate(zip(pieces, scanned.values(pieces), strict=True), 1):
         place, target = material.places[piece.number], material.target(piece)
         failed = "failed" if piece.call in material.failed else ""
         fate = fates.get(key_of(piece)) or _again(material, [later for later in calls.get(target, ()) if later > place])

@@ -14,13 +14,13 @@ from resume_hooks.derive.child import write as child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
+from resume_hooks.derive.trim.plan import Trimmable, TrimNumbers
 from resume_hooks.derive.trim.rules import Pick
 from resume_hooks.derive.trim.selection import Choice, choice_of
-from resume_hooks.derive.trim.smart.offer import RULE, Key, Offer, digest_of, key_of, offer, values
+from resume_hooks.derive.trim.smart.offer import RULE, Key, Offer, digest_of, key_of, offer
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.paths import Where
-from resume_hooks.sessions import locate
+from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.content import Piece
 
@@ -58,7 +58,7 @@ def of_rules(offered: Offer) -> list[Verdict]:
     pieces = [choice.piece for choice in offered.taken]
     return [
         Verdict(choice.piece.number, choice.piece.address, digest_of(value), choice.rule, "", "")
-        for choice, value in zip(offered.taken, values(offered.scanned.transcript, pieces), strict=True)
+        for choice, value in zip(offered.taken, offered.scanned.values(pieces), strict=True)
     ]
 
 
@@ -119,7 +119,7 @@ class SmartPlan:
     """What ``trimming.plan.write`` needs, and who gave up each content. ``useless`` verdicts would save nothing."""
 
     offer: Offer
-    trim: TrimPlan
+    trim: TrimNumbers
     rows: tuple[tuple[Verdict, Choice], ...]
     useless: int
     output_dir: str | None
@@ -131,9 +131,7 @@ def plan(offered: Offer, verdicts: Sequence[Verdict], where: Where, output_dir: 
     scanned, options = offered.scanned, offered.options
     choices = [choice for _, choice in rows]
     decision = trimming.decision_of(scanned, options, offered.material, choices, offered.origins)
-    decided = trimming.plan(
-        scanned, where, options, kind=KIND, output_dir=output_dir, decision=decision, method="smart"
-    )
+    decided = scanned.child(scanned.draft(KIND, where, output_dir), options, decision, "smart")
     return SmartPlan(offered, decided, rows, len(verdicts) - len(rows), output_dir)
 
 
@@ -143,18 +141,19 @@ def write(decided: SmartPlan, where: Where) -> Receipt:
     PlanOutdated if one of the contents that it names is not what it was; WriteFailed and CheckFailed as a trim.
     """
     session = decided.offer.scanned.session
-    now = locate.session_file(session.path)
+    now = readable(session.path, where)
     if (now.size, now.mtime) == (session.size, session.mtime):
         return child.write(decided.trim, where)
     verdicts = [verdict for verdict, _ in decided.rows]
-    scanned = trimming.read(now, decided.offer.scanned.context.window)
-    later = planned_before(scanned, decided.offer.options, verdicts, where, decided.output_dir)
+    later = planned_before(
+        decided.offer.scanned.again(where), decided.offer.options, verdicts, where, decided.output_dir
+    )
     made = child.write(later.trim, where)
     return made._replace(warnings=(*made.warnings, WENT_ON))
 
 
 def planned_before(
-    scanned: SessionScan,
+    scanned: Trimmable,
     options: Options,
     verdicts: Sequence[Verdict],
     where: Where,

@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.derive.trim.plan import SessionScan
+from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Trimmable
 from resume_hooks.derive.trim.smart.offer import Candidate, Offer
 from resume_hooks.reading.char_budget import fit_ends, indent_text
-from resume_hooks.reading.outline_scan import first_words
 from resume_hooks.system.text import counted, one_line, plain, plain_line
-from resume_hooks.transcripts import records
 from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
-from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import Record
 
 MAX_CHARACTERS = 60_000  # of the contents in one part, some 17,000 tokens: small models choose worse among more
 MAX_PIECES = 60  # contents in one part: each that is chosen takes some 60 tokens of the answer
@@ -26,8 +22,6 @@ SUMMARY = 3_000  # characters of a compaction's summary: all that is known of wh
 WORDS = 200  # characters of anything else that was said
 TARGET = 160  # characters of the file or command that a content is about
 BETWEEN = 3  # messages shown right before a content, at most
-
-USER, ASSISTANT, BEFORE = "the user", "the assistant", "summary of what came before"
 
 _ABOUT = {
     RESULT: "output of",
@@ -74,44 +68,28 @@ def parts(offer: Offer) -> list[PromptPart]:
 
 
 def _messages(offer: Offer) -> Iterator[_Message]:
-    for place, node in enumerate(offer.scanned.transcript.chain):
-        if not (node.prompt or node.kind == "assistant" or node.summary):
-            continue
-        record = offer.scanned.transcript.read(node)
-        words = _words(node, record)
+    for said in offer.scanned.said():
+        limit = SUMMARY if said.who == BEFORE else WORDS
+        words = said.first if said.who == USER else one_line(plain_line(said.first[: 10 * limit]), limit)
         if words:
-            yield _Message(place, offer.material.turn(place), _who(node), words)
+            yield _Message(said.place, offer.material.turn(said.place), said.who, words)
 
 
-def _who(node: Node) -> str:
-    return USER if node.prompt else BEFORE if node.summary else ASSISTANT
-
-
-def _words(node: Node, record: Record) -> str:
-    if node.prompt:
-        return first_words(record)
-    limit = SUMMARY if node.summary else WORDS
-    return one_line(plain_line(records.text(record)[: 10 * limit]), limit)
-
-
-def _outline(scanned: SessionScan, messages: Sequence[_Message]) -> str:
+def _outline(scanned: Trimmable, messages: Sequence[_Message]) -> str:
     prompts = [row for row in messages if row.who != ASSISTANT]
     opening = f"OUTLINE of the conversation, {counted(scanned.context.tokens, 'token')}, in the user's words:"
     rows = [_line(row) for row in prompts]
     return fit_ends(opening, rows, OUTLINE, lambda first, last: f"... {last - first + 1} turns are left out")
 
 
-def _ending(scanned: SessionScan) -> str:
+def _ending(scanned: Trimmable) -> str:
     """The last prompt and the last answer at greater length: what the work is about now."""
-    chain = scanned.transcript.chain
-    asked = next((node for node in reversed(chain) if node.prompt), None)
-    lines = ["", "HOW IT ENDS (this stays as it is):"]
-    if asked is not None:
-        text = records.prompt_text(scanned.transcript.read(asked))
-        lines += [USER, indent_text(plain(_ends(text)))]
-    answers = (records.text(scanned.transcript.read(node)) for node in reversed(chain) if node.kind == "assistant")
-    answer = next((text for text in answers if text.strip()), "")
-    return "\n".join([*lines, ASSISTANT, indent_text(plain(_ends(answer)))]) if answer else "\n".join(lines)
+    last: dict[str, str] = {}
+    for said in scanned.said():
+        if said.who == USER or (said.who == ASSISTANT and said.text.strip()):
+            last[said.who] = _ends(said.text)
+    told = [line for who in (USER, ASSISTANT) if who in last for line in (who, indent_text(plain(last[who])))]
+    return "\n".join(["", "HOW IT ENDS (this stays as it is):", *told])
 
 
 def _ends(text: str) -> str:
