@@ -146,6 +146,9 @@ def test_the_verbs_that_make_children(home: Path, cli: Cli, document: Document) 
     assert (came["kind"], came["session_file"].startswith(str(home.parents[3]))) == ("fork", True)
     assert len(document("find-derived", THREAD, "--all")["data"]["rows"]) == 3
     assert b"which this verb does not work on" in cli("trim", THREAD, "--in-place").stderr
+    assert document("checkpoint", THREAD, "-g", "try")["data"]["file"] == str(home)
+    made = document("rewind", THREAD, "--report", "it was slower")["data"]
+    assert (made["kind"], made["agent"], made["rewind"]["resolved"]) == ("rewind", "codex", True)
     assert home.read_bytes() == before
 
 

@@ -42,7 +42,7 @@ def command(options: VerbOptions) -> None:
       resume-hooks rewind --report "dead end" --dry-run
     """
     require_client(options)
-    session = resolve_transcript(options.locator, current_folder(), options.where)
+    session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     refuse_subagent(session)
     mark = checkpoint_state.find(session.session_id)
     if mark is None:

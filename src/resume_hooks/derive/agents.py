@@ -23,6 +23,7 @@ from resume_hooks.sessions.plan_file import plan_of_work
 from resume_hooks.transcripts import tokens
 
 if TYPE_CHECKING:  # each verb loads its own alone
+    from resume_hooks.derive.child.rewrite_chain import Closing
     from resume_hooks.derive.child.write import ChildPlan
     from resume_hooks.derive.conversation import SpokenText
     from resume_hooks.derive.cut_point import Truncator
@@ -53,6 +54,9 @@ class Writer(Protocol):
 
     def repair(self, session: SessionFile) -> ChildPlan:
         """A child that holds what can be read of a session of its own, and that the agent resumes."""
+
+    def rewound(self, made: Draft, kept: Sequence[str], closing: Closing, head: bytes, sizes: Sizes) -> ChildPlan:
+        """A child of what stands up to the last of some records, by their ids, and of what is told after them."""
 
     def scanned(self, session: SessionFile, window: int) -> Trimmable:
         """A session of its own as a trim reads it."""
@@ -121,10 +125,12 @@ def fork(
 
 def repair(session: SessionFile, where: Where) -> ChildPlan:
     """A child of another agent's session that holds what can be read of it."""
-    writes = _writer(agent_at(session.path, where).name, where)
-    if writes is None:
-        raise UsageError("A session of Claude Code is repaired by fsck", "resume-hooks fsck --repair")
-    return writes.repair(session)
+    return _known_writer(agent_at(session.path, where).name, where).repair(session)
+
+
+def rewound(made: Draft, kept: Sequence[str], closing: Closing, head: bytes, sizes: Sizes, where: Where) -> ChildPlan:
+    """A child of another agent's session that stands where the last of the records ``kept`` does."""
+    return _known_writer(made.agent, where).rewound(made, kept, closing, head, sizes)
 
 
 def trim(
@@ -211,6 +217,8 @@ def _origin_note(made: Draft, where: Where) -> str:
 
 def _writer(name: str, where: Where) -> Writer | None:
     """What writes for an agent; None for Claude Code, whose form is ours. UsageError for one that has no home here."""
-    if name not in WRITERS:
-        return None
+    return _known_writer(name, where) if name in WRITERS else None
+
+
+def _known_writer(name: str, where: Where) -> Writer:
     return cast("Writer", importlib.import_module(WRITERS[name]).writer(home_of(name, where), where))

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from resume_hooks.derive import agents
 from resume_hooks.derive.checkpoint import Mark, refuse_subagent
 from resume_hooks.derive.child.bookkeeping import books_of
-from resume_hooks.derive.child.draft import Draft, draft
+from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, Closing, chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import (
     ParentScan,
@@ -26,6 +27,7 @@ from resume_hooks.derive.fresh_child import fresh
 from resume_hooks.derive.rewind_text import LeftOut, card, model_text
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import names_of
 from resume_hooks.system.text import encodable, plain
@@ -92,14 +94,16 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     nodes = linearize(parent.transcript.chain).nodes
     kept, lost, remarks = _kept(parent.transcript, mark)
     left_out = _left_out(parent, nodes[0 if lost else len(kept) :], mark.record + 1 if lost else None, where)
-    child = draft(session, parent.ends, KIND, where, output_dir)
+    child = agents.draft_of(session, KIND, where, output_dir)
     closing = Closing(model_text(child.block, mark, report, left_out, lost), card(mark, report, left_out, lost))
     after = round((len(closing.text) + len(closing.card)) / parent.ratio)
     after += tokens.sent_context(list(kept), parent.ratio).tokens if kept else 0
     sizes = Sizes(parent.tokens, after)
     head = child.head(parent.size(after), rewound=RewindTimes(mark.started_at, child.setting.at))
-    if lost:
-        decided: ChildPlan = fresh(child, head, *closing, parent.ends, sizes)
+    if child.agent != NAME:
+        decided: ChildPlan = agents.rewound(child, [node.uuid for node in kept], closing, head, sizes, where)
+    elif lost:
+        decided = fresh(child, head, *closing, parent.ends, sizes)
     else:
         body = _cut(parent, child, head, closing, kept)
         thoughts = frozenset(parent.read_back.thoughts)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive import agents
+from resume_hooks.derive import agents, checkpoint, rewind
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
@@ -240,6 +240,33 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     assert b'"method":"smart"' in Path(receipt.file).read_bytes().splitlines()[0]
     back = made(agents.untrim(read_trimmed(thread(where, receipt.session_id)), where), where)
     assert sent_of(back.file) == sent_of(path)
+
+
+def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
+    """What came later is in no item, the report follows what stays; of a mark that is gone it stands alone."""
+    talk = [
+        rollouts.said("user", "go"),
+        rollouts.call("c1", "ls"),
+        rollouts.output("c1", "a"),
+        rollouts.said("assistant", "b"),
+    ]
+    path = rollouts.write(codex_of(where), [rollouts.meta(), *talk])
+    mark = checkpoint.place(thread(where), "try").mark
+    kept = sent_of(path)
+    with path.open("ab") as stream:
+        for one in (
+            rollouts.said("user", "the other way"),
+            rollouts.call("c2", "rm"),
+            rollouts.said("assistant", "no"),
+        ):
+            stream.write(json.dumps(one).encode() + b"\n")
+    for at, stays in ((mark, kept), (mark._replace(uuid="gone"), [])):
+        decided = rewind.plan(thread(where), at, "it was slower", where)
+        sent = sent_of(made(decided.child, where).file)
+        assert sent[: len(stays)] == stays
+        assert [one["role"] for one in sent[len(stays) :]] == ["user", "assistant"]
+        assert "it was slower" in sent[-2]["content"][0]["text"]
+        assert bool(decided.lost) is not bool(stays)
 
 
 def test_a_handoff_that_stands_is_named_again(where: Where) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive import agents
+from resume_hooks.derive import agents, checkpoint, rewind
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import ChildPlan, write
 from resume_hooks.derive.fresh_child import Contents
@@ -127,7 +127,10 @@ def restored(trim: Receipt, where: Where) -> Receipt:
 
 
 def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, where: Where) -> None:
-    """The first request holds them, then what the client tells of its surroundings; also that of a child's child."""
+    """The first request holds them, then what the client tells of its surroundings; also that of a child's child.
+
+    That of a rewind holds what stood at the mark, as it was sent before, and the report.
+    """
     client = every_codex
     parent = session(corpus_in(client, 1)[0], where)
     contents = Contents(digest_of(parent, where))
@@ -144,3 +147,8 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
     assert parent.session_id in words
     assert first.session_id in words
     assert second.title.endswith("handoff 2")
+    mark = checkpoint.place(parent, "try").mark
+    report = made(rewind.plan(parent, mark, "it was slower", where).child, where)
+    sent, before = client.resume(report.session_id), client.resume(parent.session_id)
+    assert [item for item in sent if item in before][: len(before) - 1] == before[:-1]
+    assert "it was slower" in spoken(sent)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.draft import ChildPlace, Draft, draft
 from resume_hooks.derive.child.receipt import FRESH
+from resume_hooks.derive.child.rewrite_chain import Closing
 from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.codex import child, fork, fresh, parent, trim, untrim
 from resume_hooks.derive.conversation import SpokenText
@@ -80,6 +81,10 @@ class CodexWriter:
         read = parent.read_left(original, Rollouts(self._home).path_of)
         told = fresh.meta_told(made, self._home) | {key: value for key, value in read.meta.items() if value}
         return fork.plan(replace(read, meta=told), made, None)
+
+    def rewound(self, made: Draft, kept: Sequence[str], closing: Closing, head: bytes, sizes: Sizes) -> ChildPlan:
+        """A child of the items up to the last of these, and of what is told after them."""
+        return fork.rewound(self._read(made.parent), made, kept, closing, (head, sizes))
 
     def scanned(self, session: SessionFile, window: int) -> trim.CodexScan:
         """What is sent of a thread, and what of it can be trimmed."""
