@@ -17,14 +17,13 @@ from resume_hooks.sessions.locate import resolve
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.cli.conftest import Cli, Document
 from tests.derive.summary.models import Scripted
-from tests.rollouts import THREAD, codex_rollouts, counted, meta, said, write
+from tests.rollouts import THREAD, call, codex_rollouts, counted, item, meta, output, said, write
 
 KEY = "sk-ant-api03-" + "Ab3dE5gH" * 11 + "-AAAAAA"
 
 REFUSING = [
     ["rename", "x"],
     ["tag", "x"],
-    ["scrub"],
     ["delete", "--yes"],
     ["archive"],
 ]
@@ -81,6 +80,30 @@ def test_what_cannot_be_done_is_refused(home: Path, cli: Cli, words: list[str]) 
     assert done.returncode == 2
     assert b"is a session of Codex, which this verb does not work on" in done.stderr
     assert home.read_bytes() == before
+
+
+def test_a_scrubbed_child(home: Path, cli: Cli, document: Document) -> None:
+    """Without the secret in messages, calls, outputs and thoughts; encrypted thoughts that told it go as a whole."""
+    plain, told = (
+        item("reasoning", summary=[{"type": "summary_text", "text": text}], encrypted_content=text[:4] * 40)
+        for text in ("thought", f"it is {KEY}")
+    )
+    more = [plain, told, call("c1", f"curl -H {KEY}"), output("c1", [{"type": "input_text", "text": f"sent {KEY}"}])]
+    with home.open("ab") as stream:
+        stream.write(b"".join(json.dumps(one).encode() + b"\n" for one in more))
+    before = home.read_bytes()
+    done = cli("scrub", THREAD, "--json")
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)["data"]
+    form("scrub").model_validate(data)
+    assert (data["file"], data["receipt"]["agent"]) == (str(home), "codex")
+    assert [(row["path"], sum(row["secrets"].values())) for row in data["places"]] == [(str(home), 4)]
+    child = Path(data["receipt"]["file"]).read_bytes()
+    assert KEY.encode() not in child
+    assert child.count(b'"encrypted_content"') == 1
+    assert child.count(b"[secret removed: ") == 4  # the answer stands in its event, too
+    assert home.read_bytes() == before
+    assert b"is not rewritten" in cli("scrub", THREAD, "--in-place", "--yes").stderr
 
 
 def test_a_bundle_is_refused(home: Path, cli: Cli, tmp_path: Path) -> None:

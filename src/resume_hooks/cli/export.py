@@ -71,7 +71,10 @@ def command(options: VerbOptions) -> None:
     document_options = _choice(options)
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     if document_options.form == JSON and is_foreign(session.path, options.where):
-        raise UsageError("A bundle holds sessions of Claude Code alone", "Write a page, Markdown or text.")
+        raise UsageError(
+            "A bundle holds sessions of Claude Code alone",
+            "Write a page, Markdown or text; or bundle what this makes: resume-hooks fork --to claude",
+        )
     sessions, warnings = lineage_or_alone(session, options)
     with watched(session.path, quiet=options.as_json) as watching:
         document = Document(sessions, document_options, options.where, watching)

@@ -21,6 +21,7 @@ from resume_hooks.maintenance.scrub import child, findings, literals
 from resume_hooks.maintenance.scrub.findings import HELD, LEFT, OUTSIDE, REMOVED, Holding, ScrubFindings, ScrubReach
 from resume_hooks.maintenance.scrub.locations import INDEXED, OWN
 from resume_hooks.maintenance.scrub.purge import clear_left, purge
+from resume_hooks.sessions.agents.registry import is_foreign, original
 
 SHOWN = 40  # places of one state that are named one by one
 _HEADINGS = {
@@ -29,7 +30,8 @@ _HEADINGS = {
     LEFT: "They are, or may be, still here:",
     OUTSIDE: "Also here, and not touched:",
 }
-_REMAIN = "The originals still hold them: nothing but the child was written. Take them out: {command}"
+_REMAIN = "The originals still hold them: nothing but the child was written."
+_IN_PLACE = "Another agent's session is not rewritten: its forks and rewinds go on from places in its file"
 _SHORT = (
     "{count:,} short values may still stand elsewhere: where the scanner does not see them they could be any word. "
     "Look for them by hand, or give them to --secret-stdin."
@@ -68,7 +70,11 @@ def command(options: VerbOptions) -> int:
         require_client(options)
     named = literals.named(_secrets_typed()) if options.secret_stdin else {}
     wanted = ScrubReach(options.lineage, options.everywhere, options.backups, options.documents, options.client)
-    session = options.located()
+    session = options.located(foreign=True)
+    if options.in_place and is_foreign(session.path, options.where):
+        raise UsageError(
+            _IN_PLACE, "Leave --in-place out: the child has none. Then delete the session where it was made."
+        )
     if options.in_place and not options.dry_run:
         clear_left(options.where)
     found = findings.look_everywhere(session, options.where, kinds=options.kind, named=named, wanted=wanted)
@@ -78,10 +84,11 @@ def command(options: VerbOptions) -> int:
 def _in_a_child(found: ScrubFindings, options: VerbOptions) -> int:
     made = None
     if any(row.place.relation == OWN for row in found.held):  # else the session itself is already without secrets
-        made = make(options, child.plan(found.session, options.where, found.scanner, output_dir=options.output_dir))
+        made = make(options, child.child_of(found.session, options.where, found.scanner, output_dir=options.output_dir))
     warnings = list(made.warnings) if made else []
     if found.held:
-        warnings.append(_REMAIN.format(command=_command(found, options)))
+        foreign = is_foreign(found.session.path, options.where)
+        warnings.append(_REMAIN + ("" if foreign else f" Take them out: {_command(found, options)}"))
     _answer(found, options, made, warnings)
     if made is not None and made.written and options.start:
         start(start_of(made.session_id, made.file, made.folder, options.where))
@@ -112,7 +119,7 @@ def _answer(
     written = done or (made is not None and made.written)
     data = {
         "session_id": found.session.session_id,
-        "file": found.session.path,
+        "file": original(found.session.path, options.where),
         "in_place": options.in_place,
         "written": written,
         "live": found.live,

@@ -7,7 +7,7 @@ of ``sessions.agents``, and a row of ``WRITERS``.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 from resume_hooks.derive import fresh_child
@@ -54,6 +54,11 @@ class Writer(Protocol):
 
     def repair(self, session: SessionFile) -> ChildPlan:
         """A child that holds what can be read of a session of its own, and that the agent resumes."""
+
+    def cleaned(
+        self, session: SessionFile, clean: Callable[[bytes], bytes], kind: str, output_dir: str | None
+    ) -> ChildPlan:
+        """A child of a session of its own, of each line as ``clean`` leaves it."""
 
     def rewound(self, made: Draft, kept: Sequence[str], closing: Closing, head: bytes, sizes: Sizes) -> ChildPlan:
         """A child of what stands up to the last of some records, by their ids, and of what is told after them."""
@@ -126,6 +131,13 @@ def fork(
 def repair(session: SessionFile, where: Where) -> ChildPlan:
     """A child of another agent's session that holds what can be read of it."""
     return _known_writer(agent_at(session.path, where).name, where).repair(session)
+
+
+def cleaned(
+    session: SessionFile, where: Where, clean: Callable[[bytes], bytes], kind: str, *, output_dir: str | None = None
+) -> ChildPlan:
+    """A child of another agent's session, of each line as ``clean`` leaves it."""
+    return _known_writer(agent_at(session.path, where).name, where).cleaned(session, clean, kind, output_dir)
 
 
 def rewound(made: Draft, kept: Sequence[str], closing: Closing, head: bytes, sizes: Sizes, where: Where) -> ChildPlan:

@@ -94,7 +94,7 @@ def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> Session
             f"{session.session_id} is a session of {agent.label}, which this verb does not work on",
             "These do: sessions, search, outline, read, info, lineage, find-derived, stats, export, audit, "
             "fsck, resolve, resume, continue, handoff, rollover, trim, smart-trim, untrim, "
-            "fork, checkpoint, rewind.",
+            "fork, checkpoint, rewind, scrub.",
         )
     return agent.readable(session)
 

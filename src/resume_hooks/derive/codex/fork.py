@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import orjson
 
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.relocate import Relocation
@@ -12,15 +14,20 @@ from resume_hooks.derive.child.rewrite_chain import Closing
 from resume_hooks.derive.child.write import Sizes
 from resume_hooks.derive.codex.child import CodexPlan, body_of
 from resume_hooks.derive.codex.parent import CodexParent
-from resume_hooks.derive.codex.rollout import Told, message
+from resume_hooks.derive.codex.rollout import Payload, Told, message
 from resume_hooks.derive.cut_point import Cut
 from resume_hooks.derive.fork import ForkFacts
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.codex import items as of_items
 from resume_hooks.transcripts.codex.lines import OPENING
+from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.provenance import ChildSize
+from resume_hooks.transcripts.records import parse
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
+
+Clean = Callable[[bytes], bytes]
+"""What a line of JSON becomes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +36,47 @@ class CodexForkPlan(ForkFacts, CodexPlan):
 
     cut: Cut | None
     relocation: Relocation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodexCleanPlan(CodexForkPlan):
+    """A rollout in which ``clean`` finds nothing to take out of any line."""
+
+    clean: Clean
+
+    def checks(self, path: str) -> list[Check]:
+        """Also that, as read back."""
+        with open(path, "rb") as stream:
+            left = any(self.clean(raw) != raw for raw in stream)
+        return [*CodexPlan.checks(self, path), Check("no secret is found in it", not left)]
+
+
+def cleaned(parent: CodexParent, child: Draft, clean: Clean) -> CodexCleanPlan:
+    """The child of all that is sent, each item as ``clean`` leaves it; what is encrypted goes where that changes it."""
+
+    def without(record: Payload) -> Payload:
+        return parse(clean(orjson.dumps(record))) or record
+
+    told = []
+    for item in parent.told():
+        payload = without(item.payload)
+        if payload == item.payload or of_items.kind(payload) not in {*of_items.ENCRYPTED, of_items.REASONING}:
+            told.append(item._replace(payload=payload))
+    context = tuple(line._replace(record=without(line.record)) for line in parent.context)
+    child = child._replace(own_title=without({"title": child.own_title or child.stem})["title"])
+    tokens = parent.use.tokens
+    return CodexCleanPlan(
+        draft=child,
+        body=body_of(
+            child,
+            replace(parent, meta=without(parent.meta), context=context),
+            told,
+            child.head(ChildSize(tokens, CHARACTERS_PER_TOKEN)),
+        ),
+        sizes=Sizes(tokens, tokens),
+        cut=None,
+        clean=clean,
+    )
 
 
 def rewound(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from resume_hooks.derive import cut_point
@@ -81,6 +81,12 @@ class CodexWriter:
         read = parent.read_left(original, Rollouts(self._home).path_of)
         told = fresh.meta_told(made, self._home) | {key: value for key, value in read.meta.items() if value}
         return fork.plan(replace(read, meta=told), made, None)
+
+    def cleaned(
+        self, session: SessionFile, clean: Callable[[bytes], bytes], kind: str, output_dir: str | None
+    ) -> ChildPlan:
+        """A child of what is sent, each item as ``clean`` leaves it."""
+        return fork.cleaned(self._read(session), self.draft(session, kind, output_dir), clean)
 
     def rewound(self, made: Draft, kept: Sequence[str], closing: Closing, head: bytes, sizes: Sizes) -> ChildPlan:
         """A child of the items up to the last of these, and of what is told after them."""

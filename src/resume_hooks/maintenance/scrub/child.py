@@ -10,18 +10,20 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of
 from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import ParentScan, RewritePlan
-from resume_hooks.derive.child.write import FORGETTING, Sizes
+from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
 from resume_hooks.maintenance.scrub.locations import OWN, SIDECAR, Location, files_in
 from resume_hooks.maintenance.scrub.replace import replace
 from resume_hooks.maintenance.scrub.scan_place import cleaned_of
 from resume_hooks.paths import ENDING, Where
+from resume_hooks.sessions.agents.registry import is_foreign
 from resume_hooks.sessions.archived.layout import HISTORY
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -63,6 +65,14 @@ class ScrubPlan(RewritePlan):
             if left := _clean_sidecars(self, where):
                 missed.append(BACKUPS_LEFT.format(count=f"{len(left):,}"))
             yield missed
+
+
+def child_of(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ChildPlan:
+    """As ``plan``, whoever wrote the session."""
+    if is_foreign(session.path, where):
+        clean = lambda raw: cleaner.line(raw).raw  # noqa: E731 - the cleaner as one function
+        return agents.cleaned(session, where, clean, FORGETTING, output_dir=output_dir)
+    return plan(session, where, cleaner, output_dir=output_dir)
 
 
 def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ScrubPlan:

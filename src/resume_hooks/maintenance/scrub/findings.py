@@ -36,6 +36,7 @@ from resume_hooks.maintenance.scrub.locations import (
 )
 from resume_hooks.maintenance.scrub.scan_place import CleanLocations, LocationContents, look
 from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.registry import agent_at, is_foreign, original
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.liveness import Clients
 from resume_hooks.sessions.session_files import SessionFile
@@ -152,11 +153,19 @@ def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
     )
     clients = Clients(where)
     everywhere = [*documents_of(session, where), *client_files(where), *notes_of(where), *places]
-    rows = [row for place in everywhere if (row := _holding(place, found, where, clients))]
+    rows = [_told(row, where) for place in everywhere if (row := _holding(place, found, where, clients))]
     if not os.path.lexists(session.path):
         return replace(found, rows=tuple(rows), live="")
-    live = "" if is_archived_copy(session.path, where) else clients.why_live(session)
+    if is_foreign(session.path, where):
+        live = agent_at(session.path, where).why_live(session)
+    else:
+        live = "" if is_archived_copy(session.path, where) else clients.why_live(session)
     return replace(found, rows=tuple(rows), live=live, title=found.known.words(HeadTail(session.path).title))
+
+
+def _told(row: Holding, where: Where) -> Holding:
+    """A row with the place where people find it: another agent's session is looked at in a copy."""
+    return row._replace(place=row.place._replace(path=original(row.place.path, where)))
 
 
 def is_reached(relation: str, wanted: ScrubReach) -> bool:
