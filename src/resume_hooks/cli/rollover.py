@@ -16,7 +16,7 @@ from resume_hooks.errors import UsageError
 @click.option("-p", "--prompt", default="", help="What the summary should stress, in your words.")
 @click.option("--quick", is_flag=True, help="Lineage only, no model is asked.")
 @click.option("--with-summary", is_flag=True, help="The same as without --quick.")
-@click.option("--model", help="The model that writes it; by default summary_model, of Codex its own.")
+@click.option("--model", help="The model that writes it; by default summary_model, of other agents their own.")
 @click.option("--timeout", type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout.")
 @child_options
 @as_one_value

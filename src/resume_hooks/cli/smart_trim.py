@@ -42,7 +42,7 @@ UNASKED = "Nobody can be asked here: add --yes, or write this very plan (--json 
 @locator_argument
 @click.option("-p", "--prompt", default="", help="What to keep or to drop, in your words; it counts above all.")
 @click.option("--keep-recent", type=click.IntRange(0, 10_000), help="Turns at the end that stay as they are.")
-@click.option("--model", help="The model that chooses; by default summary_model, of Codex its own.")
+@click.option("--model", help="The model that chooses; by default summary_model, of other agents their own.")
 @click.option("--timeout", type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout.")
 @click.option("--plan", type=click.Path(), help="Write the plan that --json printed; no model is asked.")
 @click.option("--yes", is_flag=True, help="Write without asking.")

@@ -1,7 +1,7 @@
 """The verbs that make children, whoever wrote the session and whoever shall go on in it.
 
-Claude Code's own form is that of the packages beside this module; every other agent is a folder here, the writing half
-of ``sessions.agents``, and a row of ``WRITERS``.
+Claude Code's own form is that of the packages beside this module; every other agent is a folder here that has its name,
+the writing half of ``sessions.agents``: its module ``writer`` has a function ``writer`` that makes one.
 """
 
 from __future__ import annotations
@@ -32,9 +32,6 @@ if TYPE_CHECKING:  # each verb loads its own alone
     from resume_hooks.derive.trim.plan import Trimmable, TrimNumbers
     from resume_hooks.derive.trimmed_session import TrimmedSession
     from resume_hooks.derive.untrim import UntrimFacts
-
-WRITERS = {"codex": "resume_hooks.derive.codex.writer"}
-"""The module of each agent beside this client; its ``writer`` makes one."""
 
 
 class Writer(Protocol):
@@ -229,8 +226,10 @@ def _origin_note(made: Draft, where: Where) -> str:
 
 def _writer(name: str, where: Where) -> Writer | None:
     """What writes for an agent; None for Claude Code, whose form is ours. UsageError for one that has no home here."""
-    return _known_writer(name, where) if name in WRITERS else None
+    return None if name == NAME else _known_writer(name, where)
 
 
 def _known_writer(name: str, where: Where) -> Writer:
-    return cast("Writer", importlib.import_module(WRITERS[name]).writer(home_of(name, where), where))
+    return cast(
+        "Writer", importlib.import_module(f"resume_hooks.derive.{name}.writer").writer(home_of(name, where), where)
+    )

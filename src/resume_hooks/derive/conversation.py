@@ -1,6 +1,6 @@
 """A conversation as text, for an agent that it was not held in: who said what, calls in short, no thinking.
 
-The form of calls is the one in which Codex shows its models what another agent did.
+The form of calls is the one in which one of them shows its models what another did.
 """
 
 from __future__ import annotations

@@ -66,6 +66,15 @@ def test_a_session_goes_on_by_triggers(with_plugin: CodexHome) -> None:
         assert child != own
         assert not any(">" in item_text(sent[-1])[:1] or "regression" in spoken(sent) for sent in client.api.inputs)
 
+        tui.enter(">handoff write the regression test")
+        tui.wait_for("already handed off")
+        assert tui.wait_for(rf"already handed off(?:.*\n)+? +/resume ({UUID})\n\n")[1] == child
+        tui.enter(">checkpoint try the other way")
+        tui.wait_for("checkpoint set")
+        tui.enter(">rewind it was slower")
+        rewound = tui.wait_for(rf"rewound(?:.*\n)+? +/resume ({UUID})\n\n")[1]
+        assert rewound not in {own, child}
+
         tui.enter(f"/resume {child}")
         tui.wait_for(rf"Thread forked from {own}")
         tui.wait_for(rf"^{SIGN} write the regression test · handoff 1")

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, create_
 from pydantic_core import CoreSchema
 
 from resume_hooks.derive.model.port import Spent
+from resume_hooks.sessions.agents.registry import RUNNING
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.tokens import ContextUse
@@ -91,7 +92,7 @@ class ReceiptForm(Strict):
     chars_saved: int
     tools_trimmed: int
     checks: list[Annotated[Check, Like()]]
-    agent: Annotated[str, Field(description="who goes on in it: claude, codex")]
+    agent: Annotated[str, Field(description=f"who goes on in it: {', '.join(RUNNING)}")]
     commands: Commands
 
 

@@ -9,6 +9,7 @@ from pydantic import Field, RootModel
 from resume_hooks.cli.schema.base import Like, Strict
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.index.status import Status
+from resume_hooks.sessions.agents.registry import RUNNING
 
 
 class SearchCommands(Strict):
@@ -35,7 +36,7 @@ class SearchForm(Strict):
                 marks=None,
                 short=None,
                 resume=None,
-                agent="whose session it is: claude, codex",
+                agent=f"whose session it is: {', '.join(RUNNING)}",
                 reference="<session id>[/agent-<id>]:<0-based line>; read takes it",
                 file="the transcript that holds the record: the session's, or a sub-agent's",
                 turn="by prompts in the file's order, from 1; 0 before the first",

@@ -7,12 +7,14 @@ from typing import Annotated, Literal
 from pydantic import Field, RootModel
 
 from resume_hooks.cli.schema.base import Bytes, Commands, Context, Like, LineNumbers, Strict
+from resume_hooks.sessions.agents.registry import RUNNING
 from resume_hooks.sessions.lineage import Ancestor
 
 Folder = Annotated[str, Field(description="where the client must be started to find it")]
 
 
-AgentName = Annotated[str, Field(description="whose session it is: claude, codex; prompts where they alone are left")]
+SAID_AGENT = f"whose session it is: {', '.join(RUNNING)}; prompts where they alone are left"
+AgentName = Annotated[str, Field(description=SAID_AGENT)]
 KIND = "original, handoff, rollover, trim, fork, clear..."
 
 

@@ -1,11 +1,13 @@
 """What is broken in a session, and a repaired child of it, whoever wrote the session.
 
-Claude Code's own form is that of the modules beside this one; every other agent is a module and a row of ``DEFECTS``.
+Claude Code's own form is that of the modules beside this one; every other agent is a module of its name, with the
+``defects`` of a file and the kinds that mean a loss.
 """
 
 from __future__ import annotations
 
 import importlib
+from types import ModuleType
 from typing import NamedTuple
 
 from resume_hooks.derive import agents
@@ -14,11 +16,9 @@ from resume_hooks.errors import NotATranscript, SessionNotFound, UsageError
 from resume_hooks.maintenance.fsck import diagnose, repair
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, report
 from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_at
 from resume_hooks.sessions.session_files import SessionFile
-
-DEFECTS = {"codex": "resume_hooks.maintenance.fsck.codex"}
-"""The module of each agent beside this client: ``defects`` of a file, and which of their kinds mean a loss."""
 
 
 class Repair(NamedTuple):
@@ -32,11 +32,11 @@ class Repair(NamedTuple):
 def examine(session: SessionFile, where: Where) -> DefectReport:
     """As ``diagnose.examine``."""
     agent = agent_at(session.path, where)
-    if agent.name not in DEFECTS:
+    if agent.name == NAME:
         return diagnose.examine(session, where)
     path = agent.original(session.path)
     try:
-        found = list(importlib.import_module(DEFECTS[agent.name]).defects(path, agent.file_of))
+        found = list(_module(agent.name).defects(path, agent.file_of))
     except (NotATranscript, SessionNotFound) as error:
         found = [Defect(diagnose.UNREADABLE, error.message)]
     return report(session.session_id, path, found)
@@ -45,11 +45,15 @@ def examine(session: SessionFile, where: Where) -> DefectReport:
 def repaired(session: SessionFile, where: Where, branch: str | None = None) -> Repair:
     """As ``repair.plan``."""
     agent = agent_at(session.path, where)
-    if agent.name not in DEFECTS:
+    if agent.name == NAME:
         decided = repair.plan(session, where, branch=branch)
         return Repair(decided, decided.report, decided.lost)
     if branch is not None:
         raise UsageError(f"A session of {agent.label} has no other branch", "Leave --branch out.")
-    found, losses = examine(session, where), importlib.import_module(DEFECTS[agent.name]).LOST
+    found, losses = examine(session, where), _module(agent.name).LOST
     lost = [one for group in found.groups if group.kind in losses for one in group.findings]
     return Repair(agents.repair(session, where), found, tuple(map(repair.told, lost)))
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"resume_hooks.maintenance.fsck.{name}")
