@@ -19,7 +19,7 @@ from resume_hooks.derive import checkpoint
 from resume_hooks.derive.checkpoint import Mark
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.hooks import checkpoint_state
-from resume_hooks.sessions.agents.registry import original
+from resume_hooks.sessions.agents.registry import original, require_whole
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
 from resume_hooks.system.text import one_line
@@ -50,6 +50,7 @@ def command(options: VerbOptions) -> None:
     if options.show + options.clear + bool(options.goal or options.yes) > 1:
         raise UsageError("--show, --clear, and a new checkpoint exclude each other", "Ask for one of them.")
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
+    require_whole(session, options.where)
     checkpoint.refuse_subagent(session)
     active = checkpoint_state.find(session.session_id)
     if options.show or options.clear:

@@ -53,7 +53,7 @@ def command(options: VerbOptions) -> None:
       resume-hooks continue 5e12a303 --fork
       eval "$(resume-hooks continue --print)"
     """
-    session = options.located(foreign=True)
+    session = options.located_whole()
     whole = options.forks and is_archived_copy(session.path, options.where)  # a fork is made of a kept copy, too
     if options.watched and not whole:
         session = settle(session)

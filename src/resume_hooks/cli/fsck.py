@@ -15,7 +15,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.fsck.agents import examine, repaired
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import store_of
+from resume_hooks.sessions.agents.registry import opened_stores
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import counted
 
@@ -52,7 +52,8 @@ def command(options: VerbOptions) -> int:
     if options.repairing:
         _repair(options)
         return 0
-    sessions = store_of(options.where).sessions() if options.everywhere else [options.located(foreign=True)]
+    every = opened_stores(options.where, everyone=True)[0].sessions
+    sessions = every() if options.everywhere else [options.located_whole()]
     reports = [examine(session, options.where) for session in _shown_at_work(sessions, quiet=options.as_json)]
     hidden = locate.unlistable(options.where) if options.everywhere else []
     options.emit(
@@ -108,7 +109,7 @@ def _problems(report: DefectReport) -> str:
 
 def _repair(options: VerbOptions) -> None:
     """Write a repaired child, unless nothing is broken and no branch was asked for."""
-    decided = repaired(options.located(foreign=True), options.where, options.branch)
+    decided = repaired(options.located_whole(), options.where, options.branch)
     report = decided.report
     if report.clean and options.branch is None:
         options.emit(_data([report]), lambda: f"{report.session_id}: clean, nothing to repair")

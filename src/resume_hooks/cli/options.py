@@ -18,7 +18,7 @@ from resume_hooks.cli.output import emit
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import ALL, NAMES, RUNNING
+from resume_hooks.sessions.agents.registry import ALL, NAMES, RUNNING, require_whole
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -69,6 +69,12 @@ class VerbOptions(SimpleNamespace):
     def located(self, *, foreign: bool = False) -> SessionFile:
         """The session that the locator names, seen from the current folder; another agent's if ``foreign``."""
         return located(self.locator, self.where, foreign=foreign)
+
+    def located_whole(self) -> SessionFile:
+        """The session that the locator names, whoever wrote it. UsageError where its prompts alone are left."""
+        session = self.located(foreign=True)
+        require_whole(session, self.where)
+        return session
 
     def emit(self, data: object, text: Callable[[], str], warnings: Sequence[str] = ()) -> None:
         """Print the verb's answer."""

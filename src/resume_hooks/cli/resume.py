@@ -19,7 +19,7 @@ from resume_hooks.hooks import resume_card
 from resume_hooks.maintenance.copies import copies_note
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import agent_at, original, readable
+from resume_hooks.sessions.agents.registry import agent_at, original, readable, require_whole
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form, is_pull_request
@@ -71,6 +71,7 @@ def command(options: VerbOptions) -> None:
         return
     # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
     session = _brought_in(options) or _named(options.locator) or _chosen(options)
+    require_whole(session, options.where)
     # Children are made of an archived copy, too.
     if way in {None, AS_IS} or not is_archived_copy(session.path, options.where):
         session = settle(session)
@@ -163,6 +164,7 @@ def _chosen(options: VerbOptions) -> SessionFile:
 def _answer(way: str | None, options: VerbOptions) -> None:
     """Where nobody can be asked: the ways to continue, compared, or what was asked for; the command comes last."""
     session = _located(options.locator)
+    require_whole(session, options.where)
     lost = relocate.find_loss(session, options.where)
     if way is not None or options.show or options.copy:
         if lost is not None and not (lost.kept and way not in {None, AS_IS}):

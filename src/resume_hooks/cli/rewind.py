@@ -17,6 +17,7 @@ from resume_hooks.derive.rewind import RewindPlan
 from resume_hooks.errors import NoCheckpoint
 from resume_hooks.hooks import checkpoint_state
 from resume_hooks.hooks.checkpoint_cards import not_rewound
+from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import one_line
 
@@ -43,6 +44,7 @@ def command(options: VerbOptions) -> None:
     """
     require_client(options)
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
+    require_whole(session, options.where)
     refuse_subagent(session)
     mark = checkpoint_state.find(session.session_id)
     if mark is None:

@@ -70,7 +70,7 @@ def command(options: VerbOptions) -> int:
         require_client(options)
     named = literals.named(_secrets_typed()) if options.secret_stdin else {}
     wanted = ScrubReach(options.lineage, options.everywhere, options.backups, options.documents, options.client)
-    session = options.located(foreign=True)
+    session = options.located_whole()
     if options.in_place and is_foreign(session.path, options.where):
         raise UsageError(
             _IN_PLACE, "Leave --in-place out: the child has none. Then delete the session where it was made."

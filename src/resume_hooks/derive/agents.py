@@ -17,7 +17,7 @@ from resume_hooks.derive.fresh_child import NOTHING, Contents, Opening, Rollover
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, ends_of, home_of, label_of, left_of, require_whole
+from resume_hooks.sessions.agents.registry import RUNNING, agent_at, ends_of, home_of, label_of, left_of, require_whole
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.plan_file import plan_of_work
 from resume_hooks.transcripts import tokens
@@ -146,7 +146,6 @@ def trim(
     session: SessionFile, where: Where, options: Options, window: int = 0, *, output_dir: str | None = None
 ) -> TrimNumbers:
     """As ``trim.plan``."""
-    require_whole(session, where)
     from resume_hooks.derive.trim.plan import decide
 
     found = scanned(session, where, window)
@@ -156,6 +155,7 @@ def trim(
 
 def scanned(session: SessionFile, where: Where, window: int = 0) -> Trimmable:
     """As ``trim.plan.read``."""
+    require_whole(session, where)
     writes = _writer(agent_at(session.path, where).name, where)
     if writes is not None:
         return writes.scanned(session, window)
@@ -226,7 +226,7 @@ def _origin_note(made: Draft, where: Where) -> str:
 
 def _writer(name: str, where: Where) -> Writer | None:
     """What writes for an agent; None for Claude Code, whose form is ours. UsageError for one that has no home here."""
-    return None if name == NAME else _known_writer(name, where)
+    return _known_writer(name, where) if name != NAME and name in RUNNING else None
 
 
 def _known_writer(name: str, where: Where) -> Writer:

@@ -84,8 +84,8 @@ def listed(
 ) -> Iterator[ListedSession]:
     """The sessions of the project of ``cwd``, its repository's worktrees among them, or of all; newest first.
 
-    Those of this client, or of ``everyone``. After them come those of which the prompts alone are left. Lazy: what is not
-    asked for is not read. ``helpers`` are runs of one question.
+    Those of this client, or of ``everyone``; after them come those of which the prompts alone are left. Lazy: what is
+    not asked for is not read. ``helpers`` are runs of one question.
     """
     project = None if everywhere else project_at(cwd, where)
     stores = opened_stores(where, everyone=everyone)

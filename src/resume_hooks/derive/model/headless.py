@@ -25,6 +25,6 @@ def model_for(path: str, where: Where, name: str = "") -> HeadlessModel:
     Where no client is here the model of the session's own agent, which says so once it is asked.
     """
     own = agent_at(path, where).name
-    modules = [MODELS[own], *(module for agent, module in MODELS.items() if agent != own)]
+    modules = (MODELS[agent] for agent in sorted(MODELS, key=lambda agent: agent != own))
     found = [cast("HeadlessModel", importlib.import_module(module).model(where, name)) for module in modules]
     return next((one for one in found if one.is_here), found[0])

@@ -69,7 +69,7 @@ def listed(row: ListedSession, columns: int, now: float, *, chosen: bool) -> str
 
 
 def named(row: ListedSession) -> str:
-    """What a session is called: whose it is where it is not this client's, or that its prompts alone are left; its tag."""
+    """What a session is called: whose it is where not this client's, or that its prompts alone are left; its tag."""
     whose = {NAME: "", PROMPTS: f"{PROMPTS} only · "}.get(row.agent, f"{row.agent} · ")
     tag = f"#{row.tag} " if row.tag else ""
     return f"{whose}{tag}{row.title}"
