@@ -24,7 +24,7 @@ from resume_hooks.cli.schema.children import SmartTrimForm, StoredPlan
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt
-from resume_hooks.derive.trim.plan import Trimmable
+from resume_hooks.derive.trim.decision import Trimmable
 from resume_hooks.derive.trim.preview import remarks, savings_data
 from resume_hooks.derive.trim.smart import plan as smart
 from resume_hooks.derive.trim.smart import preview

@@ -19,9 +19,9 @@ from resume_hooks.cli.output import table
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim import in_place
+from resume_hooks.derive.trim.decision import TrimNumbers
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import MIN_SAVINGS, Options, options_of
-from resume_hooks.derive.trim.plan import TrimNumbers
 from resume_hooks.derive.trim.preview import preview, remarks, savings_data
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.project_folder import home_folder

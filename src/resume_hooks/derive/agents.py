@@ -28,8 +28,8 @@ if TYPE_CHECKING:  # each verb loads its own alone
     from resume_hooks.derive.conversation import SpokenText
     from resume_hooks.derive.cut_point import Truncator
     from resume_hooks.derive.fork import ForkFacts
+    from resume_hooks.derive.trim.decision import Trimmable, TrimNumbers
     from resume_hooks.derive.trim.options import Options
-    from resume_hooks.derive.trim.plan import Trimmable, TrimNumbers
     from resume_hooks.derive.trimmed_session import TrimmedSession
     from resume_hooks.derive.untrim import UntrimFacts
 
@@ -146,7 +146,7 @@ def trim(
     session: SessionFile, where: Where, options: Options, window: int = 0, *, output_dir: str | None = None
 ) -> TrimNumbers:
     """As ``trim.plan``."""
-    from resume_hooks.derive.trim.plan import decide
+    from resume_hooks.derive.trim.decision import decide
 
     found = scanned(session, where, window)
     decision = decide(found, options, where)

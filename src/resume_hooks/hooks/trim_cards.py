@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim.plan import TrimNumbers
+from resume_hooks.derive.trim.decision import TrimNumbers
 from resume_hooks.derive.trim.preview import remarks, totals
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN, Question

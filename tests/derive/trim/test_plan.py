@@ -16,6 +16,7 @@ from resume_hooks.derive import fresh_child, untrim
 from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.originals import look_up
 from resume_hooks.derive.trim import plan
+from resume_hooks.derive.trim.decision import decide
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.derive.trimmed_session import read_trimmed
@@ -433,5 +434,5 @@ def test_a_count_that_fell_is_believed(config_home: ConfigHome) -> None:
 def test_a_tool_that_nobody_called_is_named(config_home: ConfigHome) -> None:
     """A misspelt filter is told from a session that has nothing to trim."""
     scanned = plan.read(session_file(str(counted_session(config_home))))
-    decision = plan.decide(scanned, Options(tools=("bsh", "bash")), config_home.where)
+    decision = decide(scanned, Options(tools=("bsh", "bash")), config_home.where)
     assert decision.unknown_tools == ("bsh",)

@@ -15,8 +15,7 @@ from resume_hooks.derive.codex.parent import CodexParent
 from resume_hooks.derive.codex.rollout import Payload, Told
 from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.candidates import TrimMaterial
-from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import (
+from resume_hooks.derive.trim.decision import (
     ASSISTANT,
     BEFORE,
     USER,
@@ -27,6 +26,7 @@ from resume_hooks.derive.trim.plan import (
     stats,
     tools_trimmed,
 )
+from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.selection import Choice, Origins
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import readable

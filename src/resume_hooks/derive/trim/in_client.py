@@ -12,9 +12,9 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from resume_hooks.derive.child.chain_edits import Edit
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.decision import Decision, decision_of
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import Decision, SessionScan
+from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.derive.trim.rules import Pick
 from resume_hooks.derive.trim.selection import choice_of, choose, edits_of
 from resume_hooks.errors import PlanOutdated
@@ -131,7 +131,7 @@ def _decision(scanned: SessionScan, options: Options, where: Where, numbers: set
             rule = "thinking" if piece.kind == THINKING else "media"
             choice = choice_of(trimmable, Pick(piece), rule, origins)
             choices += [choice] if choice is not None else []
-    return trimming.decision_of(scanned, options, trimmable, choices, origins)
+    return decision_of(scanned, options, trimmable, choices, origins)
 
 
 def _edited(record: Record, edit: Edit | None) -> Record:

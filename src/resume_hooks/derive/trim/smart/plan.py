@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from resume_hooks.derive.child import write as child
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim import plan as trimming
+from resume_hooks.derive.trim.decision import Trimmable, TrimNumbers, decision_of
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import Trimmable, TrimNumbers
 from resume_hooks.derive.trim.rules import Pick
 from resume_hooks.derive.trim.selection import Choice, choice_of
 from resume_hooks.derive.trim.smart.offer import RULE, Key, Offer, digest_of, key_of, offer
@@ -130,7 +129,7 @@ def plan(offered: Offer, verdicts: Sequence[Verdict], where: Where, output_dir: 
     rows = tuple(choices_of(offered, verdicts))
     scanned, options = offered.scanned, offered.options
     choices = [choice for _, choice in rows]
-    decision = trimming.decision_of(scanned, options, offered.material, choices, offered.origins)
+    decision = decision_of(scanned, options, offered.material, choices, offered.origins)
     decided = scanned.child(scanned.draft(KIND, where, output_dir), options, decision, "smart")
     return SmartPlan(offered, decided, rows, len(verdicts) - len(rows), output_dir)
 
