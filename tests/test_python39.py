@@ -18,7 +18,7 @@ MODULES = [
     "storage.__init__", "storage.append_carryover", "storage.atomic",
     "storage.locks", "storage.state_file", "storage.team_file", "system.__init__", "system.bug_log",
     "system.clipboard", "system.clipboard_tools", "system.invocation", "system.processes", "system.subprocesses",
-    "system.terminal", "system.text", "system.tmux",
+    "system.terminal", "system.text", "system.tmux", "transcripts.__init__", "transcripts.giants",
 ]  # fmt: skip
 FILES = [*(SOURCE / f"{name.replace('.', '/')}.py" for name in MODULES), *sorted((REPO / "hooks").glob("*.py"))]
 
