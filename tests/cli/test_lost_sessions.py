@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import stat
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -38,7 +37,7 @@ LINES = [
     "{damaged",
     typed(COMMANDS, "/model opus"[:6]),
     typed(COMMANDS, ">resume "),
-    typed(YOUNG, "Just asked", int(time.time() * 1000)),
+    typed(YOUNG, "Just asked", 100 * AT),
     typed("../../evil", "No id"),
     typed(LOST, "Use [Pasted text #1] and [Pasted text #2 +3 lines]", AT + 2_000, pastedContents={
         "1": {"id": 1, "type": "text", "content": "a short paste"}, "2": {"type": "text", "contentHash": "f" * 16}}),

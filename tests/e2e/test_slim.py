@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,14 @@ from tests.builders import SESSION, Record, assistant, session_bytes, tool_resul
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import spoken
-from tests.e2e.test_lost_sessions import verb
+from tests.e2e.test_fork import environ_of
+
+MEASURED = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+"""
+"""Runs a command, and prints the most memory that it had, in KB; a process as large as this one can't tell."""
 
 OUTPUT = "".join(f"line {number} of the zebra report\n" for number in range(30_000))
 MEMORY = 200_000
@@ -38,17 +46,13 @@ def test_a_slim_copy_is_gone_on_with(client: ClientVersion, home: ClientHome, ap
     """All that was said is sent, and of each output what it was and where it is; the giant stays as it was."""
     giant = Path(home.install_session(session_bytes(turns(count, home)), SESSION))
     before = (giant.stat().st_size, giant.read_bytes()[-1_000:])
-    pid = os.fork()
-    if not pid:
-        verb(home, "archive", "--slim", SESSION)
-        os._exit(0)
-    _, status, used = os.wait4(pid, 0)
-    assert not status
-    assert used.ru_maxrss < MEMORY
+    command = [sys.executable, "-c", MEASURED, sys.executable, "-m", "resume_hooks", "archive", "--slim", SESSION]
+    done = subprocess.run(command, env=environ_of(home), cwd=home.cwd, capture_output=True, check=True)
+    assert int(done.stderr.split()[-1]) < MEMORY
     (slim,) = (path for path in home.sessions() if path != giant)
     assert slim.stat().st_size < 20_000 + 6_000 * count
-    done = run_print(client, home, api, "go on now", resume=slim.stem)
-    assert done.returncode == 0, done.stderr
+    sent = run_print(client, home, api, "go on now", resume=slim.stem)
+    assert sent.returncode == 0, sent.stderr
     request = api.main_requests()[0]
     said = spoken(request)
     assert all(f"what does report {number} say?" in said for number in range(count))

@@ -152,7 +152,7 @@ def _giant(session_id: str, path: str) -> str:
     """That a session's file is one that clients choke on, by its size alone; what makes a small copy of it."""
     try:
         size = os.stat(path).st_size
-    except OSError:
+    except (OSError, ValueError):
         return ""
     if size < GIANT or reply.is_headless():
         return ""
