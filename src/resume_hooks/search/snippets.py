@@ -17,6 +17,7 @@ ANYWHERE = 5  # characters of a stem that is marked inside of words, too; a shor
 
 _REST = re.compile("[0-9a-z]*")  # of a word, behind its stem
 _LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
+_IN_WORDS = _LETTERS | {"_"}
 
 Mark = tuple[int, int, int]  # start and end in a text, and the number of the term
 
@@ -137,11 +138,7 @@ def _begins(shown: str, low: str, place: int) -> bool:
 
 def _joins(low: str, place: int) -> bool:
     """Whether a word goes on over a place in a text."""
-    return 0 < place < len(low) and _is_in_word(low[place - 1]) and _is_in_word(low[place])
-
-
-def _is_in_word(letter: str) -> bool:
-    return letter in _LETTERS or letter == "_"
+    return 0 < place < len(low) and {low[place - 1], low[place]} <= _IN_WORDS
 
 
 def _places(words: str, low: str) -> Iterator[int]:

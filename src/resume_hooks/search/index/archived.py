@@ -61,7 +61,7 @@ class TranscriptPaths:
             archived = find(session_id, self._where)
             self._folders[session_id] = _folder(archived, self._where) if archived else None
         folder = self._folders[session_id]
-        return _within(folder, path, session_id) if folder else path
+        return within(folder, path, session_id) if folder else path
 
     def _copy(self, path: str) -> str:
         """The copy of a session of another agent."""
@@ -99,11 +99,6 @@ def _opened_at(folder: str | None) -> int:
         return 0
 
 
-def read_at(file: TranscriptFile, folder: str) -> str:
-    """Where a kept file is read, in the ``folder`` of its session."""
-    return _within(folder, file.path, file.session_id)
-
-
 def _state(session_id: str, where: Where) -> int:
     """What tells a manifest from any other, below zero; 0 where there is none."""
     try:
@@ -132,7 +127,7 @@ def _folder(archived: ArchivedSession, where: Where) -> str | None:
         return None
 
 
-def _within(folder: str, path: str, session_id: str) -> str:
+def within(folder: str, path: str, session_id: str) -> str:
     """A file of a session below the folder that holds its transcript."""
     name = os.path.basename(path)
     if name == f"{session_id}{ENDING}":

@@ -26,7 +26,7 @@ from resume_hooks.search.index.database import (
 )
 from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
 from resume_hooks.search.index.postings import LEVELS, Postings
-from resume_hooks.search.index.update import FileWork, IsOver, Progress, UpdateOutcome, changes, update
+from resume_hooks.search.index.update import IsOver, Progress, UpdateOutcome, changes, update
 from resume_hooks.sessions.agents.registry import all_files
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage.locks import lock
@@ -112,16 +112,12 @@ class _Task:
         """Whether there is nothing to keep, so that no folder need be made for it."""
         return not self.files and not self.shelf.states and not os.path.lexists(self.path)
 
-    def changes(self, db: sqlite3.Connection) -> tuple[list[FileWork], list[int]]:
-        """What is to be read, and what is gone."""
-        return changes(db, self.files, self.shelf)
-
     def brought_up(self, index: OpenIndex, *, ours: bool = True) -> OpenIndex:
         """An index with what changed, as far as time allows, and with what a search then doesn't look through said.
 
         One that is not ``ours`` stays as it is.
         """
-        work, gone = self.changes(index.db)
+        work, gone = changes(index.db, self.files, self.shelf)
         if ours:
             to, over = self.where, self.is_over
             outcome = update(index.db, index.words, work, gone, where=to, is_over=over, progress=self.progress)
@@ -158,7 +154,7 @@ def _kept(task: _Task) -> OpenIndex:
     """The index on disk, brought up to date by us, or as it is where another command is at it."""
     index = _opened(task.where, writing=False)
     with _closed_if_it_fails(index):
-        if not any(task.changes(index.db)):  # there is nothing to wait for
+        if not any(changes(index.db, task.files, task.shelf)):  # there is nothing to wait for
             index.words.look()
             return index
     index.db.close()

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from typing import NamedTuple
 
 from resume_hooks.paths import Where
-from resume_hooks.search.index.archived import ArchivedSessions, briefly_opened, read_at
+from resume_hooks.search.index.archived import ArchivedSessions, briefly_opened, within
 from resume_hooks.search.index.errors import IndexDamaged
 from resume_hooks.search.index.extract import HELPERS
 from resume_hooks.search.index.postings import Postings
@@ -232,7 +232,7 @@ class _Update:
                 continue
             with briefly_opened(archived, self._where) as folder:
                 yield from self._read(
-                    [(item, read_at(item.file, folder) if folder else item.file.path) for item in items]
+                    [(item, within(folder, item.file.path, session_id) if folder else item.file.path) for item in items]
                 )
 
     def _read(self, work: Sequence[tuple[FileWork, str]]) -> Generator[tuple[FileWork, Part | None]]:
