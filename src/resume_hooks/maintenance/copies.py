@@ -18,7 +18,7 @@ from resume_hooks.system.text import counted
 from resume_hooks.transcripts.transcript import scan
 
 
-class Copies(NamedTuple):
+class SessionCopies(NamedTuple):
     """The copy that stays, and those that go; ``missing`` are records that it lacks, of all of them."""
 
     kept: SessionFile
@@ -45,7 +45,7 @@ def copies_note(session_id: str, where: Where) -> str:
     )
 
 
-def choose(named: SessionFile, where: Where, *, by_path: bool) -> Copies:
+def choose(named: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
     """Which copy of the session stays: ``named`` if it was named ``by_path``, else the one that has all of it.
 
     UsageError for a session that lies in one place; ResumeHooksError where each has something of its own.
@@ -60,7 +60,7 @@ def choose(named: SessionFile, where: Where, *, by_path: bool) -> Copies:
     if kept is None:
         raise _undecided(copies, lacking)
     others = tuple(copy for copy in copies if copy.path != kept.path)
-    return Copies(kept, others, lacking[kept.path])
+    return SessionCopies(kept, others, lacking[kept.path])
 
 
 def _undecided(copies: Sequence[SessionFile], lacking: dict[str, int]) -> ResumeHooksError:

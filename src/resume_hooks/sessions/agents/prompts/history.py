@@ -56,7 +56,7 @@ class Entry(NamedTuple):
         return _PASTE.sub(lambda found: _paste(mapping(self.pasted, found[1]), where) or found[0], self.text)
 
 
-class Told(NamedTuple):
+class PromptedSession(NamedTuple):
     """What the history has of a session: where it was first asked in, how many prompts, when the last was typed."""
 
     project: str
@@ -64,14 +64,14 @@ class Told(NamedTuple):
     last: int
 
 
-class History(NamedTuple):
+class ReadHistory(NamedTuple):
     """All sessions by id; ``grown`` is false where what was read before may be there no more."""
 
-    sessions: dict[str, Told]
+    sessions: dict[str, PromptedSession]
     grown: bool
 
 
-def read_history(noted: str, where: Where) -> History:
+def read_history(noted: str, where: Where) -> ReadHistory:
     """What the history tells, by the note at the path ``noted`` of what was read already; the note is renewed.
 
     OSError where the history is there and can't be read.
@@ -84,14 +84,14 @@ def read_history(noted: str, where: Where) -> History:
         end = start
         for entry, end in _entries(stream, start):  # noqa: B007 - where the last one ended
             if entry is not None:
-                before = sessions.get(entry.session_id) or Told(entry.project, 0, 0)
+                before = sessions.get(entry.session_id) or PromptedSession(entry.project, 0, 0)
                 last = max(before.last, entry.at)
-                sessions[entry.session_id] = Told(before.project, before.prompts + entry.is_prompt, last)
+                sessions[entry.session_id] = PromptedSession(before.project, before.prompts + entry.is_prompt, last)
         if not grown or end - start > WORTH_NOTING:
             place = {"inode": os.fstat(stream.fileno()).st_ino, "end": end, "check": _check(stream, end)}
             note = {"version": _VERSION, **place, "sessions": {own: list(told) for own, told in sessions.items()}}
             state_file.replace(noted, orjson.dumps(note), where)
-        return History(sessions, grown)
+        return ReadHistory(sessions, grown)
 
 
 def entries(sessions: Container[str], where: Where) -> Iterator[Entry]:
@@ -135,13 +135,15 @@ def _paste(pasted: Record, where: Where) -> str:
         return ""
 
 
-def _note(path: str) -> tuple[int, int, int, dict[str, Told]]:
+def _note(path: str) -> tuple[int, int, int, dict[str, PromptedSession]]:
     """The inode, the end, the check and the sessions of what was read last; zeros where nothing was."""
     try:
         note: Any = orjson.loads(read_regular(path, 256 * 1024 * 1024))
         if note["version"] != _VERSION:
             return 0, 0, 0, {}
-        sessions = {name: Told(str(told[0]), int(told[1]), int(told[2])) for name, told in note["sessions"].items()}
+        sessions = {
+            name: PromptedSession(str(told[0]), int(told[1]), int(told[2])) for name, told in note["sessions"].items()
+        }
         return int(note["inode"]), int(note["end"]), int(note["check"]), sessions
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
         return 0, 0, 0, {}

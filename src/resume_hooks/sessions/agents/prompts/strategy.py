@@ -17,7 +17,7 @@ from resume_hooks.paths import ENDING, Where, all_folders, is_session_id, privat
 from resume_hooks.sessions import session_files, transcript_files
 from resume_hooks.sessions.agents.claude import Claude
 from resume_hooks.sessions.agents.prompts.history import NAME as HISTORY
-from resume_hooks.sessions.agents.prompts.history import Entry, Told, entries, read_history
+from resume_hooks.sessions.agents.prompts.history import Entry, PromptedSession, entries, read_history
 from resume_hooks.sessions.agents.protocol import ResumeCommands
 from resume_hooks.sessions.agents.registry import READ
 from resume_hooks.sessions.session_files import SessionFile, newest_first
@@ -31,7 +31,7 @@ KEPT = ("vault", "trash")  # in the state folder: a folder a session that can be
 FRESH = 60_000  # milliseconds after its last prompt during which a session may be about to get its transcript
 
 
-class Prompts(Claude):
+class PromptsLeft(Claude):
     """The sessions that left prompts in a config home; ``copies`` is a folder of ours. Looked for once a run.
 
     A copy is read as the client's transcripts are.
@@ -80,7 +80,7 @@ class Prompts(Claude):
         made = f"resume-hooks handoff {session_id}"
         return ResumeCommands(f"in a shell: {made}", f"{go}{made} --start")
 
-    def _gone(self) -> tuple[dict[str, Told], bool]:
+    def _gone(self) -> tuple[dict[str, PromptedSession], bool]:
         """The sessions that the history alone has, and whether it only grew since it was read last. OSError."""
         try:
             told, grown = read_history(os.path.join(self._copies, READ), self._where)
@@ -114,7 +114,7 @@ class Prompts(Claude):
         folders = (os.path.join(self._copies, name) for name in os.listdir(self._copies))
         return [session for folder in folders for session in session_files.sessions_in(folder)]
 
-    def _copied(self, lost: dict[str, Told]) -> list[SessionFile]:
+    def _copied(self, lost: dict[str, PromptedSession]) -> list[SessionFile]:
         """Every lost session with its copy: what is missing or outdated is written, what is no longer lost goes."""
         places = {own: os.path.join(self._copies, _key(told.project), f"{own}{ENDING}") for own, told in lost.items()}
         there = self._there()
@@ -145,7 +145,7 @@ class Prompts(Claude):
 class LostSessions:
     """These sessions as a store; nothing is looked for before somebody asks."""
 
-    def __init__(self, prompts: Prompts) -> None:
+    def __init__(self, prompts: PromptsLeft) -> None:
         self._prompts = prompts
 
     def projects(self) -> list[str]:
@@ -172,9 +172,9 @@ class LostSessions:
         return []
 
 
-def strategy(home: str, copies: str, where: Where) -> Prompts:  # noqa: ARG001 - as all strategies
+def strategy(home: str, copies: str, where: Where) -> PromptsLeft:  # noqa: ARG001 - as all strategies
     """The strategy of a config home."""
-    return Prompts(copies, where)
+    return PromptsLeft(copies, where)
 
 
 def _project(session: SessionFile) -> str:
