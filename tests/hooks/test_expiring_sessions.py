@@ -180,5 +180,6 @@ def test_the_second_hook_never_raises(config_home: ConfigHome, monkeypatch: pyte
     (folder / "event").write_bytes(raw)
     with (folder / "event").open(encoding="utf-8") as stream:
         monkeypatch.setattr("sys.stdin", stream)
+        monkeypatch.setattr(os, "nice", lambda _: 0)  # not the process of the tests
         background.main()
     assert archived_ids(config_home.where) == []
