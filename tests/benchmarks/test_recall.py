@@ -114,6 +114,7 @@ def test_natural_questions_are_answered(ours: Ours) -> None:
     assert score(ask(ours, asked, lambda question: [question.text])).five >= FLOOR
 
 
+@pytest.mark.wide
 def test_several_wordings_find_what_one_does_not(ours: Ours) -> None:
     """Most paraphrased questions are answered once they are asked in four wordings."""
     asked = [question for question in questions("tune") if question.also]

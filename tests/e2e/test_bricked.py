@@ -125,6 +125,7 @@ def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
     assert blocks(request, "tool_result", "tool_use_id") == blocks(first, "tool_result", "tool_use_id")
 
 
+@pytest.mark.wide
 def test_not_now_leaves_all_and_is_the_last_word(tui: Tui, plugin: Path) -> None:
     """A line says what helps later, and never reaches the model; the same error again asks nothing."""
     parent = refuse(tui, plugin, UNSIGNED, UNCHANGED)
@@ -143,6 +144,7 @@ def test_not_now_leaves_all_and_is_the_last_word(tui: Tui, plugin: Path) -> None
     assert "stays as it is" not in spoken(tui.api.main_requests()[-1])
 
 
+@pytest.mark.wide
 def test_where_no_repair_helps_a_handoff_is_named_once(tui: Tui, plugin: Path) -> None:
     """The file is sound, so what is refused is in the client's memory alone."""
     refuse(tui, plugin, BYTES, UNCHANGED)
@@ -161,6 +163,7 @@ def test_other_errors_ask_nothing(tui: Tui, plugin: Path, message: str) -> None:
     assert_nothing_asked(tui)
 
 
+@pytest.mark.wide
 def test_an_engine_that_fails_leaves_the_session(tui: Tui, plugin: Path, tmp_path: Path) -> None:
     """Nobody asked it for anything, so nothing is said."""
     refuse(tui, plugin, UNSIGNED, UNCHANGED, engine(tmp_path, "sys.exit('the engine is ill')"))

@@ -124,6 +124,7 @@ def test_mark_explore_rewind_paste(tui: Tui, plugin: Path, xserver: XServer) -> 
     assert_rewound(before, tui.api.main_requests()[-1], "now go on BETA")
 
 
+@pytest.mark.wide
 def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
     """``>checkpoint`` beside a running turn marks what is whole; its one line that shows is the useful one."""
     tui.start(plugin_dir=plugin, extra_env=ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"})
@@ -147,6 +148,7 @@ def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
     assert "remember ALPHA" in child.read_text()
 
 
+@pytest.mark.wide
 def test_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
     """By ``-p``, of a session of that client's own: both forms, no request, then the child's request."""
     (home.cwd / "a.txt").write_text("EXPLORED a file\n")

@@ -9,6 +9,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
@@ -95,6 +97,7 @@ def test_print_mode(every_client: ClientVersion, home: ClientHome, api: MockApi,
     assert [m["role"] for m in request["messages"] if m["role"] != "system"] == ["user", "assistant", "user"]
 
 
+@pytest.mark.wide
 def test_esc_then_paste(tui: Tui, plugin: Path, xserver: XServer, tmp_path: Path) -> None:
     """Esc while the model reads leaves the digest child; asked for anew, the pasted child holds the summary."""
     tui.start(plugin_dir=plugin, extra_env=on_path(tui.version, tmp_path / "bin") | {"DISPLAY": xserver.display})

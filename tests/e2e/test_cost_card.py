@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.builders import SESSION, conversation, session_bytes
 from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Usage
@@ -77,6 +79,7 @@ def test_a_resume_says_what_a_cold_cache_costs(tui: Tui, plugin: Path) -> None:
     assert "no cache holds" not in json.dumps(tui.api.requests)
 
 
+@pytest.mark.wide
 def test_print_mode_is_not_told(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
     """Nobody is there to go on elsewhere; the line is kept for whoever resumes the session."""
     api.usage = ABOVE

@@ -201,7 +201,7 @@ def forks_well(name: str, versions: Sequence[str], home: ClientHome, api: MockAp
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
 
 
-@pytest.mark.parametrize("name", one_in(2, SAMPLE))
+@pytest.mark.parametrize("name", one_in(4, SAMPLE))
 def test_a_sample(name: str, home: ClientHome, api: MockApi) -> None:
     """Four sessions on the newest client, one on the oldest too, whole and at two random places each."""
     forks_well(name, (OLDEST, NEWEST) if name == ON_THE_OLDEST else (NEWEST,), home, api)

@@ -63,6 +63,7 @@ def last_words(session: Path) -> str:
     return str(texts[-1][:40])
 
 
+@pytest.mark.wide
 def test_prompt_reaches_the_mock(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """A `-p` prompt is the last user message of one main request; the mock's text comes back."""
     result = run_print(every_client, home, api, "say something >not a trigger")
@@ -104,6 +105,7 @@ def test_resume_sends_the_history(every_client: ClientVersion, home: ClientHome,
     assert said[-1][1].endswith("and now?")
 
 
+@pytest.mark.wide
 def test_long_prompt_goes_in_whole(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """A prompt too long for one argument reaches the model unshortened."""
     prompt = "x" * 300_000
@@ -111,6 +113,7 @@ def test_long_prompt_goes_in_whole(client: ClientVersion, home: ClientHome, api:
     assert prompt in last_user_text(api.main_requests()[0])
 
 
+@pytest.mark.wide
 def test_scripted_tool_call_is_carried_out(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """A scripted tool_use makes the client run the tool and send its result back."""
     api.script = [["Looking.", {"name": "Bash", "input": {"command": "echo from-the-tool", "description": "say"}}]]
@@ -130,6 +133,7 @@ def test_blocked_prompt_reaches_nobody(
     assert json.loads((plugin / "hooks/input.json").read_text())["prompt"] == "is this blocked?"
 
 
+@pytest.mark.wide
 def test_typed_prompt_shows_the_reply(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """What is typed in the TUI reaches the mock, and the mock's words stand on the screen."""
     api.script = ["A reply of my own."]
@@ -139,6 +143,7 @@ def test_typed_prompt_shows_the_reply(every_client: ClientVersion, home: ClientH
         assert last_user_text(api.main_requests()[0]).endswith("what do you say?")
 
 
+@pytest.mark.wide
 def test_blocked_prompt_shows_on_screen(
     every_client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path
 ) -> None:
@@ -169,6 +174,7 @@ def test_resume_command_switches_session(home: ClientHome, api: MockApi, version
     assert last_user_text(request).endswith("are you there now?")
 
 
+@pytest.mark.wide
 def test_input_box_can_be_read_and_cleared(tui: Tui) -> None:
     """`input_text` gives what stands in the box; one Ctrl+C empties it."""
     tui.start()
@@ -182,6 +188,7 @@ def test_input_box_can_be_read_and_cleared(tui: Tui) -> None:
     assert len(tui.screen()) == SMALLER[1]
 
 
+@pytest.mark.wide
 def test_delayed_reply_leaves_time_to_type(tui: Tui, api: MockApi) -> None:
     """A delay in the script keeps the model busy: the reply is not there yet while more is typed."""
     api.script = [(4.0, "Late answer.")]
@@ -194,6 +201,7 @@ def test_delayed_reply_leaves_time_to_type(tui: Tui, api: MockApi) -> None:
     tui.wait_for("Late answer")
 
 
+@pytest.mark.wide
 def test_closed_tui_leaves_no_process(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """After the `with` block, failed or not, no process of that home runs."""
     with pytest.raises(AssertionError, match="never on the screen"), Tui(client, home, api).start() as screen:

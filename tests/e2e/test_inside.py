@@ -227,6 +227,7 @@ def test_esc_ends_a_rollover_which_can_be_asked_for_again(tui: Tui, plugin: Path
     assert b"summary by" in first.read_bytes()
 
 
+@pytest.mark.wide
 def test_a_rollover_whose_summary_fails_says_so(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
     """The child with the digest is opened all the same, and the session that it came from can be tried again."""
     begin(tui, plugin, on_path(tui.version, tmp_path / "bin") | {"RESUME_HOOKS_SUMMARY_TIMEOUT": "1"})
@@ -330,6 +331,7 @@ def test_a_prefixed_command_falls_back_to_its_card(tui: Tui, plugin: Path, paren
     assert not tui.api.requests
 
 
+@pytest.mark.wide
 def test_a_name_that_the_user_has_taken_stays_theirs(tui: Tui, plugin: Path, parent: Path) -> None:
     """Our prefixed command and every other one are there all the same."""
     own = tui.home.config / "commands"

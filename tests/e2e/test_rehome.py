@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
@@ -104,6 +106,7 @@ def test_files_rewind_in_a_fork(client: ClientVersion, home: ClientHome, api: Mo
     assert file.read_text() == "ORIGINAL\n"
 
 
+@pytest.mark.wide
 def test_work_in_a_fork_leaves_the_parents_backups(home: ClientHome, api: MockApi) -> None:
     """Old clients write a new version of a backup into the file of its name; the parent's next one has that name.
 

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from resume_hooks.archive.file_history import history
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion
@@ -113,6 +115,7 @@ def test_it_restores_what_the_client_would(every_client: ClientVersion, home: Cl
     compare(every_client, home, api, file, file.stem)
 
 
+@pytest.mark.wide
 def test_a_child_without_its_parent_restores_the_same(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """A trimmed child carries the snapshots and has the backups under its own id.
 

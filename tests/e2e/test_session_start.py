@@ -125,6 +125,7 @@ def test_handoff_clear_compact_resume(
     assert child.read_bytes() == raw
 
 
+@pytest.mark.wide
 def test_the_pasted_child_uses_the_handoff_up(tui: Tui, plugin: Path) -> None:
     """``>handoff``, Ctrl+C, the child's command: nothing is injected, and a later ``/clear`` is a plain one."""
     parent = begin(tui, plugin)

@@ -163,6 +163,7 @@ def test_the_agent_reads_without_permission(
     assert digests(home, child) == before
 
 
+@pytest.mark.wide
 def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, child: Path) -> None:
     """On screen, from the background, where the client sends agents of itself: answered, and nobody is asked."""
     tui.api.script = delegating([*reading(plugin, child.stem), "AGENT-DONE"], background=True)

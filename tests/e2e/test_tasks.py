@@ -15,6 +15,7 @@ from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import children, spoken, without_module
 from tests.e2e.test_session_start import QUIET, clear, hand_off
+from tests.needs import one_in
 
 PARENT = "77777777-aaaa-4bbb-8ccc-000000000001"
 OFFERED = {"CLAUDE_CODE_ENABLE_TODO_TOOLS": "1"}
@@ -45,7 +46,7 @@ def derive(home: ClientHome, verb: str) -> Path:
     return child
 
 
-@pytest.mark.parametrize("verb", ["handoff", "fork"])
+@pytest.mark.parametrize("verb", one_in(2, ["handoff", "fork"]))
 def test_a_child_goes_on_with_the_list(client: ClientVersion, home: ClientHome, api: MockApi, verb: str) -> None:
     """Its client lists the same tasks, counts on from their numbers, and leaves the parent's as they were."""
     api.script = [created("parse it"), created("test it"), created("drop it"), updated("1", "completed"),

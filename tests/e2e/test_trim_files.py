@@ -101,11 +101,13 @@ def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path)
         assert file.read_text() == expected
 
 
+@pytest.mark.wide
 def test_files_rewind_on_a_child(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """The client's own --rewind-files works on a trimmed child without its parent, whatever form snapshots have."""
     rewinds(every_client, home, api, edit_twice(every_client, home, api))
 
 
+@pytest.mark.wide
 def test_an_edit_goes_on_in_a_child(client: ClientVersion, home: ClientHome, api: MockApi, edited: Path) -> None:
     """A file that was read, and whose text is a placeholder now, can be edited; no placeholder gets into it."""
     child = trimmed(edited, home)

@@ -94,6 +94,7 @@ def empty_box(tui: Tui) -> None:
     tui.wait_idle()
 
 
+@pytest.mark.wide
 def test_slash_handoff_then_the_paste_alone(tui: Tui, plugin: Path, xserver: XServer) -> None:
     """``/resume-hooks:handoff`` leaves the box empty: the paste alone leads into the child."""
     parent = begin(tui, without_module(plugin), {"DISPLAY": xserver.display})
@@ -104,6 +105,7 @@ def test_slash_handoff_then_the_paste_alone(tui: Tui, plugin: Path, xserver: XSe
     assert_opens_fresh(go_on(tui, xserver.clipboard()), parent, "fix the tests")
 
 
+@pytest.mark.wide
 def test_slash_handoff_typed_while_the_model_works(tui: Tui, plugin: Path, xserver: XServer) -> None:
     """Queued behind a slow answer, the slash form is answered at the turn's end, whole."""
     parent = begin(tui, without_module(plugin), {"DISPLAY": xserver.display})
@@ -194,6 +196,7 @@ def test_the_child_has_its_title_in_the_picker(client: ClientVersion, home: Clie
         tui.wait_for(re.escape(child.title))
 
 
+@pytest.mark.wide
 def test_client_2_1_112_goes_the_same_way(home: ClientHome, api: MockApi, plugin: Path, xserver: XServer) -> None:
     """On 2.1.112: ``>handoff``, paste, prompt; the older client leaves the box empty."""
     with Tui(find_client("2.1.112"), home, api) as tui:

@@ -15,6 +15,7 @@ from resume_hooks.sessions import locate
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_fork import PROMPT, environ_of, installed, said
+from tests.needs import one_in
 from tests.sessions.archived.away import away
 
 SAMPLE = (
@@ -34,7 +35,7 @@ def messages(client: ClientVersion, home: ClientHome, api: MockApi, made: Receip
     return json.dumps(request["messages"]).replace(made.session_id, "<child>")
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("name", one_in(2, SAMPLE))
 def test_forks_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
     """Byte for byte, of the session as it was there and of the copy that is left."""
     client = find_client(NEWEST)

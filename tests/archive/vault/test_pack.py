@@ -33,7 +33,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import locks, state_file
 from tests.archive.vault.laid_out import OLD, client_files, crash_at, kept_files, laid_out, vault_files
 from tests.builders import SESSION, ConfigHome, session_id
-from tests.needs import REPO
+from tests.needs import REPO, one_in
 
 MODULES = {
     str(module.__file__)
@@ -180,7 +180,7 @@ def _grown(home: ConfigHome) -> SessionFile:
     return locate.session_file(str(path))
 
 
-@pytest.mark.parametrize("verb", WORK)
+@pytest.mark.parametrize("verb", one_in(2, WORK))
 def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
     """At every step: what was kept is whole, nothing half-made counts, and doing it again does it."""
     line, ended = 0, False
