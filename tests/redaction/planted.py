@@ -6,11 +6,15 @@ Half of the forms are held out: the rules were never tuned on what the measure s
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import random
+import re
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
+
+from resume_hooks.redaction.load_rules import FILE
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
@@ -227,14 +231,33 @@ class Planted(NamedTuple):
     raw: bytes
 
 
-def planted(lines: list[bytes], seed: int = 7, places: int = 5 * len(FORMS)) -> Iterator[Planted]:
+def assigned_forms() -> list[Form]:
+    """A form for each rule that wants a vendor's name before a value of so many letters."""
+    with open(FILE, encoding="utf-8") as stream:
+        rules = json.load(stream)["assigned"]
+    forms = []
+    for rule in rules:
+        if shape := re.match(r"(?:\(\?i\))?\(([\w-]*)\[([^\]]+)\]\{(\d+)", rule["value"]):
+            letters = "".join(letter for letter in map(chr, range(33, 127)) if re.fullmatch(f"[{shape[2]}]", letter))
+            make = functools.partial(_after, shape[1], int(shape[3]), letters)
+            forms.append(Form(rule["kind"], make, f'{re.split("[|.[]", rule["words"])[0]}_token = "{{}}"'))
+    return forms
+
+
+def _after(prefix: str, count: int, letters: str, rng: random.Random) -> str:
+    return prefix + some(rng, count, letters)
+
+
+def planted(
+    lines: list[bytes], seed: int = 7, places: int = 5 * len(FORMS), forms: Sequence[Form] = tuple(FORMS)
+) -> Iterator[Planted]:
     """Secrets of all forms in turn, each in a copy of a real record or in a text, every way and place in turn."""
     rng = random.Random(seed)
     records = [record for line in lines if (record := json.loads(line)).get("type") in {"user", "assistant"}]
     for number in range(places):
-        form = FORMS[number % len(FORMS)]
-        way = WAYS[(number // len(FORMS) + number) % len(WAYS)]
-        place = PLACED[(number * 5 + number // len(FORMS)) % len(PLACED)]
+        form = forms[number % len(forms)]
+        way = WAYS[(number // len(forms) + number) % len(WAYS)]
+        place = PLACED[(number * 5 + number // len(forms)) % len(PLACED)]
         secret = form.make(rng)
         text = way(form.words.format(secret))
         raw = text.encode() if place == "tool-results file" else _line(rng.choice(records), place, text, rng)
