@@ -24,17 +24,20 @@ def hiding(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
     [
         ("/home/ann/src/a.py", "~/src/a.py"),
         ("cd /home/ann", "cd ~"),
-        ("/home/anna/src", "/home/anna/src"),
+        ("/home/anna/src", "~/src"),
+        ("file:///home/anna.b. And https://x.test/home/page", "file://~. And https://x.test/home/page"),
+        (r'{"content":"see\n/home/anna/src"}', r'{"content":"see\n~/src"}'),
         ("/srv/home/ann.txt", "/srv/home/ann.txt"),
-        ("/Users/bob/src and /Users/bobby", "~/src and /Users/bobby"),
+        ("/Users/bob/src and /Users/bobby", "~/src and ~"),
         (r"C:\Users\cy\src", r"~\src"),
         (r"C:\\Users\\cy\\src", r"~\\src"),
         ("~/.claude/projects/-home-ann-src/x", "~/.claude/projects/-~-src/x"),
+        ("~/.claude/projects/-Users-the-other-src/x", "~/.claude/projects/-~/x"),
         ("grep -home-ann", "grep -home-ann"),
     ],
 )
 def test_home_folders(text: str, shown: str) -> None:
-    """This user's and those that the sessions lie in; nobody else's."""
+    """This user's, those that the sessions lie in, and everybody else's."""
     assert hiding().text(text) == shown
     assert hiding(redact=False).text(text) == text
 
