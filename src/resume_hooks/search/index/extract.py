@@ -51,6 +51,7 @@ _INSIDE = rf"(?:[^\[]++|\[(?!{re.escape(OPENING[1:])}|{re.escape(CLOSING[1:])}))
 """What a block holds: no marker, so that a text full of openings is gone through once."""
 
 _BLOCK = re.compile(f"{re.escape(OPENING)}{_INSIDE}{re.escape(CLOSING)}{_LEGEND}|{_DIGEST}", re.MULTILINE)
+_CARD = "<local-command-stdout>resume-hooks"  # what a command of ours showed
 _BLOCKED = "operation blocked by hook"
 
 
@@ -178,7 +179,7 @@ def _other(record: Record, kind: str) -> RecordTexts | None:
     if kind == records.PROGRESS:
         return RecordTexts("note", result=_joined(list(_nested(record))))
     content = string(record, "content")
-    if _BLOCKED in content[:200]:
+    if _BLOCKED in content[:200] or content.startswith(_CARD):
         return None  # it never reached the model, and our own cards would find themselves
     return RecordTexts("note", result=_joined([content]))
 
