@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from resume_hooks.search.scope import Scope, project_at, project_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import commands, label_of
 from resume_hooks.system.columns import width
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain_line
 
 HITS = 4
@@ -50,7 +52,7 @@ def answer(request: Request) -> TriggerAnswer:
 
 
 def _command(words: str, *, everywhere: bool) -> str:
-    return shlex.join(["resume-hooks", "search", *([EVERYWHERE] if everywhere else []), words])
+    return typed(shlex.join(["search", *([EVERYWHERE] if everywhere else []), words]), os.environ)
 
 
 def _project(request: Request) -> Scope:
