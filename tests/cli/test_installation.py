@@ -213,14 +213,17 @@ def test_purge_leaves_a_symbolic_link_alone(tools: Path, config: Path, tmp_path:
     assert (target / "links.jsonl").exists()
 
 
-def test_purge_asks_first(tools: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without ``--yes`` and without an answer nothing is removed."""
+def test_purge_asks_first(
+    tools: Path, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where nobody can be asked it says what to add, and removes nothing."""
     fake_client(tools)
     state = config / "resume-hooks"
     state.mkdir(mode=0o700)
     (state / "links.jsonl").touch()
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert run(["uninstall", "--purge"]) == 130
+    assert run(["uninstall", "--purge"]) == 2
+    assert "Add --yes" in capsys.readouterr().err
     assert (state / "links.jsonl").exists()
 
 

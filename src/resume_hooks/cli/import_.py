@@ -23,7 +23,7 @@ from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.storage.staging import MAX_BYTES, file_chunks, taken_in
-from resume_hooks.system.text import plain_line
+from resume_hooks.system.text import counted, plain_line
 from resume_hooks.system.urls import is_address, parsed
 
 UNVERIFIED = "What it says is not verified: it is whatever its author wrote."
@@ -230,7 +230,7 @@ def _bundle_row(came: ImportedSession) -> dict[str, Any]:
 def _bundle_warnings(packed: list[BundledSession], wish: BundleOptions) -> list[str]:
     damaged = sum(each.sums.damaged for each in packed)
     lost = sum(each.sums.left_out + each.refused for each in packed)
-    said = [f"{damaged:,} damaged lines are in no bundle."] if damaged else []
+    said = [f"{counted(damaged, 'damaged line')} left out: no bundle holds such."] if damaged else []
     said += [f"{lost:,} files beside the sessions did not come along."] if lost else []
     said += [] if all(each.sealed for each in packed) else [UNSEALED]
     return said + ([CHECKPOINTS_STAY] if wish.whole else [])

@@ -53,6 +53,7 @@ NOTES = (
     "folder-",
     "new-",
     "vault.json",
+    "indexed.json",
 )
 """How the names of notes in ``pending`` begin."""
 
@@ -76,9 +77,11 @@ def command(options: VerbOptions) -> int:
     """
     where = options.where
     goes = _purged(where.state) if options.purge else None
-    if options.purge and not options.yes and not options.dry_run:
+    if options.purge and options.asks("--purge"):
         click.confirm(
-            f"Remove {where.state} (links between sessions that exist nowhere else, settings)?", abort=True, err=True
+            f"Remove links between sessions (they exist nowhere else), settings, index in {where.state}?",
+            abort=True,
+            err=True,
         )
     commands = [["claude", "plugin", "uninstall", f"{NAME}@{MARKETPLACE}"]]
     if claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():

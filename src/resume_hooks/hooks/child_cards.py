@@ -47,7 +47,8 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
 def opened(receipt: Receipt) -> str:
     """What is said in a child that the client opened by itself, and that looks like the session it came from."""
     back = f"/resume {receipt.parent_session_id}"
-    return f"This is the new session, {receipt.title}: {receipt.sizes}. Back to the old one: {back}"
+    took = f"about {receipt.tokens_after:,} tokens, where the old one has {receipt.tokens_before:,}"
+    return f"This is the new session, {receipt.title}: {took}. Back to the old one: {back}"
 
 
 def _paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:

@@ -186,7 +186,9 @@ def _preview(asked: PaneEvent, where: Where) -> list[str]:
 
 def _row(session_id: str, where: Where) -> ListedSession:
     """The session that is marked. SessionNotFound once it is gone."""
-    path = find_session(session_id, where) if session_id else None
+    if not session_id:
+        raise SessionNotFound("Nothing was found, so no session is marked", "Type other words, or none.")
+    path = find_session(session_id, where)
     session = locate.session_file(path) if path else registry.found(session_id, where)
     row = SessionLister(os.path.dirname(session.path), where).at(session, None) if session else None
     if row is None:
