@@ -36,9 +36,13 @@ def as_typed(text: str) -> str:
     return text
 
 
-def reading(hit: Hit) -> str:
-    """The command that reads on at a hit; names of files are hostile, so it is ready for a shell."""
-    return typed(f"read {shlex.quote(plain_line(hit.short))}", os.environ)
+def _reading(hit: Hit, *, model: bool) -> str:
+    """The command that reads on at a hit; names of files are hostile, so it is ready for a shell.
+
+    The skill tells a ``model`` what stands for our name.
+    """
+    words = f"read {shlex.quote(plain_line(hit.short))}"
+    return f"resume-hooks {words}" if model else typed(words, os.environ)
 
 
 def text_of(
@@ -114,7 +118,7 @@ def _piece(hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typ
     lines += [
         f"  {' · '.join(filter(None, about))}",
         f"    {_marked(hit, mark)}",
-        f"    read: {reading(hit)}",
+        f"    read: {_reading(hit, model=model)}",
     ]
     return "\n".join(lines)
 
