@@ -142,6 +142,20 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, 
     assert "Mend the pool" in said
 
 
+def test_a_pane_while_the_model_works(tui: Tui, plugin: Path, others: Path) -> None:
+    """It lists and finds, and Esc closes it without ending the turn, whose answer comes."""
+    begin(tui, plugin)
+    tui.api.script = [(9.0, "Slow reply done.")]
+    tui.submit("take your time")
+    tui.wait_for(r"esc to interrupt|…")
+    listed(tui, "/search", "docs", "Write the docs")
+    tui.key("Escape")
+    tui.wait_for("Slow reply done", timeout=20)
+    assert "Interrupted" not in tui.text()
+    tui.wait_idle()
+    assert len(tui.api.main_requests()) == 1
+
+
 @pytest.mark.parametrize(
     ("broken", "shown"),
     [
