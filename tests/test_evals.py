@@ -116,6 +116,7 @@ def test_all_cases_load(suite: Suite) -> None:
     assert "Couldn't load 1 case file" in suite.run("done", "--case", "fires-why-dropped")[0]
 
 
+@pytest.mark.wide
 @pytest.mark.e2e
 @pytest.mark.parametrize(
     ("reply", "fires", "passes"),

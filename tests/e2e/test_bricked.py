@@ -103,6 +103,7 @@ def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> 
     assert "now go on BETA" in child.read_text()
 
 
+@pytest.mark.wide
 def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
     """One whose thinking lost its signatures: what the copy sends keeps every call and the API's rules."""
     source = re.sub(rb'"signature":"[^"]+"', b'"signature":""', (corpus() / SOURCE).read_bytes())

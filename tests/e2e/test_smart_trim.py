@@ -9,6 +9,8 @@ import sys
 import uuid
 from typing import Any
 
+import pytest
+
 from tests.derive.trim.smart.models import SHOWN
 from tests.e2e.harness.asked import Request, last_user_text
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client
@@ -103,6 +105,7 @@ def test_chosen_contents_are_placeholders(every_client: ClientVersion, home: Cli
     trims_smartly(every_client, home, api)
 
 
+@pytest.mark.wide
 def test_no_answer_leaves_nothing(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """A refusal in words, a choice out of form, an API that hangs: one sentence, exit code 1, no child."""
     parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
