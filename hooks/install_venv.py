@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from install_python import MissingPythonError, find_python
-from install_steps import BuildError, add, fill, is_damaged, venv_python
+from venv_commands import BuildError, add, fill, is_damaged, venv_python
 
 __all__ = ["BuildError", "MissingPythonError", "build", "digest", "is_damaged", "is_ready", "wanted"]
 ROOT = Path(__file__).resolve().parent.parent

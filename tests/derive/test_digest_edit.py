@@ -6,7 +6,7 @@ import pytest
 
 from resume_hooks.derive.digest_edit import MAX_EDITED, NOTE, saved, to_edit
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions.opening_records import NEXT_STEP, next_step_of, opening_text
+from resume_hooks.sessions.opening_layout import NEXT_STEP, next_step_of, opening_text
 
 BLOCK = "[SESSION LINEAGE]\nx\n[/SESSION LINEAGE]"
 

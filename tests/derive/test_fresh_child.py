@@ -25,7 +25,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import Link, read_links
-from resume_hooks.sessions.opening_records import NEXT_STEP, title_line
+from resume_hooks.sessions.opening_layout import NEXT_STEP, title_line
 from resume_hooks.transcripts.invariants import Check
 from tests.builders import (
     CWD,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.sessions.opening_records import NEW_TASK
+from resume_hooks.sessions.opening_layout import NEW_TASK
 from tests.e2e.harness.client import MIDDLE, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.processes import wait_until
@@ -69,7 +69,7 @@ def engine(tmp_path: Path, module: str) -> dict[str, str]:
     path = tmp_path / "python"
     path.write_text(
         f"#!{sys.executable}\nimport os, sys, time\n"
-        f"if not any(word.endswith('module.py') for word in sys.argv):\n    {AS_ALWAYS}\n"
+        f"if not any(word.endswith('start_module.py') for word in sys.argv):\n    {AS_ALWAYS}\n"
         f"{module}\n"
     )
     path.chmod(0o755)

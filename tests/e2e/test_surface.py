@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.hooks.choosing import pane
+from resume_hooks.hooks.session_list import pane
 from tests.builders import SESSION, assistant, boundary, conversation, custom_title, session_bytes, session_id, summary
 from tests.e2e.harness.client import LAST_NPM, NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, last_user_text

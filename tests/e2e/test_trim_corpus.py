@@ -24,9 +24,9 @@ from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
-from resume_hooks.transcripts.content import MEDIA, THINKING
 from resume_hooks.transcripts.records import message
 from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE, spoken

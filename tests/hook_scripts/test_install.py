@@ -40,7 +40,7 @@ def is_damaged(venv): return "DAMAGED" in os.environ
 @pytest.fixture
 def quick(plugin: PluginCopy) -> PluginCopy:
     """A plugin whose installer makes an empty venv, and counts its attempts in a file."""
-    (plugin.root / "hooks" / "install_steps.py").write_text(STEPS)
+    (plugin.root / "hooks" / "venv_commands.py").write_text(STEPS)
     plugin.env.update(COUNT=str(plugin.data / "count"), RESUME_HOOKS_PYTHON="")
     return plugin
 

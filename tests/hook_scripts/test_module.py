@@ -127,7 +127,7 @@ def test_the_launcher_gives_way_to_the_engine(plugin: PluginCopy) -> None:
             out, _ = launcher.communicate(b"the event", timeout=60)
         said = out.decode()
         assert said.startswith(str(os.getpid()))
-        assert f"['-I', '{plugin.root}/hooks/module.py'] the event".replace("'", '"') in said.replace("'", '"')
+        assert f"['-I', '{plugin.root}/hooks/start_module.py'] the event".replace("'", '"') in said.replace("'", '"')
 
 
 def test_without_any_python_it_says_what_installs_one(plugin: PluginCopy, tmp_path: Path) -> None:

@@ -182,11 +182,11 @@ def test_a_bug_is_told_and_a_switched_off_verb_says_so(
 
 def test_nobody_else_is_answered(run_hook: Run, parent: Path) -> None:
     """A process that no client started gets one sentence that leads on, and nothing is made."""
-    done = run_hook("module", {**EVENT, "command": "handoff", "args": ""}, environ={"CLAUDE_PID": "1"})
+    done = run_hook("start_module", {**EVENT, "command": "handoff", "args": ""}, environ={"CLAUDE_PID": "1"})
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"/resume-hooks:handoff" in done.stderr
-    assert run_hook("module", {"command": "delete"}).returncode == 1
-    assert run_hook("module", b"no event").returncode == 1
+    assert run_hook("start_module", {"command": "delete"}).returncode == 1
+    assert run_hook("start_module", b"no event").returncode == 1
     assert children(parent) == []
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from resume_hooks.reading.passages import Passage, passage, says, without_reminders
 from resume_hooks.sessions.record_references import RecordLine, TranscriptNames
-from resume_hooks.transcripts.content import ToolCall
+from resume_hooks.transcripts.trimmable_pieces import ToolCall
 from tests.builders import (
     SESSION,
     Record,

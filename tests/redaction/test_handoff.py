@@ -15,7 +15,7 @@ from resume_hooks.derive.handoff_files import write_for
 from resume_hooks.reading.digest.as_text import full
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.sessions.opening_records import next_step_of
+from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.storage import stored_settings
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, user, write_session
 from tests.redaction.planted import some

@@ -21,7 +21,7 @@ from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, knowledge
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.opening_records import next_step_of, opening_text
+from resume_hooks.sessions.opening_layout import next_step_of, opening_text
 
 Made = tuple[Receipt, HandoffFiles]
 """A child's receipt, and the files beside it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.lineage_block import unmarked
-from resume_hooks.sessions.opening_records import NEXT_STEP
+from resume_hooks.sessions.opening_layout import NEXT_STEP
 from resume_hooks.system.text import plain
 
 MAX_EDITED = 20_000  # characters: more than five times what we would write, and the child stays quick to read

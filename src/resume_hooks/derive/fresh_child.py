@@ -16,7 +16,7 @@ from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.redaction.texts import left_out, redact
 from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.opening_records import opening_lines, opening_text, task_step
+from resume_hooks.sessions.opening_layout import opening_lines, opening_text, task_step
 from resume_hooks.sessions.plan_file import plan_of_work
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.text import counted, encodable, one_line, plain, plain_line

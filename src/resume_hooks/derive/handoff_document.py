@@ -16,7 +16,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import RolloverPlan, digest_reference
 from resume_hooks.reading.digest import as_text
 from resume_hooks.sessions.child_titles import root_of
-from resume_hooks.sessions.opening_records import next_step_of
+from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.text import plain, plain_line
 

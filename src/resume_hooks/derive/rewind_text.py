@@ -7,7 +7,7 @@ from typing import NamedTuple
 from resume_hooks.clock import minute
 from resume_hooks.derive.checkpoint import Mark
 from resume_hooks.sessions.lineage_block import unmarked
-from resume_hooks.sessions.opening_records import REPORT
+from resume_hooks.sessions.opening_layout import REPORT
 from resume_hooks.sessions.record_references import TranscriptNames
 from resume_hooks.system.text import encodable, one_line, plain
 

@@ -14,7 +14,7 @@ from resume_hooks.derive.conversation import SpokenText
 from resume_hooks.derive.cut_point import Cut
 from resume_hooks.derive.fork import ForkFacts
 from resume_hooks.derive.fresh_child import FreshLines
-from resume_hooks.sessions.opening_records import lineage_line, spoken_line
+from resume_hooks.sessions.opening_layout import lineage_line, spoken_line
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 

@@ -9,12 +9,12 @@ from resume_hooks.derive.originals import is_marked, origins_in
 from resume_hooks.derive.trim.calibration import Scale, weigh
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts.chain import chain_to
-from resume_hooks.transcripts.content import Pieces
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, Record
 from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 
 

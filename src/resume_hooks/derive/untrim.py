@@ -25,7 +25,6 @@ from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.sessions.record_references import RecordLine
 from resume_hooks.storage.backups import instant_of
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.content import MEDIA, THINKING, Pieces
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line
@@ -35,6 +34,7 @@ from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import Record, message, with_content
 from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import Transcript
+from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Pieces
 
 KIND = "untrim"
 

@@ -118,7 +118,7 @@ def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
 
 def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
     if on_screen and (verb, trigger.text) in PANED:
-        from resume_hooks.hooks.choosing import pane  # nothing to the other commands
+        from resume_hooks.hooks.session_list import pane  # nothing to the other commands
 
         return {"pane": pane.opened(trigger.text)}
     lane = OWN_LANES.get(verb) or LANES.get(verb)
@@ -157,7 +157,7 @@ def _step(text: str) -> str:
 
 def _pane(event: dict[str, Any]) -> dict[str, Any]:
     """What the pane shows next, or what one of its keys does."""
-    from resume_hooks.hooks.choosing import pane  # nothing to the other commands
+    from resume_hooks.hooks.session_list import pane  # nothing to the other commands
 
     session_id, where = reply.field(event, "session_id"), Where()
     if word := reply.field(event, "key"):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from resume_hooks.clock import minute
-from resume_hooks.hooks.choosing.rows import cut
 from resume_hooks.hooks.plain_cards import COLUMNS
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.session_list.rows import cut
 from resume_hooks.sessions.lineage import KEPT, LEFT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT

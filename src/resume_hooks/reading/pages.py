@@ -14,9 +14,9 @@ from resume_hooks.reading.render import calls_before
 from resume_hooks.sessions.record_references import RecordLine, RecordLines, TranscriptNames
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.content import ToolCall, calls_in
 from resume_hooks.transcripts.lines import Line, lines_before, open_transcript, read_lines
 from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.trimmable_pieces import ToolCall, calls_in
 
 Row = tuple[RecordLine, Record]
 

@@ -15,8 +15,8 @@ from resume_hooks.sessions.record_references import RecordLine, RecordOffset, Tr
 from resume_hooks.system.text import counted, one_line, plain, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import QUEUED, kind_of
-from resume_hooks.transcripts.content import ToolCall, calls_in
 from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.trimmable_pieces import ToolCall, calls_in
 from resume_hooks.transcripts.turns import opens_turn
 
 WHOLE = 20_000  # characters of a record that ``read`` prints unasked

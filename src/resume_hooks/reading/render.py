@@ -15,9 +15,9 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import RecordLine
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.content import ToolCall, calls_in
 from resume_hooks.transcripts.lines import lines_before, open_transcript
 from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.trimmable_pieces import ToolCall, calls_in
 
 _ENVELOPE = frozenset(
     {"parentUuid", "isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug", "uuid"}

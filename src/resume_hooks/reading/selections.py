@@ -14,11 +14,11 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import RecordLine, TranscriptNames
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.content import ToolCall, calls_in
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import Observer, scan
+from resume_hooks.transcripts.trimmable_pieces import ToolCall, calls_in
 from resume_hooks.transcripts.turns import Turns, opens_turn
 
 SHELLS = frozenset({"Bash", "PowerShell"})  # tools whose calls are commands of a shell

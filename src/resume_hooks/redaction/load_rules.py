@@ -8,7 +8,7 @@ import re
 from functools import cache, cached_property
 from typing import Any
 
-from resume_hooks.redaction.late import late
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.own_rules import TOKENS
 
 REVISION = 3

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.redaction.false_positives import is_id, is_key, is_password, stands_for
-from resume_hooks.redaction.late import late
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.private_keys import private_keys
 from resume_hooks.redaction.spans import GENERIC, SHAPE, Span
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from resume_hooks.redaction.late import late
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import SHAPE, Span
 
 LONGEST = 20_000

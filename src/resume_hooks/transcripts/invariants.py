@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from resume_hooks.errors import CheckFailed
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.content import thought_digest
 from resume_hooks.transcripts.linearize import Linear
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan
+from resume_hooks.transcripts.trimmable_pieces import thought_digest
 from resume_hooks.transcripts.write_scan import needs_mending
 
 

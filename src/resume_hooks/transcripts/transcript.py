@@ -16,9 +16,9 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.chain import live_chain
-from resume_hooks.transcripts.copies import Copies
 from resume_hooks.transcripts.lines import Line, read_lines, read_tail
 from resume_hooks.transcripts.nodes import Checkpoint, Node, node_of
+from resume_hooks.transcripts.rewritten_rows import Copies
 
 Observer = Callable[[Line, records.Record, "Node | None"], None]
 """Called with each readable line, its record, and the node of a linked one."""

@@ -11,11 +11,11 @@ import pytest
 
 from resume_hooks.cli.picker import preview as previews
 from resume_hooks.cli.picker.preview import READING, Previews
-from resume_hooks.hooks.choosing.preview import OUTLINE
+from resume_hooks.hooks.session_list.preview import OUTLINE
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
-from tests.hooks.choosing.rows import row
+from tests.hooks.session_list.rows import row
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ from prompt_toolkit.output import DummyOutput
 from resume_hooks.cli.picker.contents import Answer, ContentSearch
 from resume_hooks.cli.picker.screen import Chooser, Deed
 from resume_hooks.cli.picker.view import place
-from resume_hooks.hooks.choosing.said import Said
-from resume_hooks.hooks.choosing.state import Listed
+from resume_hooks.hooks.session_list.said import Said
+from resume_hooks.hooks.session_list.state import Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from tests.builders import session_id
-from tests.hooks.choosing.rows import row
+from tests.hooks.session_list.rows import row
 
 Sessions = Callable[[bool], Iterator[Listed]]
 

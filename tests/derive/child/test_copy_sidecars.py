@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.derive.child.copy_sidecars import backups_named, sidecars_of
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.sessions.opening_records import ChildSetting
+from resume_hooks.sessions.opening_layout import ChildSetting
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 
 CHILD = session_id(7)

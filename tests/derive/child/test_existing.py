@@ -8,7 +8,7 @@ from resume_hooks.derive import checkpoint, fresh_child, rewind
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.write import write
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.opening_records import next_step_of
+from resume_hooks.sessions.opening_layout import next_step_of
 from tests.builders import ConfigHome, assistant, result, session_bytes, session_id, user, write_session
 
 PARENT = session_id(1)

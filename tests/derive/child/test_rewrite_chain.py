@@ -13,7 +13,7 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
-from resume_hooks.sessions.opening_records import ChildSetting
+from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.placeholders import UNANSWERED
 from resume_hooks.transcripts.records import Record, message, parse, text

@@ -17,7 +17,7 @@ from resume_hooks.derive.imports.record_filter import (
     is_hidden,
     is_said,
 )
-from resume_hooks.sessions.opening_records import ChildSetting
+from resume_hooks.sessions.opening_layout import ChildSetting
 from tests import strangers
 from tests.builders import assistant, attachment, boundary, progress, result, system, user
 

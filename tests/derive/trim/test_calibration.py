@@ -6,8 +6,8 @@ import pytest
 
 from resume_hooks.derive.trim.calibration import PLAUSIBLE, Scale
 from resume_hooks.derive.trim.plan import SessionScan
-from resume_hooks.transcripts.content import MEDIA, RESULT, THINKING, Piece
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
+from resume_hooks.transcripts.trimmable_pieces import MEDIA, RESULT, THINKING, Piece
 from tests.builders import ConfigHome, boundary, summary, usage
 from tests.derive.trim.nasty import IMAGE
 from tests.derive.trim.sessions import Chain, reading_of, written

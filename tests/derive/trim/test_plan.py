@@ -26,7 +26,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.sessions.opening_records import next_step_of
+from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.record_references import parse
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import text

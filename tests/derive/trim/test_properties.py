@@ -21,11 +21,11 @@ from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.transcripts.content import ATTACHMENT, MEDIA, THINKING
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, blocks, parse
 from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, MEDIA, THINKING
 from tests.builders import SESSION
 from tests.derive.trim.nasty import options, transcripts
 

@@ -18,7 +18,7 @@ from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.sessions.opening_records import REPORT
+from resume_hooks.sessions.opening_layout import REPORT
 from resume_hooks.transcripts.records import parse
 from tests.builders import CWD, SESSION, ConfigHome, Record, session_bytes, session_id, write_session
 from tests.reading.digest.talk import Talk, lines, notes, texts

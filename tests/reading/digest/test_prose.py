@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.demands import demands, is_aside
+from resume_hooks.reading.digest.constraint_words import demands, is_aside
 from resume_hooks.reading.digest.prose import (
     LONGEST,
     cut,

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from resume_hooks.hooks.choosing.preview import preview
+from resume_hooks.hooks.session_list.preview import preview
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 

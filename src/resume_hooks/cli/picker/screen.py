@@ -27,9 +27,9 @@ from resume_hooks.cli.picker import view
 from resume_hooks.cli.picker.contents import Answer, Asked, ContentSearch
 from resume_hooks.cli.picker.preview import Previews
 from resume_hooks.cli.picker.sequences import keep_keys
-from resume_hooks.hooks.choosing.preview import KINDS
-from resume_hooks.hooks.choosing.rows import home_short
-from resume_hooks.hooks.choosing.state import Choices, Listed
+from resume_hooks.hooks.session_list.preview import KINDS
+from resume_hooks.hooks.session_list.rows import home_short
+from resume_hooks.hooks.session_list.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.system.text import counted

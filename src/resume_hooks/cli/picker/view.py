@@ -25,9 +25,9 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, 
 from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.styles import Style
 
-from resume_hooks.hooks.choosing.preview import KINDS, facts
-from resume_hooks.hooks.choosing.rows import cut, listed, told, wrapped
-from resume_hooks.hooks.choosing.state import Choices
+from resume_hooks.hooks.session_list.preview import KINDS, facts
+from resume_hooks.hooks.session_list.rows import cut, listed, told, wrapped
+from resume_hooks.hooks.session_list.state import Choices
 from resume_hooks.search.listing import ListedSession
 
 SHORT_HELP = "Enter choose · Tab preview · Ctrl+A all projects · Ctrl+B undo compaction · Esc leave · ? keys"

@@ -17,7 +17,7 @@ from resume_hooks.sessions.agents.registry import agent_at
 from resume_hooks.sessions.archived.sessions import is_archived_copy, own_path, project_folder_of
 from resume_hooks.sessions.child_titles import child_title, root_of, title_stem
 from resume_hooks.sessions.lineage import Ancestor, Family
-from resume_hooks.sessions.opening_records import ChildSetting
+from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import home_folder, project_folder
 from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.system.text import plain_line

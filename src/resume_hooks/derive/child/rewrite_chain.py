@@ -16,7 +16,7 @@ from resume_hooks import clock
 from resume_hooks.derive.child.chain_edits import OPENING_REACH, Edit, edits_of, opening_with_block, with_block
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.sessions.opening_records import ChildSetting, closing_lines, lineage_line, stub_line
+from resume_hooks.sessions.opening_layout import ChildSetting, closing_lines, lineage_line, stub_line
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.linearize import Linear, answers_meet, linearize

@@ -21,7 +21,7 @@ from resume_hooks.paths import Where, is_session_id, private_folder
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.child_titles import titles_locked
 from resume_hooks.sessions.link_log import Link, record_link
-from resume_hooks.sessions.opening_records import title_line
+from resume_hooks.sessions.opening_layout import title_line
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts import invariants

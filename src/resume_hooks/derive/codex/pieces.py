@@ -16,7 +16,6 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.selection import HEAD, TAIL, Choice
 from resume_hooks.transcripts.attachments import Address
 from resume_hooks.transcripts.codex import items as of_items
-from resume_hooks.transcripts.content import INPUT, MEDIA, PROMPT, RESULT, TEXT, Piece, ToolCall
 from resume_hooks.transcripts.placeholders import (
     SHORTEST,
     is_placeholder,
@@ -24,6 +23,7 @@ from resume_hooks.transcripts.placeholders import (
     stands_for_something,
 )
 from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.trimmable_pieces import INPUT, MEDIA, PROMPT, RESULT, TEXT, Piece, ToolCall
 
 IMAGE_TOKENS = 1_600  # what an image costs at most; its size is not looked at
 

@@ -33,10 +33,10 @@ from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.codex import items as of_items
-from resume_hooks.transcripts.content import Piece
 from resume_hooks.transcripts.placeholders import Origin
 from resume_hooks.transcripts.provenance import ChildSize, Trim
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
+from resume_hooks.transcripts.trimmable_pieces import Piece
 
 
 class Owner(Protocol):

@@ -27,7 +27,7 @@ from resume_hooks.derive.imports.record_filter import FIELDS, ConversationOnly, 
 from resume_hooks.errors import NotATranscript
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.child_titles import root_of
-from resume_hooks.sessions.opening_records import ChildSetting
+from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.system.text import encodable, one_line, plain_line

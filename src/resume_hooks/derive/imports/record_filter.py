@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from resume_hooks import clock
 from resume_hooks.derive.imports.block_filter import taken_over
-from resume_hooks.sessions.opening_records import ChildSetting
+from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.transcripts.attachments import QUEUED, kind_of
 from resume_hooks.transcripts.records import (
     COMPACTION,

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.content import MEDIA, THINKING, Piece, Pieces
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tokens import ContextUse
+from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Piece, Pieces
 
 CLEARED = "microcompact_boundary"
 """The subtype of the record with which a client notes that it cleared outputs from its memory. Without it a falling

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from resume_hooks.derive.trim.options import KEPT_RESULTS, Options
-from resume_hooks.transcripts.content import Piece, Pieces, ToolCall
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.transcript import Transcript
+from resume_hooks.transcripts.trimmable_pieces import Piece, Pieces, ToolCall
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from resume_hooks.derive.trim.selection import Choice, Origins, choose
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.content import RESULT, TEXT, THINKING, Piece
 from resume_hooks.transcripts.tokens import ContextUse
+from resume_hooks.transcripts.trimmable_pieces import RESULT, TEXT, THINKING, Piece
 
 USER, ASSISTANT, BEFORE = "the user", "the assistant", "summary of what came before"
 

@@ -31,13 +31,13 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import BUFFER, replace_session
 from resume_hooks.transcripts import invariants
-from resume_hooks.transcripts.content import THINKING, Pieces
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, shape_checks
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import parse
 from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.trimmable_pieces import THINKING, Pieces
 
 OTHER_MEMORY = "A client that has this session open keeps its own memory of it until you type in it: /resume {id}"
 OLD_COUNTS = "The token counts in the file stay as they were paid: until the next answer the old size is shown."

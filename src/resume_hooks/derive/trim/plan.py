@@ -35,13 +35,13 @@ from resume_hooks.sessions.agents.registry import agent_at
 from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.content import Piece, Pieces
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize, Trim
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.trimmable_pieces import Piece, Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 
 LEGEND = (

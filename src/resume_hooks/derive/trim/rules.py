@@ -11,7 +11,17 @@ from typing import NamedTuple
 
 from resume_hooks.derive.trim.candidates import TrimMaterial
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, PROMPT, RESULT, TEXT, THINKING, Piece, ToolCall
+from resume_hooks.transcripts.trimmable_pieces import (
+    ATTACHMENT,
+    INPUT,
+    MEDIA,
+    PROMPT,
+    RESULT,
+    TEXT,
+    THINKING,
+    Piece,
+    ToolCall,
+)
 
 READERS = frozenset({"Read", "NotebookRead"})
 WRITERS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})

@@ -17,12 +17,12 @@ from resume_hooks.reading.digest.prescan import Prescan
 from resume_hooks.reading.digest.prompts import Prompts
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.link_log import AFTER_CLEAR
-from resume_hooks.sessions.opening_records import NEW_TASK, next_step_of
+from resume_hooks.sessions.opening_layout import NEW_TASK, next_step_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
-from resume_hooks.transcripts.copies import Copies
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.rewritten_rows import Copies
 
 ANSWERS = 8_000  # characters of a user's answers to questions
 
@@ -259,7 +259,7 @@ class LineageFacts:
 
 def _put_by_user(text: str) -> str:
     """What the user put into something that a child of ours was told: a next step, or a rewind's report."""
-    from resume_hooks.sessions.opening_records import REPORT  # only children of ours pay for it
+    from resume_hooks.sessions.opening_layout import REPORT  # only children of ours pay for it
 
     text = text[max(0, text.find(lineage_block.OPENING)) :]  # /clear says before it what it did
     return (next_step_of(text) or "").removeprefix(f"{NEW_TASK}\n") or text.partition(f"\n\n{REPORT}\n")[2]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from resume_hooks.reading.digest import demands, prose, setbacks
+from resume_hooks.reading.digest import constraint_words, prose, setbacks
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
@@ -57,7 +57,7 @@ def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the user said of how the work is to be done, the latest first; a correction says so in any words."""
     for said in _latest(facts.prompts.said, _both_ends):
         for sentence in prose.sentences(said.text):
-            if not demands.is_aside(sentence) and (said.correcting or demands.demands(sentence)):
+            if not constraint_words.is_aside(sentence) and (said.correcting or constraint_words.demands(sentence)):
                 yield entry(sentence, said.place)
 
 

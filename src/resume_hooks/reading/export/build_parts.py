@@ -37,9 +37,9 @@ from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import QUEUED
 from resume_hooks.transcripts.attachments import kind_of as attachment_kind
-from resume_hooks.transcripts.content import calls_in
 from resume_hooks.transcripts.lines import Line, open_transcript
 from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.trimmable_pieces import calls_in
 
 ABOUT = 300  # characters of what a call is about
 NAME = 100  # characters of what something is called: a tool, an agent, a kind of note, a branch

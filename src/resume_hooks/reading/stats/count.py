@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from resume_hooks import clock
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.copies import Copies
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 from resume_hooks.transcripts.provenance import Parent, read_parent
 from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.rewritten_rows import Copies
 from resume_hooks.transcripts.tokens import stated_size
 
 MAX_FOLDERS = 8

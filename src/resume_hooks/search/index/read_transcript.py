@@ -17,10 +17,10 @@ from resume_hooks.paths import open_regular
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.tokenize import words_of
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.copies import Copies
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.rewritten_rows import Copies
 from resume_hooks.transcripts.turns import opens_turn
 
 CHECKED = 1_024  # bytes before the end of what is indexed that tell whether a file was only appended to

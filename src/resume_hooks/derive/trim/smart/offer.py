@@ -20,8 +20,8 @@ from resume_hooks.derive.trim.selection import Choice, Origins, choose, may_go
 from resume_hooks.paths import Where
 from resume_hooks.reading.render import block_text
 from resume_hooks.system.text import counted, plain
-from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
 from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
 
 CERTAIN = ("superseded", "repeats", "failures", "thinking")
 """Rules that give up only what stands elsewhere, was done again, or is hardly sent; they act without asking."""

@@ -21,7 +21,7 @@ from resume_hooks.errors import PlanOutdated
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.system.text import one_line, plain_line
-from resume_hooks.transcripts.content import Piece
+from resume_hooks.transcripts.trimmable_pieces import Piece
 
 KIND = "smart-trim"
 WENT_ON = "The session went on meanwhile; the child holds that too."

@@ -11,7 +11,7 @@ from resume_hooks.derive.trim.smart.ask import ModelVerdicts
 from resume_hooks.derive.trim.smart.offer import RULE
 from resume_hooks.derive.trim.smart.plan import SmartPlan
 from resume_hooks.system.text import plain_line
-from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
+from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
 
 _WHAT = {RESULT: "", INPUT: "input of ", MEDIA: "image, ", ATTACHMENT: "attached ", TEXT: "answer "}
 

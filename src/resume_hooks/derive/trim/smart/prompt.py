@@ -12,7 +12,7 @@ from resume_hooks.derive.trim.decision import ASSISTANT, BEFORE, USER, Trimmable
 from resume_hooks.derive.trim.smart.offer import Candidate, Offer
 from resume_hooks.reading.char_budget import fit_ends, indent_text
 from resume_hooks.system.text import counted, one_line, plain, plain_line
-from resume_hooks.transcripts.content import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
+from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
 
 MAX_CHARACTERS = 60_000  # of the contents in one part, some 17,000 tokens: small models choose worse among more
 MAX_PIECES = 60  # contents in one part: each that is chosen takes some 60 tokens of the answer

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.hooks.choosing.said import Said
-from resume_hooks.hooks.choosing.state import Choices, Listed
+from resume_hooks.hooks.session_list.said import Said
+from resume_hooks.hooks.session_list.state import Choices, Listed
 from tests.builders import session_id
-from tests.hooks.choosing.rows import row
+from tests.hooks.session_list.rows import row
 
 
 def found(*titles: str) -> list[Listed]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks.choosing.pane import NAMES, PREVIEW, SAID
 from resume_hooks.hooks.inside import answered
+from resume_hooks.hooks.session_list.pane import NAMES, PREVIEW, SAID
 from resume_hooks.sessions.agents import registry
 from tests.builders import (
     CWD,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
-from resume_hooks.sessions.opening_records import NEXT_STEP, opening_text, short_opening
+from resume_hooks.sessions.opening_layout import NEXT_STEP, opening_text, short_opening
 from tests.sessions.test_lineage_block import ancestor, block
 
 MOST = 3_800

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.hooks.choosing.state import Listed
+from resume_hooks.hooks.session_list.state import Listed
 from resume_hooks.paths import Where
 from resume_hooks.search import listing
 from resume_hooks.sessions.agents.registry import ends_of

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.choosing.found import found
-from resume_hooks.hooks.choosing.rows import cut, listed, told
-from resume_hooks.hooks.choosing.said import PATIENCE, Said, said_of
-from resume_hooks.hooks.choosing.state import Choices
 from resume_hooks.hooks.request import EVERYWHERE, TriggerAnswer, current_folder, time_limit
+from resume_hooks.hooks.session_list.found import found
+from resume_hooks.hooks.session_list.rows import cut, listed, told
+from resume_hooks.hooks.session_list.said import PATIENCE, Said, said_of
+from resume_hooks.hooks.session_list.state import Choices
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister
@@ -178,7 +178,7 @@ def _preview(asked: PaneEvent, where: Where) -> list[str]:
     except ResumeHooksError as error:
         return [cut(f"{error.message}. {error.remedy}", asked.columns)]
     # 100 ms, for which no list waits.
-    from resume_hooks.hooks.choosing.preview import OUTLINE, facts, preview
+    from resume_hooks.hooks.session_list.preview import OUTLINE, facts, preview
 
     lines = [*facts(row)[1:], *preview(OUTLINE, row, where)]
     return [cut(line, asked.columns) for line in lines[:room]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.hooks.choosing.said import Said
+from resume_hooks.hooks.session_list.said import Said
 from resume_hooks.search.listing import ListedSession
 
 

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from resume_hooks.hooks.choosing import preview as previews
-from resume_hooks.hooks.choosing.preview import COST, KINDS, LINEAGE, OUTLINE, facts, preview
+from resume_hooks.hooks.session_list import preview as previews
+from resume_hooks.hooks.session_list.preview import COST, KINDS, LINEAGE, OUTLINE, facts, preview
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session

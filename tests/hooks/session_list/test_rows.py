@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.hooks.choosing.rows import cut, home_short, listed, told, wrapped
-from resume_hooks.hooks.choosing.said import Said
+from resume_hooks.hooks.session_list.rows import cut, home_short, listed, told, wrapped
+from resume_hooks.hooks.session_list.said import Said
 from resume_hooks.system.columns import width
-from tests.hooks.choosing.rows import NOW, row
+from tests.hooks.session_list.rows import NOW, row
 
 
 @given(st.text(max_size=120), st.integers(2, 160))
