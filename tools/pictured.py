@@ -49,7 +49,7 @@ def lay(folder: Path, cwd: str) -> None:
     own = {"session_id": SESSION, "cwd": cwd, "gitBranch": "fix/upload-retry"}
     records = [{"continue_metadata": link}, *_conversation(begun, own, _TURNS)]
     write_session(
-        folder, SESSION, [*records, custom_title(f"{TITLE} · handoff 1", SESSION)], mtime=time.time() - 10_000
+        folder, SESSION, [*records, custom_title(f"handoff 1 · {TITLE}", SESSION)], mtime=time.time() - 10_000
     )
     for head, title, days, tokens in OTHERS:
         number = f"{head}-1111-4111-8111-111111111111"

@@ -20,6 +20,7 @@ from resume_hooks.search.engine import find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, session_scope
 from resume_hooks.sessions import locate
+from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.lineage import Ancestor, Family, without_trims
 
 __all__ = [
@@ -113,7 +114,7 @@ def rollover(session_file: str | Path, *, next_step: str = "", dry_run: bool = F
 
     Raises ResumeHooksError; nothing is left behind then.
     """
-    kind = "handoff" if next_step.strip() else "rollover"
+    kind: Kind = "handoff" if next_step.strip() else "rollover"
     session = locate.session_file(_named(session_file))
     contents = Contents(digest_of(session, Where())) if kind == "handoff" else NOTHING
     decided = agents.fresh(session, Where(), kind=kind, next_step=next_step, contents=contents)

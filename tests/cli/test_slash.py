@@ -48,7 +48,7 @@ def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text:
     import json
 
     card = said(cli, "handoff", f"{text}\n")
-    assert " · handoff 1" in card
+    assert "handoff 1 · " in card
     assert "Ctrl+C" not in card
     (child,) = [path for path in parent.parent.iterdir() if path != parent]
     assert json.loads(child.read_bytes().splitlines()[1])["message"]["content"].endswith(f"\n{text}")

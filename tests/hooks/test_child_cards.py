@@ -51,7 +51,7 @@ def receipt(**more: Any) -> Receipt:
     fields = {
         "session_id": CHILD,
         "file": f"/p/{CHILD}.jsonl",
-        "title": "Fix it · handoff 1",
+        "title": "handoff 1 · Fix it",
         "parent_session_id": SESSION,
         "parent_file": f"/p/{SESSION}.jsonl",
         "kind": "handoff",
@@ -70,7 +70,7 @@ def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
     text = shown(handoff_card(receipt(warnings=("odd place",)), copied, "fix\nthe tests", slash=slash))
     for part in (
         copied.sentence("the /resume line"),
-        "Fix it · handoff 1",
+        "handoff 1 · Fix it",
         "123,456 tokens here; there about 321 + what any session starts with",
         "note: /home/user/my proj is gone",
         "next step: fix the tests",

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.sessions.child_titles import child_title, root_of, titles_locked
+from resume_hooks.sessions.child_titles import free_title, root_of, titles_locked
 from resume_hooks.storage.locks import lock
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
 
@@ -27,45 +27,47 @@ def derived(folder: Path, number: int, title: str, *, filler: int = 0) -> None:
 def test_counts_from_one_within_the_project(config_home: ConfigHome, tmp_path: Path) -> None:
     """The counter is the first that no session of the folder has gone past; other folders don't count."""
     folder = config_home.project()
-    assert child_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 1"
-    derived(folder, 2, "Fix it · handoff 1")
-    derived(folder, 3, "Fix it · handoff 9")
-    derived(folder, 4, "Fix it · rollover 3")
+    assert free_title("Fix it", "handoff", str(folder)) == "handoff 1 · Fix it"
+    derived(folder, 2, "handoff 1 · Fix it")
+    derived(folder, 3, "handoff 9 · Fix it")
+    derived(folder, 4, "rollover 3 · Fix it")
     derived(folder, 5, "Fix it · handoff later")
     derived(folder, 6, f"Fix it · handoff {'9' * 5000}")
-    assert child_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 10"
-    assert child_title("Fix it", "rollover", str(folder)) == "Fix it · rollover 4"
-    assert child_title("Fix it", "handoff", str(tmp_path)) == "Fix it · handoff 1"
+    assert free_title("Fix it", "handoff", str(folder)) == "handoff 10 · Fix it"
+    assert free_title("Fix it", "rollover", str(folder)) == "rollover 4 · Fix it"
+    assert free_title("Fix it", "handoff", str(tmp_path)) == "handoff 1 · Fix it"
 
 
 def test_a_title_carried_over_by_clear_is_taken_too(config_home: ConfigHome) -> None:
     """The client gives a cleared session the old custom title: no second session may get it once more."""
     folder = config_home.project()
-    write_session(folder, session_id(2), [*conversation(1), custom_title("Fix it · handoff 1")])
-    assert child_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 2"
+    write_session(folder, session_id(2), [*conversation(1), custom_title("handoff 1 · Fix it")])
+    assert free_title("Fix it", "handoff", str(folder)) == "handoff 2 · Fix it"
 
 
 @pytest.mark.parametrize("title", ["日本語のタイトル", 'say "hi" \\ there', "naïve 👩‍👩‍👧", "a" * 500, " \n\t ", ""])
 def test_any_title_is_counted(config_home: ConfigHome, title: str) -> None:
     """Quotes, backslashes, other scripts and length do not hide a name that is taken; 80 characters at most."""
     folder = config_home.project()
-    first = child_title(title, "handoff", str(folder))
+    first = free_title(title, "handoff", str(folder))
     derived(folder, 2, first)
-    second = child_title(title, "handoff", str(folder))
-    assert first.endswith(" · handoff 1")
-    assert second == first[:-1] + "2"
+    second = free_title(title, "handoff", str(folder))
+    assert first.startswith("handoff 1 · ")
+    assert second == first.replace("1", "2", 1)
     assert len(second) <= 80
 
 
 @pytest.mark.parametrize(
     ("title", "root"),
     [
-        ("Fix it · handoff 2", "Fix it"),
-        ("Fix it · handoff 2 · rollover 1", "Fix it"),
-        ("Fix it · smart-trim 10", "Fix it"),
+        ("handoff 2 · Fix it", "Fix it"),
+        ("handoff 2 · rollover 1 · Fix it", "Fix it"),
+        ("smart-trim 10 · Fix it", "Fix it"),
         ("Fix it", "Fix it"),
         ("Room · 7", "Room · 7"),
-        (" · handoff 2", " · handoff 2"),
+        ("handoff 2 · ", "handoff 2 · "),
+        ("Step 3 · Fix it", "Step 3 · Fix it"),
+        ("step 3 · Fix it", "step 3 · Fix it"),
     ],
 )
 def test_a_descendant_tells_the_root_title(title: str, root: str) -> None:

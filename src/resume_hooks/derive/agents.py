@@ -18,6 +18,7 @@ from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import RUNNING, agent_at, ends_of, home_of, label_of, left_of, require_whole
+from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.plan_file import plan_of_work
 from resume_hooks.transcripts import tokens
@@ -37,7 +38,7 @@ if TYPE_CHECKING:  # each verb loads its own alone
 class Writer(Protocol):
     """Makes what an agent resumes: children of its own sessions, and of others'. Errors as the verbs raise them."""
 
-    def draft(self, session: SessionFile, kind: str, output_dir: str | None = None, *, about: str = "") -> Draft:
+    def draft(self, session: SessionFile, kind: Kind, output_dir: str | None = None, *, about: str = "") -> Draft:
         """A child to be, in the agent's folders."""
 
     def fresh(self, told: Opening) -> RolloverPlan:
@@ -53,7 +54,7 @@ class Writer(Protocol):
         """A child that holds what can be read of a session of its own, and that the agent resumes."""
 
     def cleaned(
-        self, session: SessionFile, clean: Callable[[bytes], bytes], kind: str, output_dir: str | None
+        self, session: SessionFile, clean: Callable[[bytes], bytes], kind: Kind, output_dir: str | None
     ) -> ChildPlan:
         """A child of a session of its own, of each line as ``clean`` leaves it."""
 
@@ -73,7 +74,7 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     parent: SessionFile,
     where: Where,
     *,
-    kind: str = "rollover",
+    kind: Kind = "rollover",
     next_step: str = "",
     output_dir: str | None = None,
     contents: Contents = NOTHING,
@@ -131,7 +132,7 @@ def repair(session: SessionFile, where: Where) -> ChildPlan:
 
 
 def cleaned(
-    session: SessionFile, where: Where, clean: Callable[[bytes], bytes], kind: str, *, output_dir: str | None = None
+    session: SessionFile, where: Where, clean: Callable[[bytes], bytes], kind: Kind, *, output_dir: str | None = None
 ) -> ChildPlan:
     """A child of another agent's session, of each line as ``clean`` leaves it."""
     return _known_writer(agent_at(session.path, where).name, where).cleaned(session, clean, kind, output_dir)
@@ -198,13 +199,13 @@ def _told(session: SessionFile, where: Where, writes: Writer | None, output_dir:
     return writes.conversation(made, told, said, sizes) if writes else told_plan(made, told, said, sizes)
 
 
-def draft_of(parent: SessionFile, kind: str, where: Where, output_dir: str | None = None, *, to: str = "") -> Draft:
+def draft_of(parent: SessionFile, kind: Kind, where: Where, output_dir: str | None = None, *, to: str = "") -> Draft:
     """A child to be, for the agent ``to``, by default the session's own."""
     return _draft(parent, kind, where, _writer(to or agent_at(parent.path, where).name, where), output_dir)
 
 
 def _draft(
-    parent: SessionFile, kind: str, where: Where, writes: Writer | None, output_dir: str | None, *, about: str = ""
+    parent: SessionFile, kind: Kind, where: Where, writes: Writer | None, output_dir: str | None, *, about: str = ""
 ) -> Draft:
     if writes is not None:
         return writes.draft(parent, kind, output_dir, about=about)

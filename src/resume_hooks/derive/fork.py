@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of, snapshots_of
@@ -41,8 +42,8 @@ from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.write_scan import WriteScan
 
-FORK = "fork"
-REHOMED = "rehome"
+FORK: Final = "fork"
+REHOMED: Final = "rehome"
 
 
 class ForkFacts(ChildPlan):

@@ -14,6 +14,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text, entries
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.redaction.texts import left_out, redact
+from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import opening_lines, opening_text, task_step
@@ -95,7 +96,7 @@ def plan(
     parent: SessionFile,
     where: Where,
     *,
-    kind: str = "rollover",
+    kind: Kind = "rollover",
     next_step: str = "",
     output_dir: str | None = None,
     contents: Contents = NOTHING,

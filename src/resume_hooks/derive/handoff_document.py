@@ -15,7 +15,6 @@ from resume_hooks.clock import minute
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import RolloverPlan, digest_reference
 from resume_hooks.reading.digest import as_text
-from resume_hooks.sessions.child_titles import root_of
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.text import plain, plain_line
@@ -33,7 +32,7 @@ _FENCE = re.compile("`+")
 
 def file_name(decided: RolloverPlan) -> str:
     """``<YYYY-MM-DD>-<slug of the root's title>-<first 8 of the child's id>.md``, the day in UTC."""
-    title = unicodedata.normalize("NFC", root_of(f"{decided.draft.stem} 1").lower())
+    title = unicodedata.normalize("NFC", decided.draft.root_title.lower())
     words = "".join(letter if letter.isalnum() else " " for letter in title).split()
     slug = "-".join(words)[:SLUG].rstrip("-") or "session"
     return f"{decided.draft.setting.at[:10]}-{slug}-{decided.draft.session_id[:SHORT]}.md"

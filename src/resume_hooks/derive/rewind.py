@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.checkpoint import Mark, refuse_subagent
@@ -40,7 +40,7 @@ from resume_hooks.transcripts.provenance import RewindTimes
 from resume_hooks.transcripts.records import USER, Record, message
 from resume_hooks.transcripts.transcript import Transcript
 
-KIND = "rewind"
+KIND: Final = "rewind"
 
 MAX_REPORT = 500_000
 """Characters of a report."""

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.child.bookkeeping import books_of
@@ -36,7 +36,7 @@ from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Pieces
 
-KIND = "untrim"
+KIND: Final = "untrim"
 
 NAMED = 10
 """Records that a message names one by one."""

@@ -1,4 +1,4 @@
-"""Titles of child sessions: the root's title, what was done, a counter; unique within the project folder."""
+"""Titles of child sessions: what was done, a counter, the root's title; unique within the project folder."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from typing import Literal, get_args
 
 from resume_hooks.paths import read_at
 from resume_hooks.sessions.locate import SessionFile, sessions_in
@@ -17,23 +18,32 @@ from resume_hooks.transcripts.head_tail import REACH, TITLE_LENGTH
 MAX_DIGITS = 4  # digits of a counter; a title with more is somebody's own
 LONGEST = 1_000  # characters of a title that may be one of ours; longer ones are somebody's own
 PATIENCE = 10.0  # seconds to wait for another process that holds a folder's titles; a large child is checked in a few
-_SUFFIX = re.compile(r"(?: · [a-z-]+ \d+)+\Z")
+Kind = Literal[
+    "fork", "handoff", "import", "rehome", "repair", "rewind", "rollover", "scrub", "smart-trim", "trim", "untrim"
+]  # fmt: skip
+"""What is done to a session that makes a child."""
+
+_OURS = re.compile(rf"\A(?:(?:{'|'.join(get_args(Kind))}) \d+ · )+")
 
 
-def child_title(root_title: str, kind: str, folder: str) -> str:
-    """``<root title> · handoff 2``: at most 80 characters, and the first counter that no session there has.
+def child_title(root_title: str, kind: str, number: int | None = None) -> str:
+    """``handoff 2 · <root title>``: at most 80 characters, told apart from its siblings by the first few.
+
+    Without a number it is what a child is called whose title is not chosen yet.
+    """
+    front = kind if number is None else f"{kind} {number}"
+    return f"{front} · {one_line(root_title, TITLE_LENGTH - len(f'{kind}  · ') - MAX_DIGITS)}"
+
+
+def free_title(root_title: str, kind: str, folder: str) -> str:
+    """The title with the first counter that no session of the folder has.
 
     It stays free for as long as nobody else writes a child there (``titles_locked``).
     """
-    stem = f"{title_stem(root_title, kind)} "
-    marker = f'"customTitle":{json.dumps(stem, ensure_ascii=False)}'.encode("utf-8", "replace")[:-1]
-    return f"{stem}{max(_counters(folder, marker), default=0) + 1}"
-
-
-def title_stem(root_title: str, kind: str) -> str:
-    """A child's title without its counter, which is known only once the child is written."""
-    suffix_room = len(f" · {kind} ") + MAX_DIGITS
-    return f"{one_line(root_title, TITLE_LENGTH - suffix_room)} · {kind}"
+    stem = child_title(root_title, kind, 0).removeprefix(f"{kind} 0")
+    behind = json.dumps(stem, ensure_ascii=False).encode("utf-8", "replace")[1:]
+    taken = _counters(folder, f'"customTitle":"{kind} '.encode(), behind)
+    return child_title(root_title, kind, max(taken, default=0) + 1)
 
 
 @contextlib.contextmanager
@@ -55,21 +65,21 @@ def titles_locked(folder: str) -> Iterator[None]:
 
 
 def root_of(title: str) -> str:
-    """The root's title as the title of a derived session tells it: what stands before kind and counter."""
-    return title if len(title) > LONGEST else _SUFFIX.sub("", title) or title
+    """The root's title as the title of a derived session tells it: what stands behind kind and counter."""
+    return title if len(title) > LONGEST else _OURS.sub("", title) or title
 
 
-def _counters(folder: str, marker: bytes) -> set[int]:
-    """The numbers after ``marker`` in the last titles of a folder's sessions.
+def _counters(folder: str, front: bytes, behind: bytes) -> set[int]:
+    """The numbers between ``front`` and ``behind`` in the last titles of a folder's sessions.
 
     All of them are asked: the client gives a title on when it clears or branches a session.
     """
     taken = set()
     for session in sessions_in(folder):
         tail = _tail(session)
-        start = tail.rfind(marker)
-        digits = tail[start + len(marker) :].split(b'"', 1)[0] if start >= 0 else b""
-        if digits.isdigit() and len(digits) <= MAX_DIGITS:
+        start = tail.rfind(front) + len(front)
+        end = tail.find(behind, start, start + MAX_DIGITS + len(behind)) if start >= len(front) else -1
+        if (digits := tail[start : max(start, end)]).isdigit():
             taken.add(int(digits))
     return taken
 

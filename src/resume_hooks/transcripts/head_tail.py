@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from resume_hooks import clock
@@ -66,6 +66,11 @@ class HeadTail:
         """The title that a person (or a derived session) was given, or ``""``."""
         return self._last("custom-title", "customTitle")
 
+    @property
+    def given_title(self) -> str:
+        """The title that a person, a derived session or the client gave, or ``""``."""
+        return self.custom_title or self._last("ai-title", "aiTitle") or self._last("summary", "summary")
+
     @cached_property
     def title(self) -> str:
         """One line of at most 80 characters: custom title, the client's own, a summary, the first prompt.
@@ -73,14 +78,7 @@ class HeadTail:
         The client's order, as its picker of 2.1.329 has it; but where none of these is there it shows the last prompt,
         which would be another title after each. Here that stands in where the first is out of reach.
         """
-        found = (
-            self.custom_title
-            or self._last("ai-title", "aiTitle")
-            or self._last("summary", "summary")
-            or self.first_prompt
-            or self._last("last-prompt", "lastPrompt")
-            or "(no prompt yet)"
-        )
+        found = self.given_title or self.first_prompt or self._last("last-prompt", "lastPrompt") or "(no prompt yet)"
         return one_line(found, TITLE_LENGTH)
 
     @cached_property
@@ -88,6 +86,12 @@ class HeadTail:
         """The text of the first prompt, or ``""``: where the head holds none, as far as a megabyte tells."""
         found = _first_prompt(self.first_records)
         return found if found or self.small else self._later_prompt()
+
+    @property
+    def early_prompts(self) -> Iterator[str]:
+        """The texts of the first prompts, as far as the head holds them; of the first one as far as a megabyte."""
+        texts = [records.prompt_text(record) for record in self.first_records if records.is_prompt(record)]
+        yield from texts or [self.first_prompt]
 
     def _later_prompt(self) -> str:
         """The first prompt behind lines that are longer than the reach."""

@@ -16,6 +16,7 @@ from resume_hooks.derive.child import copy_tasks
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.sessions import locate
+from resume_hooks.sessions.child_titles import Kind
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.crashes import killed_at
 
@@ -37,7 +38,7 @@ class Place:
         (self.own / ".highwatermark").write_bytes(b"2")
         (self.own / ".lock").write_bytes(b"")
 
-    def child(self, kind: str = "handoff") -> Receipt:
+    def child(self, kind: Kind = "handoff") -> Receipt:
         """Write one."""
         if kind == "fork":
             return write(fork.plan(self.parent, self.home.where), self.home.where)
@@ -56,7 +57,7 @@ def place(config_home: ConfigHome) -> Place:
 
 
 @pytest.mark.parametrize("kind", ["handoff", "rollover", "fork"])
-def test_the_list_goes_with_every_child(place: Place, kind: str) -> None:
+def test_the_list_goes_with_every_child(place: Place, kind: Kind) -> None:
     """The same bytes in private files of its own, the highest number that was given with them."""
     before = place.files()
     receipt = place.child(kind)

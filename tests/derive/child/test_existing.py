@@ -8,6 +8,7 @@ from resume_hooks.derive import checkpoint, fresh_child, rewind
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.write import write
 from resume_hooks.sessions import locate
+from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.opening_layout import next_step_of
 from tests.builders import ConfigHome, assistant, result, session_bytes, session_id, user, write_session
 
@@ -23,7 +24,7 @@ def parent(config_home: ConfigHome) -> locate.SessionFile:
     return locate.session_file(str(write_session(config_home.project(), PARENT, records)))
 
 
-def hand_off(parent: locate.SessionFile, home: ConfigHome, step: str = "fix the tests", kind: str = "handoff") -> str:
+def hand_off(parent: locate.SessionFile, home: ConfigHome, step: str = "fix the tests", kind: Kind = "handoff") -> str:
     """Make a child; its id."""
     plan = fresh_child.plan(parent, home.where, kind=kind, next_step=step)
     return write(plan, home.where).session_id

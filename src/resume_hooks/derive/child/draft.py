@@ -13,9 +13,9 @@ from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at
+from resume_hooks.sessions.agents.registry import agent_at, ends_of
 from resume_hooks.sessions.archived.sessions import is_archived_copy, own_path, project_folder_of
-from resume_hooks.sessions.child_titles import child_title, root_of, title_stem
+from resume_hooks.sessions.child_titles import Kind, child_title, free_title, root_of
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import home_folder, project_folder
@@ -46,7 +46,7 @@ class ChildPlace(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A child to be, in the file ``path``; its title begins with ``root_title``, the root's or what it is about.
+    """A child to be, in the file ``path``; its title ends with ``root_title``, the root's or what it is about.
 
     ``own_title`` is that of a session whose lines hold one; None where it gets one. ``parent_file`` is where the client
     has the parent, or had it if only an archived copy is left; that is what the child names. ``inode`` is that of the
@@ -54,7 +54,7 @@ class Draft(NamedTuple):
     is the lineage as text. ``agent`` is whose session it will be, ``parent_agent`` whose the parent is.
     """
 
-    kind: str
+    kind: Kind
     setting: ChildSetting
     path: str
     root_title: str
@@ -82,11 +82,11 @@ class Draft(NamedTuple):
     @property
     def stem(self) -> str:
         """Its title without the counter, which is known once it is written."""
-        return title_stem(self.root_title, self.kind)
+        return child_title(self.root_title, self.kind)
 
     def free_title(self) -> str:
         """The title that it would get now; another child may be faster, unless the folder's titles are locked."""
-        return child_title(self.root_title, self.kind, self.folder) if self.own_title is None else self.own_title
+        return free_title(self.root_title, self.kind, self.folder) if self.own_title is None else self.own_title
 
     def head(
         self,
@@ -112,7 +112,7 @@ class Draft(NamedTuple):
 def draft(  # noqa: PLR0913 - what a child may be asked for
     parent: SessionFile,
     ends: HeadTail,
-    kind: str,
+    kind: Kind,
     where: Where,
     output_dir: str | None = None,
     *,
@@ -122,12 +122,13 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
 ) -> Draft:
     """Decide on a child of ``parent``. UsageError for what can't be a parent.
 
-    With a ``home``, a real path, it is a session of that folder's project; else of its parent's. Its title begins with
-    what it is ``about``, else with the root's.
+    With a ``home``, a real path, it is a session of that folder's project; else of its parent's. Its title tells
+    what it is ``about``, else the root's.
     """
     if ends.is_sidechain:
         raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
-    ancestors = tuple(Family(where).lineage(parent.path))
+    family = Family(where)
+    ancestors = tuple(family.lineage(parent.path))
     of = agent_at(parent.path, where)
     if of.name != NAME and place is None and kind not in HANDED_OVER:
         raise UsageError(f"{of.label}'s sessions know no {kind}", "Hand it over first: resume-hooks fork --to claude.")
@@ -142,8 +143,8 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
         own_folder = project_folder_of(parent.path, where)
     name = place.name(setting.session_id) if place else f"{setting.session_id}.jsonl"
     path = os.path.join(os.path.abspath(output_dir or own_folder), name)
-    root_title, _ = redact(plain_line(about) or _root_title(ancestors))
-    stem = title_stem(root_title, kind)
+    root_title, _ = redact(plain_line(about or _root_title(ancestors, family, where)))
+    stem = child_title(root_title, kind)
     block = lineage_block.render(ancestors, title=stem, session_id=setting.session_id, file=path, created=setting.at)
     given = bool(home) or place is not None or of.name != NAME  # the folder, by whose session it will be
     known = given or is_known(parent, where) or is_archived_copy(parent.path, where)
@@ -183,9 +184,17 @@ def inode_of(path: str) -> int:
         return 0
 
 
-def _root_title(ancestors: Sequence[Ancestor]) -> str:
-    """The root's title; where the root is gone, its oldest descendant still carries it."""
+def _root_title(ancestors: Sequence[Ancestor], family: Family, where: Where) -> str:
+    """The root's title, where nobody gave it one its goal; where it is gone, its oldest descendant still carries it."""
     oldest = next((ancestor for ancestor in ancestors if ancestor.title), None)
     if oldest is None:
         return "Session"
-    return oldest.title if oldest.derivation_type == "original" else root_of(oldest.title)
+    if oldest.derivation_type != "original":
+        return root_of(oldest.title)
+    path = family.path_of(oldest)
+    root = ends_of(path, where) if path else None
+    if root is None or root.given_title:
+        return oldest.title
+    from resume_hooks.reading.digest.goal_title import goal_title  # only where nobody gave a title
+
+    return goal_title(root.early_prompts) or oldest.title

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from resume_hooks.archive.retention.ancestors import archive_ancestors
 from resume_hooks.derive.child.copy_tasks import copy_tasks
@@ -29,7 +29,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.provenance import Parent, read_parent
 
-FORGETTING = "scrub"
+FORGETTING: Final = "scrub"
 """The kind of child that is made to be rid of something: it has no more of its ancestors archived."""
 
 

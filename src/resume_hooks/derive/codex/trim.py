@@ -30,6 +30,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.selection import Choice, Origins
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import readable
+from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.codex import items as of_items
@@ -45,7 +46,7 @@ class Owner(Protocol):
     def scanned(self, session: SessionFile, window: int) -> CodexScan:
         """A thread as a trim reads it."""
 
-    def draft(self, session: SessionFile, kind: str, output_dir: str | None = None) -> Draft:
+    def draft(self, session: SessionFile, kind: Kind, output_dir: str | None = None) -> Draft:
         """A child to be."""
 
 
@@ -97,7 +98,7 @@ class CodexScan:
         """The thread as it is now."""
         return self.owner.scanned(readable(self.session.path, where), self.parent.use.window)
 
-    def draft(self, kind: str, where: Where, output_dir: str | None = None) -> Draft:  # noqa: ARG002 - as of any session
+    def draft(self, kind: Kind, where: Where, output_dir: str | None = None) -> Draft:  # noqa: ARG002 - as of any session
         """A child in the folder of today."""
         return self.owner.draft(self.session, kind, output_dir)
 

@@ -23,6 +23,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.codex.files import SESSIONS, Rollouts
 from resume_hooks.sessions.agents.codex.strategy import NAME
 from resume_hooks.sessions.agents.registry import agent_at, ends_of
+from resume_hooks.sessions.child_titles import Kind, child_title
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts.codex.meta import name_of
 from resume_hooks.transcripts.provenance import ChildSize
@@ -37,7 +38,7 @@ class CodexWriter:
         self._home = home
         self._where = where
 
-    def draft(self, session: SessionFile, kind: str, output_dir: str | None = None, *, about: str = "") -> Draft:
+    def draft(self, session: SessionFile, kind: Kind, output_dir: str | None = None, *, about: str = "") -> Draft:
         """A child in the folder of today; its name tells local time, as Codex has it."""
         now = time.localtime()
         folder = os.path.join(self._home, SESSIONS, time.strftime("%Y", now), *time.strftime("%m %d", now).split())
@@ -46,7 +47,7 @@ class CodexWriter:
         ends = ends_of(session.path, self._where)
         made = draft(session, ends, kind, self._where, output_dir, about=about, place=place)
         count = 1 + sum(row.kind == kind for row in made.ancestors)
-        return made._replace(own_title=f"{made.stem} {count}" if kind in FRESH else ends.title)
+        return made._replace(own_title=child_title(made.root_title, kind, count) if kind in FRESH else ends.title)
 
     def fresh(self, told: Opening) -> RolloverPlan:
         """A child that opens with what we tell."""
@@ -83,7 +84,7 @@ class CodexWriter:
         return fork.plan(replace(read, meta=told), made, None)
 
     def cleaned(
-        self, session: SessionFile, clean: Callable[[bytes], bytes], kind: str, output_dir: str | None
+        self, session: SessionFile, clean: Callable[[bytes], bytes], kind: Kind, output_dir: str | None
     ) -> ChildPlan:
         """A child of what is sent, each item as ``clean`` leaves it."""
         return fork.cleaned(self._read(session), self.draft(session, kind, output_dir), clean)

@@ -11,7 +11,7 @@ import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -43,7 +43,7 @@ from resume_hooks.transcripts.records import Record, kind
 from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.write_scan import WriteScan
 
-KIND = "import"
+KIND: Final = "import"
 
 TORN = "It ends in the middle of a record: it may not be whole."
 

@@ -14,6 +14,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.savings import Savings, savings_of
 from resume_hooks.derive.trim.selection import Choice, Origins, choose
 from resume_hooks.paths import Where
+from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.tokens import ContextUse
@@ -61,7 +62,7 @@ class Trimmable(Protocol):
     def again(self, where: Where) -> Trimmable:
         """The same session as it is now. SessionNotFound, NothingToTrim."""
 
-    def draft(self, kind: str, where: Where, output_dir: str | None = None) -> Draft:
+    def draft(self, kind: Kind, where: Where, output_dir: str | None = None) -> Draft:
         """A child to be. UsageError for what can't be a parent."""
 
     def child(self, made: Draft, options: Options, decision: Decision, method: str) -> TrimNumbers:

@@ -33,6 +33,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.outline_scan import first_words
 from resume_hooks.sessions.agents.registry import agent_at
 from resume_hooks.sessions.archived.sessions import own_path
+from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -104,7 +105,7 @@ class SessionScan:
         """The file as it is now."""
         return read(agent_at(self.session.path, where).session(self.session.path), self.context.window)
 
-    def draft(self, kind: str, where: Where, output_dir: str | None = None) -> Draft:
+    def draft(self, kind: Kind, where: Where, output_dir: str | None = None) -> Draft:
         """A child in the same project."""
         return draft(self.session, self.glance, kind, where, output_dir)
 
@@ -142,7 +143,7 @@ def plan(
     where: Where,
     options: Options,
     *,
-    kind: str = "trim",
+    kind: Kind = "trim",
     output_dir: str | None = None,
     decision: Decision | None = None,
     method: str = "rules",

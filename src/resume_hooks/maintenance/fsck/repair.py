@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.chain_edits import Edit
@@ -32,7 +33,7 @@ from resume_hooks.transcripts.records import Record, parse_strict
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import WriteScan
 
-KIND = "repair"
+KIND: Final = "repair"
 
 _LOSSES = frozenset({GARBAGE, TORN, UTF8, TWICE, MARKS_LOST, OUTPUT_GONE})
 """What was lost before anyone could repair it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from resume_hooks.derive.child import write as child
 from resume_hooks.derive.child.receipt import Receipt
@@ -23,7 +23,7 @@ from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.trimmable_pieces import Piece
 
-KIND = "smart-trim"
+KIND: Final = "smart-trim"
 WENT_ON = "The session went on meanwhile; the child holds that too."
 
 DESCRIPTION = 100  # characters of a description: it stands in the placeholder for as long as the child lives
