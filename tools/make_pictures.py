@@ -26,6 +26,9 @@ from tools.svg import Cell, animation, picture
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 COLUMNS = 100
 PROJECT = "uploader"
+PATH = os.pathsep.join([os.environ["PATH"], os.path.dirname(sys.executable)])
+"""With resume-hooks on it, or what is shown would name the launcher of this very folder."""
+
 QUIET = {"RESUME_HOOKS_CLIPBOARD": "none"}
 XCLIP = '#!/bin/sh\ncase "$*" in *-o*) cat "$0.kept" ;; *) cat > "$0.kept" ;; esac\n'
 """What stands in for a clipboard, so that the cards say what they say on a desktop."""
@@ -109,13 +112,11 @@ class Desk:
         tools.mkdir(exist_ok=True)
         (tools / "xclip").write_text(XCLIP)
         (tools / "xclip").chmod(0o755)
-        # With resume-hooks on it, or the cards would name the launcher of this very folder.
-        path = os.pathsep.join([str(tools), os.environ["PATH"], os.path.dirname(sys.executable)])
-        return {"PATH": path, "DISPLAY": ":99", "RESUME_HOOKS_CLIPBOARD": "native"}
+        return {"PATH": os.pathsep.join([str(tools), PATH]), "DISPLAY": ":99", "RESUME_HOOKS_CLIPBOARD": "native"}
 
     def shell(self, *words: str, rows: int = 44, wait: str, key: str = "", then: str = "") -> Rows:
         """The screen of a verb of ours, below the words that were typed; after a key, once ``then`` stands there."""
-        environ = {"HOME": str(self.home.root), "CLAUDE_CONFIG_DIR": str(self.home.config), **QUIET}
+        environ = {"HOME": str(self.home.root), "CLAUDE_CONFIG_DIR": str(self.home.config), "PATH": PATH, **QUIET}
         wide = COLUMNS if key else COLUMNS + 20  # paths are shorter once the home is ~
         notes = Path(tempfile.mkdtemp(dir=self.home.tmp))
         with Screen(words, folder=self.home.cwd, environ=environ, notes=notes, columns=wide, rows=rows) as screen:
