@@ -128,6 +128,7 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     before = parent.read_bytes()
     where = Where(modern.home.env())
     copy = write(plan.plan(plan.read(locate.session_file(str(parent))), where, Options()), where)
+    size = copy.tokens_before
     expected, original = outputs(Path(copy.file)), outputs(parent)
     Path(copy.file).unlink()
     begin(modern, plugin)
@@ -146,7 +147,9 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     assert "Facts about this session" not in json.dumps(live)
     assert_read_alike(modern.home, modern.api, parent, before, live)
     assert_counted_once(parent, before, where)
-    whole = write(untrim.plan(read_trimmed(locate.session_file(str(parent))), where), where)
+    undoing = untrim.plan(read_trimmed(locate.session_file(str(parent))), where)
+    assert abs(undoing.sizes.after - size) < size // 20
+    whole = write(undoing, where)
     modern.api.clear()
     done = run_print(modern.version, modern.home, modern.api, "now go on GAMMA", resume=whole.session_id)
     assert done.returncode == 0, done.stderr

@@ -23,7 +23,7 @@ class TrimmedSession:
     """What one scan tells; ``trimmed`` are the records of the live chain that lack contents.
 
     Where the running client was trimmed in place the chain is what it would be without that: ``undone`` times, which
-    brings ``back`` so many characters.
+    brings ``back`` so many characters, and makes of the context ``whole_tokens`` (0 where nothing is undone).
     """
 
     session: SessionFile
@@ -35,6 +35,7 @@ class TrimmedSession:
     trimmed: tuple[Node, ...]
     undone: int = 0
     back: int = 0
+    whole_tokens: int = 0
 
 
 def read_trimmed(session: SessionFile, window: int = 0) -> TrimmedSession:
@@ -43,16 +44,26 @@ def read_trimmed(session: SessionFile, window: int = 0) -> TrimmedSession:
     transcript = scan(session.path, observers=(pieces, survey, marked))
     live = transcript.chain
     context, scale = weigh(session.path, live, pieces, window)
-    chain, undone = _untrimmed(transcript)
+    before, since, undone = _untrimmed(transcript)
+    chain = [*before, *since]
     trimmed = tuple(node for node in chain if node.number in marked.numbers)
-    back = sum(node.characters for node in chain) - sum(node.characters for node in live) if undone else 0
-    whole = transcript.ending(chain) if undone else transcript
-    return TrimmedSession(session, whole, pieces, survey, context, scale, trimmed, undone, back)
+    if not undone:
+        return TrimmedSession(session, transcript, pieces, survey, context, scale, trimmed)
+    # Counts that the client wrote since are of what the trim left.
+    counted, scale = weigh(session.path, before, pieces, window)
+    added = sum(node.characters for node in since)
+    return TrimmedSession(
+        session, transcript.ending(chain), pieces, survey, context, scale, trimmed, undone,
+        back=added + sum(node.characters for node in before) - sum(node.characters for node in live),
+        whole_tokens=counted.tokens + round(added / scale.ratio),
+    )  # fmt: skip
 
 
-def _untrimmed(transcript: Transcript) -> tuple[list[Node], int]:
-    """The live chain with what stood before each trim of the running client, in the place of what that left."""
-    chain, undone = transcript.chain, 0
+def _untrimmed(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
+    """What stood before the trims of the running client, what was said since, and how many these were."""
+    chain: list[Node] = transcript.chain
+    later: list[Node] = []
+    undone = 0
     said = [node for node in transcript.nodes if node.spoken and not node.sidechain]
     while chain and chain[0].boundary and any(node.copied for node in chain):
         number = chain[0].number
@@ -61,8 +72,8 @@ def _untrimmed(transcript: Transcript) -> tuple[list[Node], int]:
             break
         since = (node for node in chain[1:] if not node.copied)
         own = dropwhile(lambda node: not (node.prompt or node.kind == ASSISTANT), since)
-        chain, undone = [*chain_to(transcript.nodes, before), *own], undone + 1
-    return chain, undone
+        chain, later, undone = chain_to(transcript.nodes, before), [*own, *later], undone + 1
+    return chain, later, undone
 
 
 class _Marked:

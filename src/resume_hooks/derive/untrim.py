@@ -256,8 +256,10 @@ def _digest(record: Record) -> bytes:
 
 def _sizes(reading: TrimmedSession, restored: Sequence[Restoration], *, whole: bool) -> tuple[ContextUse, ContextUse]:
     """What the client would send before and after; ``whole``: nothing stays trimmed."""
-    back = max(0, round(sum(row.tokens for row in restored) + reading.back / reading.scale.ratio))
+    back = max(0, round(sum(row.tokens for row in restored)))
     now = reading.context
+    if reading.undone:
+        return now, now._replace(tokens=reading.whole_tokens + back)
     stated = tokens.stated_size(reading.session.path)
     if stated is not None and whole and not now.measured and stated.original > now.tokens:
         return now, now._replace(tokens=stated.original)
