@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,17 @@ def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> 
     made = ask("trim", CHOICES["trim"][0][1])
     (child,) = children(parent)
     assert (made["open"], made["fill"]) == (child.stem, "")
+
+
+def test_a_trim_in_place_is_told_by_its_own_figure(parent: Path) -> None:
+    """Where it keeps what a copy gives up: what was pasted."""
+    assert "in place" not in ask("trim")["ask"]
+    first, *rest = bulky()
+    first["message"]["content"] = "look at this\n" + "a pasted line\n" * 4_000
+    write_session(parent.parent, SESSION, [first, *rest])
+    rows = ask("trim")["ask"].split("\n")
+    copy, here = (int(re.search(r"about ([\d,]+) after", row)[1].replace(",", "")) for row in (rows[0], rows[2]))  # type: ignore[index]
+    assert here - copy > 10_000, rows
 
 
 def test_what_is_typed_in_place_of_a_label_are_options(parent: Path) -> None:

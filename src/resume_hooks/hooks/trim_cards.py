@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim.decision import TrimNumbers
+from resume_hooks.derive.trim.in_client import STAY_IN_PLACE
 from resume_hooks.derive.trim.preview import remarks, totals
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN, Question
@@ -31,8 +32,12 @@ def question_card(preview: str, options: str, unkept: str, *, slash: bool) -> st
 
 
 def short_question(decided: TrimNumbers) -> str:
-    """The same in three lines at most, where the client asks it itself."""
-    return "\n".join([*totals(decided), *remarks(decided)[-1:]])
+    """The same in four lines at most, where the client asks it itself and can trim in place, too."""
+    stay = [each for each in decided.choices if each.piece.kind in STAY_IN_PLACE]
+    characters = sum(each.piece.characters - len(each.placeholder) - each.kept for each in stay)
+    after = decided.after.tokens + round(characters / decided.savings.ratio)
+    here = [f"in place about {after:,} after: what you pasted, and what was attached, stays"] if stay else []
+    return "\n".join([*totals(decided), *here, *remarks(decided)[-1:]])
 
 
 def no_use_card(preview: str) -> str:

@@ -26,6 +26,9 @@ from resume_hooks.transcripts.placeholders import OriginalReference
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, MEDIA, PROMPT, THINKING
 
+STAY_IN_PLACE = frozenset({PROMPT, ATTACHMENT})
+"""The kinds of contents that a running client can't be told to drop: what a person said, and what came with it."""
+
 
 class ShownMessage(NamedTuple):
     """A message as the client shows it: the uuid of its record, and the calls that it makes or answers."""
@@ -123,7 +126,7 @@ def _decision(scanned: SessionScan, options: Options, where: Where, numbers: set
     """What goes: what the rules choose among the records that are built anew, and what none of those can hold."""
     origins, trimmable = scanned.origins(where), scanned.material(options)
     chosen = choose(trimmable, options, origins, scanned.scale, scanned.context.tokens)
-    choices = [c for c in chosen if c.piece.number in numbers and c.piece.kind not in {PROMPT, ATTACHMENT}]
+    choices = [c for c in chosen if c.piece.number in numbers and c.piece.kind not in STAY_IN_PLACE]
     taken = {(choice.piece.number, choice.piece.address) for choice in choices}
     for piece in trimmable.pieces:
         unfit = piece.kind in {THINKING, MEDIA} and piece.number in numbers
