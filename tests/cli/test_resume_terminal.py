@@ -146,7 +146,7 @@ def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
     screen = desk.run("resume", "codex tune", columns=150, HOME=str(desk.home.root))
     screen.wait_for("^> codex · Tune the parser")
     screen.wait_for("1 turn, newest first")
-    for told in ("1 session, oldest first", "sent uncached"):
+    for told in ("1 session, oldest first", "at full price"):
         screen.key("Tab")
         screen.wait_for(told)
     screen.key("Enter")
@@ -178,7 +178,7 @@ def test_keys_move_and_the_preview_turns(desk: Desk) -> None:
     screen.key("Tab")
     screen.wait_for("1 session, oldest first")
     screen.key("Tab")
-    screen.wait_for("sent uncached")
+    screen.wait_for("at full price")
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(200, 60), (150, 12), (80, 24), (40, 10), (20, 4), (10, 2)])

@@ -87,13 +87,13 @@ def test_the_table(config_home: ConfigHome) -> None:
     """A line a way, called an estimate, in 80 columns: what it leaves, what is sent anew, when it pays."""
     lines = table(comparison(config_home))
     assert lines == [
-        "estimated   context after  sent uncached   cheaper than going on",
+        "estimated   context after  at full price   cheaper than going on",
         "go on             150,000          1,200",
         "trim               60,000         42,000   after 7 turns",
         "handoff            31,200         13,200   after 1 turn",
         "rollover           32,700         74,700   never",
         "compact         1,048,000      1,031,200   never",
-        "each holds 30,000 that any session starts with · cache: 4 min left",
+        "all include 30,000 that any session starts with · cache: 4 min left",
         "a turn here takes about 3 requests and adds 4,100 tokens",
     ]
     assert max(map(len, lines)) <= 68

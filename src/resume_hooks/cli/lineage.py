@@ -11,6 +11,8 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Family, without_trims
 from resume_hooks.sessions.lineage_block import size_text
 
+UNASKED = "No session was named: this is the lineage of the latest one here. resume-hooks sessions lists the others."
+
 
 @click.command("lineage")
 @locator_argument
@@ -33,7 +35,8 @@ def command(options: VerbOptions) -> None:
     """
     rows = _of_team(options) if options.team else _here(options)
     shown = without_trims(rows) if options.continued else rows
-    options.emit({"rows": shown}, lambda: render(shown))
+    taken = "" if options.locator else f"\n\n{click.style(UNASKED, dim=True)}"
+    options.emit({"rows": shown}, lambda: f"{render(shown)}{taken}")
 
 
 def _here(options: VerbOptions) -> list[Ancestor]:

@@ -99,7 +99,7 @@ def table(comparison: Comparison) -> list[str]:
 
 def ways(comparison: Comparison) -> list[str]:
     """The ways to go on under their heads, a line each, by what they leave."""
-    rows = [f"{'estimated':<12}{'context after':>13}{'sent uncached':>15}   cheaper than going on"]
+    rows = [f"{'estimated':<12}{'context after':>13}{'at full price':>15}   cheaper than going on"]
     ways = comparison.estimates
     rows += [f"{way.name:<12}{way.after:>13,}{way.uncached:>15,}   {_pays(way)}".rstrip() for way in ways]
     if not any(way.name == TRIM for way in ways):
@@ -117,7 +117,7 @@ def _pays(estimate: Estimate) -> str:
 
 def _cache(comparison: Comparison) -> str:
     """What all of the figures hold, and what of the session the API still has, as far as its own usage tells."""
-    return f"each holds {comparison.base.tokens:,} that any session starts with · cache: {_cached(comparison)}"
+    return f"all include {comparison.base.tokens:,} that any session starts with · cache: {_cached(comparison)}"
 
 
 def _cached(comparison: Comparison) -> str:
