@@ -198,6 +198,14 @@ def test_what_can_be_no_slim_copy(path: Path, cli: Cli, words: list[str]) -> Non
     assert json.loads(cli("archive", "--list", "--json").stdout)["data"]["vault"] == []
 
 
+def test_info_names_the_way_out_of_a_giant_line(giant: Path, cli: Cli) -> None:
+    """From 10 MB on; of what is smaller nothing is said."""
+    assert b"may hang" not in cli("info", SESSION).stdout
+    long = tool_result("c9", "x" * 10_000_000, uuid="big", parent="no-one")
+    giant.write_bytes(giant.read_bytes() + json.dumps(long).encode() + b"\n")
+    assert f"may hang over it: resume-hooks archive --slim {SESSION}".encode() in cli("info", SESSION).stdout
+
+
 def test_no_copy_of_what_could_not_be_kept(giant: Path, config_home: ConfigHome, document: Document) -> None:
     """The vault can't be written: no copy leads to it."""
     where = config_home.config / "resume-hooks" / "vault"

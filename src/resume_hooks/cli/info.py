@@ -79,7 +79,7 @@ def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str
 
 def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
     context: tokens.ContextUse = data["context"]
-    giant = data["size"] >= GIANT or data["longest_line"] >= GIANT_LINE
+    giant = data["agent"] == NAME and (data["size"] >= GIANT or data["longest_line"] >= GIANT_LINE)
     measured = "" if context.measured else "about "
     damage = f"{len(data['bad_lines'])} unreadable lines" if data["bad_lines"] else "none"
     return [

@@ -1,6 +1,6 @@
 """A program that trims a session and is stopped on the way: killed at a step, by a full disk, by a folder's mode.
 
-Run by test_crash.py in a process of its own: ``crashing.py FOLDER kill|full|readonly``; prints JSON.
+Run by test_crash.py in a process of its own: ``crashing.py FOLDER kill|slim|full|readonly``; prints JSON.
 """
 
 from __future__ import annotations
@@ -77,6 +77,44 @@ def kills(root: Path) -> Iterator[dict[str, Any]]:
             return
 
 
+def slim(root: Path, every: int) -> Iterator[dict[str, Any]]:
+    """``archive --slim``, killed at each so-manieth step until it is not, each followed by a whole one."""
+    status, count = 1, every
+    while status:
+        home, _ = session(root)
+        before = {path.name: path.read_bytes() for path in home.project().iterdir() if path.is_file()}
+        status = _run(home, ["archive", "--slim", SESSION], killed=count)
+        count += every
+        now = {path.name: path.read_bytes() for path in home.project().iterdir() if path.is_file()}
+        children = [name for name in now if name.endswith(".jsonl") and name not in before]
+        yield {
+            "killed": bool(status),
+            "kept": all(now[name] == before[name] for name in before),
+            "children": [now[name].count(b"\n") for name in children],
+            "whole": not children or not _run(home, ["archive", "--verify", SESSION]),
+            "again": _run(home, ["archive", "--slim", SESSION]),
+        }
+
+
+def _run(home: ConfigHome, words: list[str], killed: int = 0) -> int:
+    """The status of a command line, run in a process of its own that may be killed at a step."""
+    process = os.fork()
+    if not process:
+        os.environ.update(home.environ)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        from resume_hooks.cli.main import main as command_line
+
+        sys.argv = ["resume-hooks", *words]
+        if killed:
+            killed_at(killed, STEPS)
+        try:
+            command_line()
+        except SystemExit as ended:
+            os._exit(ended.code if isinstance(ended.code, int) else 0)
+        os._exit(0)
+    return os.waitpid(process, 0)[1]
+
+
 def refused(root: Path, limit: int | None = None) -> dict[str, Any]:
     """One try with room for ``limit`` bytes a file, None: in a read-only folder; whether it was refused in words."""
     home, decided = session(root)
@@ -102,6 +140,8 @@ def main() -> None:
     root, kind = Path(sys.argv[1]), sys.argv[2]
     if kind == "kill":
         tries = list(kills(root))
+    elif kind == "slim":
+        tries = list(slim(root, int(sys.argv[3])))
     elif kind == "full":
         tries = [refused(root, limit) for limit in (0, 1, 4_096, 60_000)]
     else:

@@ -26,6 +26,16 @@ def test_killed_at_every_step() -> None:
         assert (found["child"], found["companions"], found["temporary"]) == (whole["child"], whole["companions"], [])
 
 
+def test_a_slim_copy_killed_on_the_way() -> None:
+    """The session is as it was; a copy is there only whole, and only where the vault holds what it leads to."""
+    tries = crashed(PROGRAM, "slim", "11")
+    *killed, whole = tries
+    assert len(killed) > 5
+    assert all(found["kept"] and found["whole"] and not found["again"] for found in tries)
+    assert len(whole["children"]) == 1
+    assert all(found["children"] in ([], whole["children"]) for found in killed)
+
+
 def test_a_full_disk() -> None:
     """However early it is full: a sentence, and nothing is left, companions included."""
     for found in crashed(PROGRAM, "full"):
