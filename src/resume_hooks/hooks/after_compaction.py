@@ -49,7 +49,7 @@ def _facts(path: str, sections: Sequence[str], most: int) -> str:
     rows = lineage[_cleared(lineage) :]
     block = _block(rows, path) if len(rows) > 1 else ""
     cleared = {row.session_id for row in lineage[: _cleared(lineage)]}
-    digest = _without(digest_of(session, Where()), sections, cleared)
+    digest = _without(digest_of(session, Where(), sections), sections, cleared)
     known = facts(digest, sections, most - len(_HEAD) - len(block) - len("\n\n") * 2)
     return "\n\n".join([_HEAD, *filter(None, (block, known))]) if block or known else ""
 

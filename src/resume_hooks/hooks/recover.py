@@ -30,7 +30,7 @@ def answer(request: Request) -> TriggerAnswer:
     """Show the digest's facts and offer them for pasting. NothingToRecover where there are none."""
     session = request.session
     with time_limit(_COMMAND):
-        text = facts(digest_of(session, request.where), SECTIONS, OPENING)
+        text = facts(digest_of(session, request.where, SECTIONS), SECTIONS, OPENING)
     if not text:
         raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")
 

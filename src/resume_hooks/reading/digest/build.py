@@ -7,14 +7,14 @@ back nothing is read.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import BinaryIO
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import shell_writes
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import Digest, digest_at, without_secrets
+from resume_hooks.reading.digest.entries import SECTIONS, Digest, digest_at, without_secrets
 from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.prescan import prescan
 from resume_hooks.reading.digest.repository import GitQuery
@@ -43,8 +43,8 @@ _KEY = b"PRIVATE KEY"
 """What stands in the first line of a secret of many lines: it goes before anything is cut into lines or sentences."""
 
 
-def digest_of(session: SessionFile, where: Where) -> Digest:
-    """The digest of a session, without secrets. SessionNotFound if it can't be read."""
+def digest_of(session: SessionFile, where: Where, wanted: Collection[str] = SECTIONS) -> Digest:
+    """The digest of a session, its ``wanted`` sections, without secrets. SessionNotFound if it can't be read."""
     ends = HeadTail(session.path)
     folder = home_folder(ends, where)
     with GitQuery(folder, ends.created, where) as git_query, without_gc():
@@ -53,7 +53,8 @@ def digest_of(session: SessionFile, where: Where) -> Digest:
         passed_over, lost = _read_all(files, facts)
         changes, unread_agents = _subagent_changes(files, facts)
         git = git_query.answer()
-        merged = sections_of(facts, folder, git, changes, before)
+        facts.changes += changes
+        merged = sections_of(facts, folder, git, before, wanted)
     sections, omitted = fit_sections(merged)
     unread += lost + unread_agents + (before.unread if before else 0)
     return Digest(without_secrets(sections), omitted, git.line, unread, passed_over)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
@@ -11,7 +11,6 @@ import orjson
 from resume_hooks.reading.digest import commands, files, shell, statements
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry
-from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.repository import RepositoryState
 
 ROOM = 44_000
@@ -42,21 +41,21 @@ def sections_of(
     facts: LineageFacts,
     folder: str,
     git: RepositoryState,
-    subagent_changes: Sequence[FileChange] = (),
     before: Digest | None = None,
+    wanted: Collection[str] = SECTIONS,
 ) -> MergedSections:
-    """Every section, paths told from ``folder``; ``before`` is what was known when the session began."""
+    """The sections that are ``wanted``, paths told from ``folder``; ``before`` is what was known at the beginning."""
     runs = commands.commands_of(facts)
     paths = files.Paths(folder, git)
-    own = _own(facts, runs, paths, subagent_changes)
+    own = _own(facts, runs, paths, wanted)
     if before is None:
         return MergedSections(own, {})
     replaced = {
         "todos": facts.open_list.used,
         "questions": bool(facts.prompts.said),
         "errors": bool(runs),
-        "last": bool(own["last"]),
-        "plan": bool(own["plan"]),
+        "last": bool(own.get("last")),
+        "plan": bool(own.get("plan")),
     }
     failed = {shell.at_home(command.run.command, folder) for command in runs if not command.worked}
 
@@ -68,7 +67,7 @@ def sections_of(
             notes.append(FAILED_SINCE)
         return entry._replace(note=", ".join(notes))
 
-    inherited = [name for name in SECTIONS if not replaced.get(name, False)]
+    inherited = [name for name in own if not replaced.get(name, False)]
     merged = dict(own)
     for name in inherited:
         known = {entry.text for entry in own[name]}
@@ -81,10 +80,10 @@ def _own(
     facts: LineageFacts,
     runs: Sequence[commands.ShellCommand],
     paths: files.Paths,
-    subagent_changes: Sequence[FileChange],
+    wanted: Collection[str],
 ) -> dict[str, tuple[DigestEntry, ...]]:
-    sentences = statements.latest_sentences(facts)
-    found = files.touched_files([*facts.changes, *subagent_changes], runs, paths)
+    sentences = statements.latest_sentences(facts) if {"decisions", "failures"} & {*wanted} else []
+    found = files.touched_files(facts.changes, runs, paths) if {"changed", "read"} & {*wanted} else {}
     failures = zip_longest(commands.replaced_commands(runs), statements.stated_failures(sentences))
     makers: Mapping[str, Iterable[DigestEntry]] = {
         "goal": statements.goal(facts),
@@ -105,7 +104,7 @@ def _own(
         "artefacts": files.artefacts(facts),
         "read": files.read_files(facts, paths, found),
     }
-    return {name: _once(entries) for name, entries in makers.items()}
+    return {name: _once(entries) for name, entries in makers.items() if name in wanted}
 
 
 def _once(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, ...]:
