@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.chain import live_chain
-from resume_hooks.transcripts.lines import Line, read_lines, read_tail
+from resume_hooks.transcripts.lines import SEARCHED_BYTES, Line, read_lines, read_tail
 from resume_hooks.transcripts.nodes import Checkpoint, Node, node_of
 from resume_hooks.transcripts.rewritten_rows import Copies
 
@@ -115,7 +115,7 @@ def scan(path: str, reach: int = 0, observers: Sequence[Observer] = (), start: S
     """
     transcript = Transcript(path)
     try:
-        with open(path, "rb") as stream, without_gc():
+        with open(path, "rb", buffering=SEARCHED_BYTES) as stream, without_gc():
             transcript.whole = start is None and not 0 < reach < os.fstat(stream.fileno()).st_size
             line = None
             for line in _lines_of(stream, transcript, reach, start):
