@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
-from pydantic import ValidationError
 
 from resume_hooks import settings
 from resume_hooks.cli.child import (
@@ -20,7 +19,6 @@ from resume_hooks.cli.child import (
 )
 from resume_hooks.cli.options import VerbOptions, as_one_value, located, locator_argument
 from resume_hooks.cli.output import say
-from resume_hooks.cli.schema.children import SmartTrimForm, StoredPlan
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt
@@ -33,6 +31,9 @@ from resume_hooks.derive.trim.smart.offer import CERTAIN, UNJUDGED, offer, smart
 from resume_hooks.derive.trim.smart.plan import KIND, SmartPlan, Verdict, described, of_rules
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import read_regular
+
+if TYPE_CHECKING:
+    from resume_hooks.cli.schema.children import SmartTrimForm
 
 LARGEST_PLAN = 16 * 1024 * 1024  # bytes of a plan that is given back
 UNASKED = "Nobody can be asked here: add --yes, or write this very plan (--json > plan.json, --plan plan.json --yes)."
@@ -127,6 +128,11 @@ def _stored(options: VerbOptions) -> SmartTrimForm | None:
         return None
     if options.prompt or options.model or options.timeout or options.keep_recent is not None:
         raise UsageError("--plan is written as it is", "Leave -p, --model, --timeout and --keep-recent out.")
+    # A tenth of a second, for which only who gives a plan back waits.
+    from pydantic import ValidationError
+
+    from resume_hooks.cli.schema.children import StoredPlan
+
     way = "Make one: resume-hooks smart-trim --dry-run --json > plan.json"
     try:
         return StoredPlan.model_validate_json(read_regular(path, LARGEST_PLAN)).data

@@ -12,10 +12,9 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
 
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, private_folder
@@ -49,7 +48,6 @@ AGAIN = "Export it again, and copy the file as it is."
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
 _AGENT = re.compile(rf"agent-[A-Za-z0-9_-]{{1,100}}(?:\.jsonl|{re.escape(ABOUT)})")
 _KIND = re.compile(r"[a-z][a-z-]{0,39}")
-_HEAD, _SUMS = TypeAdapter(Head), TypeAdapter(Sums)
 
 
 class BundledSession(NamedTuple):
@@ -197,10 +195,7 @@ class _Reader:
 
 def _head(line: bytes) -> Head:
     row = _object(line + END).get("session")
-    try:
-        head = _HEAD.validate_python(row, strict=True)
-    except ValidationError as error:
-        raise _damaged("sessions") from error
+    head: Head = _checked(Head, row, "sessions")
     if not is_session_id(head.session_id) or not (
         head.parent_session_id == "" or is_session_id(head.parent_session_id)
     ):
@@ -211,10 +206,18 @@ def _head(line: bytes) -> Head:
 
 def _sums(line: bytes) -> Sums:
     row = _object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
+    sums: Sums = _checked(Sums, row, "sums")
+    return sums
+
+
+def _checked(form: Any, row: object, part: str) -> Any:
+    """What a part of the bundle says, as a value of that form. ImportFailed for anything else."""
+    from pydantic import TypeAdapter, ValidationError  # 80 ms, for which only who has a bundle waits
+
     try:
-        return _SUMS.validate_python(row, strict=True)
+        return TypeAdapter(form).validate_python(row, strict=True)
     except ValidationError as error:
-        raise _damaged("sums") from error
+        raise _damaged(part) from error
 
 
 def _object(raw: bytes) -> dict[str, object]:
