@@ -77,7 +77,7 @@ class Bench:
 
     def shell(self, *arguments: str) -> Run:
         """A verb from the shell, as the installed command runs it."""
-        code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from resume_hooks.cli.main import main; main()"
+        code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from resume_hooks.__main__ import start; start()"
         return [sys.executable, "-c", code, str(self.plugin / "src"), *arguments], b"", self.work
 
     def median_ms(self, run: Run, rounds: int, clean: Callable[[], None] = lambda: None) -> float:
