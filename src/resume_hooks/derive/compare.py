@@ -28,7 +28,7 @@ from resume_hooks.transcripts.tail_scan import is_live_part_within
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
 
 QUICK_LIMIT = 8 * 1024 * 1024  # bytes of a live conversation of which a trim is estimated: a tenth of a second
-PATIENT_LIMIT = 64 * 1024 * 1024  # the same for somebody who waits for it in a shell: a second
+PATIENT_LIMIT = 24 * 1024 * 1024  # the same for somebody who waits for it in a shell: a million tokens
 NEARLY_FULL = 80  # per cent of the window from which on something is recommended
 ROOMY = 50  # per cent of the window below which a trimmed session is worth going on in
 
