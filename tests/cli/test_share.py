@@ -15,6 +15,7 @@ from resume_hooks.paths import project_key
 from resume_hooks.reading.export.shared_page import ENDED, MARK
 from tests.builders import SESSION, ConfigHome, custom_title, tool_result, tool_use, user, write_session
 from tests.cli.conftest import Cli, Document
+from tests.hooks.test_trim import bulky
 from tests.reading.export.conftest import GITHUB, IMAGE
 from tests.screens import Screen
 
@@ -84,6 +85,15 @@ def test_shared_and_gone_on_with(
     assert GITHUB not in (Path(got["file"]).with_suffix("") / "tool-results" / "out.txt").read_text()
     assert document("import", str(mail), environ=there, cwd=mail.parent)["data"]["written"] is False
     assert file.read_bytes() == before
+
+
+def test_what_was_trimmed_is_said_to_stay_here(document: Document, config_home: ConfigHome) -> None:
+    """A colleague gets placeholders; of a session that is whole nothing is said."""
+    write_session(config_home.project(), SESSION, bulky())
+    assert document("share", SESSION, "--yes")["warnings"] == []
+    child = document("trim", SESSION, "--keep-recent", "0", "--min-savings", "0")["data"]["session_id"]
+    (said,) = document("share", child, "--yes")["warnings"]
+    assert f"as placeholders alone. To share it whole: resume-hooks untrim {child[:8]} --all" in said
 
 
 def test_who_is_not_asked(cli: Cli, document: Document, file: Path, config_home: ConfigHome) -> None:

@@ -15,11 +15,17 @@ from resume_hooks.cli.options import (
 )
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.progress import watched
+from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.reading.export.document import Document
 from resume_hooks.reading.export.shared_page import PAGE, PackedBundle, packed
 from resume_hooks.reading.export.writing import require_place, write
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import counted
+
+TRIMMED = (
+    "What was trimmed from this session is shared as placeholders alone. To share it whole: resume-hooks untrim {id} "
+    "--all, then share the session that this makes."
+)
 
 
 @click.command("share")
@@ -49,6 +55,9 @@ def command(options: VerbOptions) -> None:
     asks = options.asks("Sharing")
     session = options.located()
     sessions, warnings = lineage_or_alone(session, options)
+    trimmed = read_trimmed(session)
+    if (trimmed.trimmed or trimmed.undone) and len(sessions) == 1:
+        warnings = [*warnings, TRIMMED.format(id=session.session_id[:8])]
     with watched(session.path, quiet=options.as_json) as watching:
         document = Document(sessions, PAGE, options.where, watching)
     path = place_of(options.output, document.name)
