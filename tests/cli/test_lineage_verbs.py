@@ -38,10 +38,10 @@ def test_lineage(family: ConfigHome, cli: Cli, document: Document) -> None:
     assert [row["parent_session_id"] for row in rows] == [None, LOST, ONE, TWO]
     lines = cli("lineage", THREE).stdout.decode().split("\n")
     assert lines[:3] == ["1. (file gone)", f"   {LOST}", "   /gone/x.jsonl"]
-    assert lines[3] == "2. title 1 · continued by rollover"
+    assert lines[3] == "2. title 1 · rollover"
     assert lines[4].startswith(f"   {ONE} · 2026-01-31 09:31 .. 2026-01-31 09:31 · ")
-    assert lines[6] == "3. title 2 · trimmed by trim"
-    assert lines[9] == "4. title 3 · continued by clear"
+    assert lines[6] == "3. title 2 · trim"
+    assert lines[9] == "4. title 3 · clear"
 
 
 def test_lineage_without_trims(family: ConfigHome, document: Document) -> None:
@@ -66,7 +66,7 @@ def test_find_derived(family: ConfigHome, cli: Cli, document: Document) -> None:
     assert [row["session_id"] for row in rows] == [TWO, THREE]
     assert document("find-derived", THREE)["data"] == {"session_id": THREE, "rows": []}
     assert cli("find-derived", THREE).stdout.decode() == f"Nothing came from {THREE} yet.\n"
-    assert cli("find-derived", ONE).stdout.startswith(b"title 2 \xc2\xb7 trimmed by trim\n")
+    assert cli("find-derived", ONE).stdout.startswith(b"title 2 \xc2\xb7 trim\n")
 
 
 def test_find_derived_as_a_tree(family: ConfigHome, cli: Cli) -> None:

@@ -72,9 +72,8 @@ def line(row: Ancestor) -> str:
         return f"{click.style('(file gone)', fg='yellow')}\n   {row.session_id or '(id unknown)'}{named}"
     if row.status == "private":
         return f"{click.style('(private, or never pushed)', fg='yellow')}\n   {row.session_id}"
-    how = row.kind if row.kind == row.derivation_type else f"{row.derivation_type} by {row.kind}"
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
     kept = click.style(LEFT.get(row.status, ""), fg="yellow")
     owned = f" · {row.owner} on {row.machine}" if row.owner else ""
     place = row.session_file or f"resume-hooks team pull {row.owner}:{row.session_id}"
-    return f"{row.title} · {how}{kept}{owned}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {place}"
+    return f"{row.title} · {row.kind}{kept}{owned}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {place}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from resume_hooks import clock
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, is_session_file, session_id_of
 from resume_hooks.sessions.agents.registry import agent_at, ends_of, found, is_foreign, left_of, parent_of, store_of
@@ -264,4 +265,6 @@ def _row(session: str | ArchivedSession, parent: Parent | None, where: Where) ->
     derived: tuple[str, str, str | None, str | None] = ("original", "original", None, None)
     if parent is not None:
         derived = parent.derivation_type, parent.kind, parent.exported_file or None, parent.session_id or None
+        made = clock.normal(parent.at)  # what it holds of its parent is older than itself
+        created, ended = max(created, made), max(ended, made)
     return Ancestor(session_id, place, one_line(plain(title), TITLE_LENGTH), *derived, status, created, ended, size)

@@ -79,6 +79,8 @@ def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
     assert first["continue_metadata"]["continuation_type"] == "trim"
     assert first["trim_metadata"]["parent_file"] == str(path)
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 1
+    parent, row = Family(config_home.where).lineage(str(child))
+    assert parent.ended < row.created == row.ended == first["trim_metadata"]["trimmed_at"]  # though its records are old
     assert [HeadTail(str(file)).title for file in (child, other)] == ["trim 1 · The parser", "trim 2 · The parser"]
     assert [(link.parent_id, link.kind) for link in read_links(config_home.where)] == [(SESSION, "trim")] * 2
     lineage = Family(config_home.where).lineage(str(child))
