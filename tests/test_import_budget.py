@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
+from resume_hooks.cli.main import VERBS, module_of
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.needs import REPO
 
@@ -18,6 +20,7 @@ LANES = {
     "fallback": "from resume_hooks.hooks.fallback import main; main()",
     "chooser": "import resume_hooks.cli.picker.screen; print(1)",
     "cli": "from resume_hooks.cli.main import run; run(sys.argv[1:])",
+    "helps": "from resume_hooks.cli.main import run; [run([verb, '--help']) for verb in sys.argv[1:]]",
 }
 
 INDEX = {"sqlite3", "tantivy"}
@@ -181,10 +184,23 @@ def test_the_first_paint_of_the_chooser(config_home: ConfigHome) -> None:
     assert found.isdisjoint({*INDEX, "resume_hooks.search.engine", "resume_hooks.search.index.connect"})
 
 
+def test_the_help_of_a_verb(config_home: ConfigHome) -> None:
+    """It waits for the declaration alone: nothing that makes, reads or redacts; the group of ``team`` stands apart."""
+    found = roots(loaded(config_home, "helps", None, *(verb for verb in VERBS if verb != "team")))
+    assert found.isdisjoint(HEAVY | {"resume_hooks.redaction", "resume_hooks.archive", "resume_hooks.hooks"})
+    assert found.isdisjoint(set(map(module_of, VERBS)) | {"resume_hooks.cli.child"})
+    engine = {name for name in found if re.match(r"resume_hooks\.(derive|reading|search|maintenance)\.", name)}
+    assert {name for name in engine if name.count(".") > 1} <= {
+        "resume_hooks.derive.trim", "resume_hooks.derive.trim.options", "resume_hooks.search.roles",
+        "resume_hooks.reading.char_budget", "resume_hooks.reading.export", "resume_hooks.reading.export.forms",
+    }  # fmt: skip
+
+
 def test_help_loads_no_verb(config_home: ConfigHome) -> None:
     """Listing verbs does not load them."""
     found = loaded(config_home, "cli", None, "--help")
     assert {name for name in found if name.startswith("resume_hooks.cli.")} <= {
+        "resume_hooks.cli.declaration",
         "resume_hooks.cli.main",
         "resume_hooks.cli.output",
     }

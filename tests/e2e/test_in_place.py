@@ -20,7 +20,8 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.export.select_records import WHOLE, conversation
 from resume_hooks.reading.outline import outline
 from resume_hooks.reading.stats.count import count
-from resume_hooks.search.index.read_transcript import ROLES, ReadJob, read
+from resume_hooks.search.index.read_transcript import ReadJob, read
+from resume_hooks.search.roles import ROLES
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import MIDDLE, NEWEST, OLDEST, ClientHome, Tui, find_client, run_print

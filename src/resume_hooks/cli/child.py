@@ -7,10 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import click
-
 from resume_hooks import settings
-from resume_hooks.cli.options import VerbOptions, dry_run_option, json_option
+from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.derive.child.draft import OUTSIDE, Draft
@@ -22,20 +20,6 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import label_of, launch
 from resume_hooks.sessions.session_files import SessionFile
-
-_OPTIONS = (
-    click.option("--output-dir", type=click.Path(exists=True, file_okay=False), help="Write the child there instead."),
-    click.option("--start", is_flag=True, help="Start the client on the child."),
-    dry_run_option,
-    json_option,
-)
-
-
-def child_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the options that all verbs have that make a child, in the order of its help."""
-    for option in reversed(_OPTIONS):
-        verb = option(verb)
-    return verb
 
 
 def require_client(options: VerbOptions) -> None:

@@ -13,7 +13,7 @@ import click
 from resume_hooks import settings
 from resume_hooks.cli import relocate
 from resume_hooks.cli.child import tell
-from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
+from resume_hooks.cli.options import AS_IS, FORK, WAYS, VerbOptions, as_one_value, json_option, locator_argument
 from resume_hooks.cli.output import on_stderr, say
 from resume_hooks.cli.question import AnswerChoice, ask
 from resume_hooks.cli.start_client import Start, start, start_of
@@ -31,8 +31,6 @@ from resume_hooks.system import clipboard
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tail_scan import is_live_part_within
 
-AS_IS, FORK = "as-is", "fork"
-WAYS = (AS_IS, TRIM, SMART_TRIM, HANDOFF, ROLLOVER, FORK)
 READ_BY_CLIENTS = 50_000_000  # bytes of a file past which readers of the client's give up
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli.child import answer, child_options, make, receipt_text, require_client
+from resume_hooks.cli.child import answer, make, receipt_text, require_client
 from resume_hooks.cli.options import (
     VerbOptions,
     as_one_value,
+    child_options,
     current_folder,
     located,
     locator_argument,

@@ -6,9 +6,9 @@ import shlex
 
 import click
 
-from resume_hooks.cli.child import answer, child_options, receipt_text, require_client, require_start
+from resume_hooks.cli.child import answer, receipt_text, require_client, require_start
 from resume_hooks.cli.editor import edit, require_terminal
-from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument, to_option
+from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, locator_argument, to_option
 from resume_hooks.derive import agents, digest_edit
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt

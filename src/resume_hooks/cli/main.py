@@ -6,7 +6,6 @@ Verbs are loaded when they are called, so that ``lineage`` does not pay for what
 from __future__ import annotations
 
 import gc
-import importlib
 import io
 import keyword
 import os
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from resume_hooks import __version__
+from resume_hooks.cli.declaration import declared, loaded
 from resume_hooks.cli.output import COMPLETING, colour_wanted, failure, print_document, say
 from resume_hooks.errors import AmbiguousLocator, Interrupted, OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.system import bug_log
@@ -72,9 +72,9 @@ BUG = 3
 
 
 def module_of(verb: str) -> str:
-    """The module below ``resume_hooks.cli`` that holds a verb."""
+    """The module that holds a verb."""
     name = verb.replace("-", "_")
-    return f"{name}_" if keyword.iskeyword(name) else name
+    return f"resume_hooks.cli.{name}{'_' if keyword.iskeyword(name) else ''}"
 
 
 class Verbs(click.Group):
@@ -88,9 +88,16 @@ class Verbs(click.Group):
         """Load a verb, or return None if there is none of that name."""
         if cmd_name not in VERBS and cmd_name != "slash":
             return None
-        module = importlib.import_module(f"resume_hooks.cli.{module_of(cmd_name)}")
-        command = module.command
-        return command if isinstance(command, click.Command) else None
+        return loaded(module_of(cmd_name))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb of these words; for its help, or what a shell completes, its declaration alone."""
+        verb, *rest = args
+        if verb in VERBS and (COMPLETING in os.environ or not {"-h", "--help"}.isdisjoint(rest)):
+            return verb, declared(module_of(verb)), rest
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """What a shell offers for the verb, without loading any."""

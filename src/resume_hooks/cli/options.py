@@ -41,11 +41,28 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 agent_option = click.option(
     "--agent", type=click.Choice([*NAMES, ALL]), default=ALL, show_default=True, help="Whose sessions."
 )
+AS_IS, FORK = "as-is", "fork"
+WAYS = (AS_IS, "trim", "smart-trim", "handoff", "rollover", FORK)  # to continue a session
 MAX_CHARACTERS = 8_000  # of an answer as text: about 2,000 tokens of a model that reads it
 max_chars_option = click.option(
     "--max-chars", type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,
     help="Characters of the text at most; 0 for all.",
 )  # fmt: skip
+
+
+_CHILD_OPTIONS = (
+    click.option("--output-dir", type=click.Path(exists=True, file_okay=False), help="Write the child there instead."),
+    click.option("--start", is_flag=True, help="Start the client on the child."),
+    dry_run_option,
+    json_option,
+)
+
+
+def child_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the options that all verbs have that make a child, in the order of its help."""
+    for option in reversed(_CHILD_OPTIONS):
+        verb = option(verb)
+    return verb
 
 
 class VerbOptions(SimpleNamespace):

@@ -12,8 +12,9 @@ from resume_hooks.cli.progress import watched
 from resume_hooks.derive.originals import OriginalRecord, look_up
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
+from resume_hooks.reading.char_budget import WHOLE
 from resume_hooks.reading.pages import around, page
-from resume_hooks.reading.passages import WHOLE, passage
+from resume_hooks.reading.passages import passage
 from resume_hooks.reading.render import render
 from resume_hooks.reading.selections import TurnReader
 from resume_hooks.sessions.agents.registry import left_of

@@ -9,8 +9,18 @@ import click
 
 from resume_hooks import clock, settings
 from resume_hooks.cli import question, relocate
-from resume_hooks.cli.continue_ import AS_IS, FORK, WAYS, Finish, ask_way, go_on, settle
-from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, json_option, located, locator_argument
+from resume_hooks.cli.continue_ import Finish, ask_way, go_on, settle
+from resume_hooks.cli.options import (
+    AS_IS,
+    FORK,
+    WAYS,
+    VerbOptions,
+    as_one_value,
+    current_folder,
+    json_option,
+    located,
+    locator_argument,
+)
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start_of
 from resume_hooks.derive import compare, cost

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli.child import answer, child_options, make, receipt_text, require_client
-from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, locator_argument
+from resume_hooks.cli.child import answer, make, receipt_text, require_client
+from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, current_folder, locator_argument
 from resume_hooks.derive import rewind
 from resume_hooks.derive.checkpoint import refuse_subagent
 from resume_hooks.derive.child.receipt import Receipt

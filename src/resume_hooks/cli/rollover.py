@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from resume_hooks.cli.child import answer, child_options, make, require_client
-from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
+from resume_hooks.cli.child import answer, make, require_client
+from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, locator_argument
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import UsageError

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli.child import child_options, make, receipt_text, require_client
-from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
+from resume_hooks.cli.child import make, receipt_text, require_client
+from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, locator_argument
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.cli.team_notes import after_scrub

@@ -23,10 +23,11 @@ from resume_hooks.cli.options import (
 )
 from resume_hooks.cli.progress import at_work
 from resume_hooks.paths import find_session
-from resume_hooks.search.as_text import MOST_LIMIT, text_of
+from resume_hooks.search.as_text import text_of
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
-from resume_hooks.search.scope import ALIASES, Scope, lineage_scope, project_at, project_of, session_scope
+from resume_hooks.search.roles import ALIASES, MOST_LIMIT
+from resume_hooks.search.scope import Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.sessions.agents.registry import ALL
 
 _HERE = "."

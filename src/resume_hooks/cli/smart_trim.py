@@ -9,7 +9,6 @@ import click
 from resume_hooks import settings
 from resume_hooks.cli.child import (
     answer,
-    child_options,
     model_of,
     model_progress,
     receipt_text,
@@ -17,7 +16,7 @@ from resume_hooks.cli.child import (
     require_start,
     time_limit,
 )
-from resume_hooks.cli.options import VerbOptions, as_one_value, located, locator_argument
+from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, located, locator_argument
 from resume_hooks.cli.output import say
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt

@@ -8,13 +8,12 @@ from resume_hooks import settings
 from resume_hooks.cli.child import (
     answer,
     checks_text,
-    child_options,
     make,
     receipt_text,
     require_client,
     require_folder,
 )
-from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
+from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, locator_argument
 from resume_hooks.cli.output import table
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from resume_hooks import settings
-from resume_hooks.cli.child import answer, child_options, make, receipt_text, require_client
-from resume_hooks.cli.options import VerbOptions, as_one_value, locator_argument
+from resume_hooks.cli.child import answer, make, receipt_text, require_client
+from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, locator_argument
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trimmed_session import TrimmedSession, read_trimmed

@@ -16,6 +16,8 @@ LEAST = 160  # characters that a cut text has at least with its notice; a text o
 GAP = 160  # characters that are kept free for the line that tells of a gap
 TAIL_SHARE = 3  # of the output of a tool a third of the room is for its end, where errors stand
 
+WHOLE = 20_000  # characters of a record that ``read`` prints unasked
+
 CUT, CUT_HINT = "…", "… --max-chars 0"
 """How a text ends that is cut in the middle of a line: the sign, and with the words that print all of it."""
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from resume_hooks.clock import minute
-from resume_hooks.reading.char_budget import TextPiece, cut_middle, indent_text
+from resume_hooks.reading.char_budget import WHOLE, TextPiece, cut_middle, indent_text
 from resume_hooks.reading.render import Rendering, block_text, fields_text, rendering_of, text_of
 from resume_hooks.sessions.record_references import RecordLine, RecordOffset, TranscriptNames, is_record_id
 from resume_hooks.system.text import counted, one_line, plain, plain_line
@@ -19,7 +19,6 @@ from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, calls_in
 from resume_hooks.transcripts.turns import opens_turn
 
-WHOLE = 20_000  # characters of a record that ``read`` prints unasked
 TARGET = 200  # characters of what a call is about
 SLIGHT = 60  # characters of further input that are not worth a notice: what a command is for
 

@@ -12,7 +12,7 @@ from tantivy import FieldType, Occur, Query
 
 from resume_hooks.paths import Where, project_key
 from resume_hooks.search.index.postings import SCHEMA, Postings
-from resume_hooks.search.index.read_transcript import ROLES
+from resume_hooks.search.roles import ALIASES, ROLES
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import agent_at
 from resume_hooks.sessions.lineage import Family
@@ -22,14 +22,6 @@ from resume_hooks.system import git_worktrees
 from resume_hooks.system.git_worktrees import Project
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.head_tail import HeadTail
-
-ALIASES = {
-    "user": ("prompt",),
-    "assistant": ("reply", "thinking", "call"),
-    "tool": ("call", "result"),
-    **{role: (role,) for role in ROLES},
-}
-"""What ``--role`` takes: the roles of the index, and the words that people know them by."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.reading.export.document import HTML, MARKDOWN, TEXT, Document, ExportOptions
+from resume_hooks.reading.export.document import Document, ExportOptions
+from resume_hooks.reading.export.forms import HTML, MARKDOWN, TEXT
 from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
 from resume_hooks.sessions.locate import SessionFile
 from tests.builders import SESSION, ConfigHome

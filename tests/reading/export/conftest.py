@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.reading.export.document import HTML, Document, ExportOptions
+from resume_hooks.reading.export.document import Document, ExportOptions
+from resume_hooks.reading.export.forms import HTML
 from resume_hooks.reading.export.select_records import WHOLE
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (

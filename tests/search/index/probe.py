@@ -14,8 +14,8 @@ from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import index_file, words_folder
 from resume_hooks.search.index.postings import LABELS, SCHEMA, WINDOWS, WORDS, Posting, file_of, turn_key
-from resume_hooks.search.index.read_transcript import ROLES
 from resume_hooks.search.index.update import UpdateOutcome
+from resume_hooks.search.roles import ROLES
 from tests.builders import CWD, SESSION, ConfigHome, Record, assistant, session_bytes, session_id, user
 
 LONG_AGO = 1_000_000_000.0

@@ -17,6 +17,7 @@ from resume_hooks.reading.export.as_text import as_text
 from resume_hooks.reading.export.build_parts import PartBuilder
 from resume_hooks.reading.export.bundle import BundleRedactor
 from resume_hooks.reading.export.bundle import export as bundle
+from resume_hooks.reading.export.forms import HTML, JSON, MARKDOWN
 from resume_hooks.reading.export.page.whole_page import as_page
 from resume_hooks.reading.export.parts import Carried, EndPart, Part, SessionPart
 from resume_hooks.reading.export.redact import ExportRedactor
@@ -29,8 +30,6 @@ from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Observer
 
-HTML, MARKDOWN, TEXT, JSON = "html", "md", "txt", "json"
-FORMS = (HTML, MARKDOWN, TEXT, JSON)  # the forms of a document, by the endings of their files
 BATCH = 64 * 1024  # characters that are written at a time
 NAME_LENGTH = 60  # characters of a title that a file's name has
 MAX_FOLDER, MAX_MODELS = 4_096, 20  # characters of a folder, and models, that are told of

@@ -15,8 +15,6 @@ from resume_hooks.reading.render import fields_text
 from resume_hooks.redaction.texts import redact as without_secrets
 from resume_hooks.transcripts.records import Record
 
-LIMIT = 100_000  # characters of one text that a document has where nothing else is asked for
-
 BEHIND = 16_384
 """Characters behind a cut that are looked through for secrets that begin before it: more than a private key has."""
 

@@ -17,9 +17,10 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.reading.export.bundle import BundleRedactor, export
-from resume_hooks.reading.export.document import HTML, Document, ExportOptions, folders_of
+from resume_hooks.reading.export.document import Document, ExportOptions, folders_of
+from resume_hooks.reading.export.forms import HTML, LIMIT
 from resume_hooks.reading.export.parts import Carried, EndPart
-from resume_hooks.reading.export.redact import LIMIT, Homes
+from resume_hooks.reading.export.redact import Homes
 from resume_hooks.reading.export.select_records import WHOLE
 
 PAGE = ExportOptions(HTML, redact=True, thoughts=True, what=WHOLE, limit=LIMIT)

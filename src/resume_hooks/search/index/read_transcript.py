@@ -16,6 +16,7 @@ from resume_hooks import clock
 from resume_hooks.paths import open_regular
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.tokenize import words_of
+from resume_hooks.search.roles import ROLES
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.provenance import read_parent
@@ -31,9 +32,6 @@ PART_BYTES = 2 * 1024 * 1024
 """Bytes of a part, but for its last line. An appended line costs reading what its part holds so far."""
 
 PART_WORDS = 200_000  # bytes of words of a part
-
-ROLES = ("prompt", "reply", "title", "call", "result", "thinking", "summary", "task", "note")
-"""Who said something, by the number that stands for it in the index."""
 
 _PRIME = 2**61 - 1
 """Ids are kept as what is left of them when divided by it: they fit a column, and differ if they differ anywhere."""
