@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
 HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
+    gc.disable()  # an answer makes few cycles, and ends soon
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.hooks.session import main
 
     main()
+    gc.freeze()  # as in prompt.py

@@ -25,6 +25,9 @@ MOST = 3_900
 """Characters of all of it."""
 
 MOST_LINEAGE = 1_900
+NEAR = 12_000_000
+"""Bytes at the end of a session that are read at first: some eight compactions back. As a rule they fill the room."""
+
 SECTIONS = ("constraints", "commands")
 _HEAD = "Facts about this session from before it was compacted:"
 
@@ -49,8 +52,13 @@ def _facts(path: str, sections: Sequence[str], most: int) -> str:
     rows = lineage[_cleared(lineage) :]
     block = _block(rows, path) if len(rows) > 1 else ""
     cleared = {row.session_id for row in lineage[: _cleared(lineage)]}
-    digest = _without(digest_of(session, Where(), sections), sections, cleared)
-    known = facts(digest, sections, most - len(_HEAD) - len(block) - len("\n\n") * 2)
+    room = most - len(_HEAD) - len(block) - len("\n\n") * 2
+    for reach in (NEAR, None):
+        whole = digest_of(session, Where(), sections, reach=reach)
+        digest = _without(whole, sections, cleared)
+        if not whole.passed_over or all(_length(digest, name) > room // len(sections) for name in sections):
+            break  # what stands farther back would not be shown
+    known = facts(digest, sections, room)
     return "\n\n".join([_HEAD, *filter(None, (block, known))]) if block or known else ""
 
 
@@ -70,6 +78,11 @@ def _block(rows: Sequence[Ancestor], path: str) -> str:
 def _without(digest: Digest, sections: Sequence[str], sessions: set[str]) -> Digest:
     """The sections that are given back, without the entries out of some ``sessions``."""
     return Digest({name: tuple(e for e in digest.of(name) if _session_of(e) not in sessions) for name in sections})
+
+
+def _length(digest: Digest, section: str) -> int:
+    """The characters that all entries of a section take, a row each."""
+    return sum(len(f"  - {entry.text} ({entry.note} :00000)\n") for entry in digest.of(section))
 
 
 def _session_of(entry: DigestEntry) -> str:

@@ -43,14 +43,19 @@ _KEY = b"PRIVATE KEY"
 """What stands in the first line of a secret of many lines: it goes before anything is cut into lines or sentences."""
 
 
-def digest_of(session: SessionFile, where: Where, wanted: Collection[str] = SECTIONS) -> Digest:
-    """The digest of a session, its ``wanted`` sections, without secrets. SessionNotFound if it can't be read."""
+def digest_of(
+    session: SessionFile, where: Where, wanted: Collection[str] = SECTIONS, *, reach: int | None = None
+) -> Digest:
+    """The digest of a session, its ``wanted`` sections, without secrets. SessionNotFound if it can't be read.
+
+    ``reach`` is how many bytes at the end of each file are read, beside the opening of a larger one; by default REACH.
+    """
     ends = HeadTail(session.path)
     folder = home_folder(ends, where)
     with GitQuery(folder, ends.created, where) as git_query, without_gc():
         files, before, unread = _files_of(session, where)
         facts = LineageFacts()
-        passed_over, lost = _read_all(files, facts)
+        passed_over, lost = _read_all(files, facts, reach or REACH)
         changes, unread_agents = _subagent_changes(files, facts)
         git = git_query.answer()
         facts.changes += changes
@@ -80,22 +85,22 @@ def _files_of(session: SessionFile, where: Where) -> tuple[list[SessionFile], Di
     return files[::-1], before, 0
 
 
-def _read_all(files: Sequence[SessionFile], facts: LineageFacts) -> tuple[int, int]:
+def _read_all(files: Sequence[SessionFile], facts: LineageFacts, reach: int) -> tuple[int, int]:
     """Read the files; return the bytes that were passed over, and how many ancestors are gone since."""
-    lost = 0
+    passed_over = lost = 0
     for file in files[:-1]:
         try:
-            _read(file, facts)
+            passed_over += _read(file, facts, reach)
         except SessionNotFound:
             lost += 1
-    return _read(files[-1], facts), lost
+    return passed_over + _read(files[-1], facts, reach), lost
 
 
-def _read(file: SessionFile, facts: LineageFacts) -> int:
+def _read(file: SessionFile, facts: LineageFacts, reach: int) -> int:
     """Read a file; return how many of its bytes were passed over for its size."""
     try:
         with open(file.path, "rb", buffering=BUFFER) as stream:
-            skipped = os.fstat(stream.fileno()).st_size - REACH
+            skipped = os.fstat(stream.fileno()).st_size - reach
             if skipped <= OPENING:
                 _take_lines(stream, 0, file.session_id, facts)
                 return 0
