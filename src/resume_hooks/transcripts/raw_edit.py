@@ -18,12 +18,10 @@ from resume_hooks.system.text import encodable_all
 from resume_hooks.transcripts.records import Record, parse, string, usage
 
 _USAGE = b'"usage":{'
-_PLAIN = frozenset("0123456789abcdef-")
-_BRACE = re.compile(rb"[{}]")
 _CONTENT = b'"content":'
 _TRIES = 32  # occurrences of a field's text in one line that are tried; each try parses the line, which may be long
 
-_COUNT = re.compile(rb'(?<=_tokens":)[1-9]\d*')
+_COUNT, _NONE = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'
 
 
 def encode(record: Record) -> bytes:
@@ -79,26 +77,25 @@ def without_usage(body: bytes) -> bytes:
     start = body.rfind(_USAGE)
     if start >= 0 and body.find(_USAGE, 0, start) < 0 and body.find(_CONTENT, start) < 0:
         end = _closing(body, start + len(_USAGE))  # what was said stands before it, as clients write it
-        return body[:start] + _COUNT.sub(b"0", body[start:end]) + body[end:]
+        return body[:start] + _COUNT.sub(_NONE, body[start:end]) + body[end:]
     record = parse(body)
     if record is None or not (counts := usage(record)):
         return body
-    record["message"]["usage"] = orjson.loads(_COUNT.sub(b"0", encode(counts)))
+    record["message"]["usage"] = orjson.loads(_COUNT.sub(_NONE, encode(counts)))
     return encode(record)
 
 
 def _closing(body: bytes, start: int) -> int:
     """The end of an object that begins before ``start``; a usage holds no text with braces."""
-    depth = 1
-    for found in _BRACE.finditer(body, start):
-        depth += 1 if found.group() == b"{" else -1
-        if not depth:
-            return found.end()
-    return start
+    depth, end = 1, start
+    while depth and (closing := body.find(b"}", end)) >= 0:
+        depth += body.count(b"{", end, closing) - 1
+        end = closing + 1
+    return start if depth else end
 
 
 def _field(key: str, value: object) -> bytes:
-    if isinstance(value, str) and _PLAIN.issuperset(value):
+    if isinstance(value, str) and value.isascii() and value.replace("-", "").isalnum():
         return f'"{key}":"{value}"'.encode()  # an id, the usual case
     return b'"%s":%s' % (key.encode(), _json(value))
 
