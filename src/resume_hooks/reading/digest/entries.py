@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -90,6 +91,7 @@ def _without(row: DigestEntry) -> DigestEntry:
     return row._replace(text=_redact(row.text), note=_redact(row.note))
 
 
+@lru_cache(maxsize=4_096)
 def _redact(text: str) -> str:
     from resume_hooks.redaction.texts import redact  # search and read show digests, and make none
 
