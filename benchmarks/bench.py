@@ -76,7 +76,7 @@ class Bench:
         return ["/bin/sh", "-c", command], json.dumps(event, separators=(",", ":")).encode(), self.work
 
     def shell(self, *arguments: str) -> Run:
-        """A verb from the shell, begun as the installed command is."""
+        """A verb from the shell, as the installed command runs it."""
         code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from resume_hooks.__main__ import start; start()"
         return [sys.executable, "-c", code, str(self.plugin / "src"), *arguments], b"", self.work
 
