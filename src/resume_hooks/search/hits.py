@@ -17,7 +17,7 @@ from resume_hooks.search.query import Query
 from resume_hooks.search.ranking import PHRASED, TITLE, Found, together
 from resume_hooks.search.record_text import Text, text_of
 from resume_hooks.search.roles import ROLES
-from resume_hooks.search.snippets import Marker, Phrase, Snippet, snippet_of
+from resume_hooks.search.snippets import REACH, Marker, Phrase, Snippet, snippet_of
 from resume_hooks.search.sources import Sources
 from resume_hooks.search.terms import Lookup
 
@@ -30,6 +30,7 @@ STRONG, FAIR = 0.6, 0.25  # confidences from which on a hit is called so
 FIRST = 2.0  # the score of what stands first among turns and records; a phrase that is there is as sure as that
 SHORT_QUERY, LONG_QUERY = 5, 12  # terms below and above which their number tells no more
 NEARNESS = 0.5  # what standing close together adds to a turn's score, at most
+AS_TYPED = 0.5  # what having every word in the very form that was typed adds to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class Wording:
         self.marker = Marker(lookups)
         self.phrases = {place: Phrase(term.text) for place, term in enumerate(query.terms) if term.exact}
         self.without = [Phrase(term.text) for term in query.excluded if term.exact]
+        self._typed = [Phrase(term.forms[0][0]) for term in query.terms]
 
     @property
     def uncertain(self) -> bool:
@@ -111,6 +113,11 @@ class Wording:
         """The part of the query that some of its terms are, by what finding each tells; 0 to 1."""
         whole = sum(lookup.weight for lookup in self.lookups)
         return sum(self.lookups[place].weight for place in terms) / whole if whole else 1.0
+
+    def as_typed(self, text: Text) -> float:
+        """The part of the query that a text has in the very form that was typed."""
+        low = text.low[:REACH]
+        return self.part([place for place, word in enumerate(self._typed) if word.place_in(low) >= 0])
 
 
 class Hits:
@@ -167,8 +174,9 @@ class Hits:
         if shown is None:
             return None
         record, text, place = shown
-        snippet = snippet_of(text, self._wordings[found[0].wording].marker, WIDTH, place)
-        score = together(found) * (1 + NEARNESS * snippet.near)
+        wording = self._wordings[found[0].wording]
+        snippet = snippet_of(text, wording.marker, WIDTH, place)
+        score = together(found) * (1 + NEARNESS * snippet.near) * (1 + AS_TYPED * wording.as_typed(text))
         return _HitText(found, record, snippet, score, self._sources.copies(record))
 
     def _said(self, way: Found) -> tuple[Posting, Text, int] | None:
