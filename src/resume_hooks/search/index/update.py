@@ -193,18 +193,18 @@ class _Update:
         return max(1, item.file.size - self._job(item, "").place.offset)
 
     def _job(self, item: FileWork, path: str) -> ReadJob:
-        """What to read of a file, at ``path``: on from its last part, or all of one that is new or another one by now.
+        """What to read of a file, at ``path``: what was added, or all of one that is new or another one by now.
 
         Files that are only appended to keep their inode and grow; rewrites in place keep the time, sometimes the size
         and the last bytes as well.
         """
         job = ReadJob(path, bool(item.file.agent))
-        row = self._db.execute("SELECT inode, size, place, end, checked FROM files WHERE id=?", (item.file_id,))
-        inode, size, place, end, checked = row.fetchone() or (0, 0, "", 0, 0)
+        row = self._db.execute("SELECT inode, size, place FROM files WHERE id=?", (item.file_id,))
+        inode, size, place = row.fetchone() or (0, 0, "")
         moved = (inode < 0) != (item.file.inode < 0)  # into the vault or out of it
         if not place or (inode != item.file.inode and not moved) or item.file.size <= size:
             return job
-        return job._replace(place=_place(place), end=end, check=checked)
+        return job._replace(place=_place(place))
 
     def _readings(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Part | None]]:
         """What is read of each file; of one of which nothing is to be read, None, and its id is then 0.
@@ -264,7 +264,7 @@ class _Update:
     def _added(self, file: TranscriptFile) -> int:
         """The number of a file of which nothing was read."""
         row = self._db.execute(
-            "INSERT INTO files VALUES(NULL,?,?,?,?,0,0,0,0,0,'',0,'','','',0,1)",
+            "INSERT INTO files VALUES(NULL,?,?,?,?,0,0,0,0,'',0,'','','',0,1)",
             (file.path, file.session_id, file.agent, file.folder),
         )
         return row.lastrowid or 0
@@ -275,23 +275,23 @@ class _Update:
             self._forget(item.file_id)
             return 0
         file = item.file
-        if part.number == 0:
+        if not part.start:
             self._postings.forget(item.file_id)
             values = (part.parent, item.file_id)
             self._db.execute("UPDATE files SET parent=?, cwd='', entrypoint='' WHERE id=?", values)
-        self._postings.replace(item.file_id, part)
-        size, mtime = file.size, file.mtime
+        self._postings.add(item.file_id, part)
+        size, mtime, place = file.size, file.mtime, part.next
         if part.more or part.torn:  # to be looked at again; of what is packed the inode says that it is as it was
-            size, mtime = min(file.size - 1, part.end), 0 if part.more and file.inode < 0 else mtime
+            size, mtime = min(file.size - 1, place.offset), 0 if part.more and file.inode < 0 else mtime
         self._db.execute(
-            "UPDATE files SET doubt=?, inode=?, size=?, mtime=?, end=?, checked=?, place=?, turns=?,"
+            "UPDATE files SET doubt=?, inode=?, size=?, mtime=?, end=?, place=?, turns=?,"
             " cwd=iif(cwd='', ?, cwd), entrypoint=iif(entrypoint='', ?, entrypoint) WHERE id=?",
             (
-                *(part.more, file.inode, size, mtime, part.end, part.check, json.dumps(part.next), part.turns),
+                *(part.more, file.inode, size, mtime, place.offset, json.dumps(place), place.turns),
                 *(part.cwd, part.entrypoint, item.file_id),
             ),
         )
-        read = part.end - part.start.offset
+        read = place.offset - part.start
         self._uncommitted += read
         if self._uncommitted >= COMMIT:
             self._commit()
@@ -323,11 +323,13 @@ def _batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
 
 
 def _place(text: str) -> ReadPosition:
-    """Where a file's last part begins, as it was noted."""
+    """Where to read a file on, as it was noted."""
     try:
-        *numbers, calls, copied = json.loads(text)
-        offset, lines, turns, part, seconds = map(int, numbers)
+        *numbers, calls, titles, copied = json.loads(text)
+        offset, lines, turns, seconds, check = map(int, numbers)
         left_open = tuple((str(a), str(b)) for a, b in calls)
-        return ReadPosition(max(0, offset), lines, turns, part, seconds, left_open, str(copied))
+        return ReadPosition(
+            max(0, offset), lines, turns, seconds, check, left_open, tuple(map(str, titles)), str(copied)
+        )
     except (TypeError, ValueError) as error:
         raise IndexDamaged(f"The index holds what nobody wrote: {error}") from error

@@ -74,7 +74,7 @@ def _parts(job: ReadJob, worker: _Worker | None = None) -> Iterator[Result]:
         yield job, part
         if part is None or not part.more:
             return
-        job = job._replace(place=part.next, end=part.end, check=part.check)
+        job = job._replace(place=part.next)
     yield from ((job, part) for part in read(job))
 
 
