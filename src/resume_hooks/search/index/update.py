@@ -49,63 +49,83 @@ class UpdateOutcome(NamedTuple):
 
 
 class FileWork(NamedTuple):
-    """A file to be read; ``file_id`` is 0 for one that the index does not know yet.
+    """A file to be read on from ``place``, "" for its start; ``file_id`` is 0 for one that the index does not know yet.
 
     ``same``: it is the one that was read, which only lies elsewhere now, so that nothing of it is read.
     """
 
     file: TranscriptFile
-    file_id: int
+    file_id: int = 0
     same: bool = False
+    place: str = ""
+
+    @property
+    def position(self) -> ReadPosition:
+        """Where to read on. IndexDamaged where that tells nothing."""
+        return _position(self.place) if self.place else ReadPosition()
+
+    @property
+    def size(self) -> int:
+        """Bytes that are to be read."""
+        return max(1, self.file.size - self.position.offset)
 
 
-Known = dict[str, tuple[int, int, int, int]]  # what the index knows of a file by its path: id, inode, size, time
+class _Known(NamedTuple):
+    """What the index knows of a file; of one in doubt neither the inode nor the place."""
+
+    file_id: int
+    inode: int
+    size: int
+    mtime: int
+    place: str
 
 
 def changes(
     db: sqlite3.Connection, files: Iterable[TranscriptFile], shelf: ArchivedSessions | None = None
 ) -> tuple[list[FileWork], list[int]]:
     """The files to be read, those of the vaulted sessions on the ``shelf`` too, and the ids of files that are gone."""
-    rows = db.execute("SELECT path, id, iif(doubt, 0, inode), size, mtime FROM files")
-    known = {path: (file_id, inode, size, mtime) for path, file_id, inode, size, mtime in rows}
-    work = []
+    rows = db.execute("SELECT path, id, iif(doubt, 0, inode), size, mtime, iif(doubt, '', place) FROM files")
+    known = {path: _Known(*row) for path, *row in rows}
+    work: list[FileWork] = []
     present = set()
     for file in files:
         present.add(file.path)
-        file_id, *state = known.pop(file.path, (0,))
-        if state != [file.inode, file.size, file.mtime]:
-            work.append(FileWork(file, file_id, bool(file_id) and _is_same(state, file)))
+        work += _work(file, known.pop(file.path, None))
     if shelf and shelf.states:
         work += (item for item in _shelved(db, known, shelf) if item.file.path not in present)
-    return work, [row[0] for row in known.values()]
+    return work, [row.file_id for row in known.values()]
 
 
-def _shelved(db: sqlite3.Connection, known: Known, shelf: ArchivedSessions) -> Iterator[FileWork]:
+def _shelved(db: sqlite3.Connection, known: dict[str, _Known], shelf: ArchivedSessions) -> Iterator[FileWork]:
     """The work on vaulted sessions; what is known of them is taken from ``known``."""
-    rows = db.execute("SELECT session, path FROM files ORDER BY session")
     paths: dict[str, list[str]] = {}
-    for session_id, path in rows:
+    for session_id, path in db.execute("SELECT session, path FROM files ORDER BY session"):
         if session_id in shelf.states and path in known:
             paths.setdefault(session_id, []).append(path)
     for session_id, state in shelf.states.items():
         own = paths.get(session_id, [])
-        if own and all(known[path][1] == state and known[path][3] for path in own):
+        if own and all(known[path].inode == state and known[path].mtime for path in own):
             for path in own:
                 del known[path]
             continue
         for file in shelf.files(session_id):
-            file_id, *before = known.pop(file.path, (0,))
-            if before != [state, file.size, file.mtime]:
-                yield FileWork(file, file_id, bool(file_id) and _is_same(before, file))
+            yield from _work(file, known.pop(file.path, None))
 
 
-def _is_same(known: Sequence[int], file: TranscriptFile) -> bool:
-    """Whether a file was only put into the vault, renewed there or brought back: its size and time are what they were.
+def _work(file: TranscriptFile, known: _Known | None) -> Iterator[FileWork]:
+    """What is to be done with a file: nothing where it is as it was.
 
-    One that is in doubt, with no inode, is none.
+    One that was only put into the vault, renewed there or brought back has its size and time. Files that are only
+    appended to keep their inode and grow; rewrites in place keep the time, sometimes the size and the last bytes too.
     """
-    inode, *state = known
-    return bool(inode) and (inode < 0 or file.inode < 0) and state == [file.size, file.mtime]
+    if known is None:
+        yield FileWork(file)
+    elif known[1:4] != (file.inode, file.size, file.mtime):
+        kept = known.inode < 0 or file.inode < 0
+        same = bool(known.inode) and kept and (known.size, known.mtime) == (file.size, file.mtime)
+        moved = (known.inode < 0) != (file.inode < 0)  # into the vault or out of it
+        grown = (moved or known.inode == file.inode) and file.size > known.size
+        yield FileWork(file, known.file_id, same, known.place if grown else "")
 
 
 def update(
@@ -141,7 +161,7 @@ class _Update:
     def run(self, work: Sequence[FileWork], gone: Collection[int], is_over: IsOver) -> UpdateOutcome:
         left = sorted((item for item in work if not item.same), key=lambda item: -item.file.mtime)
         left, sure = self._begun(left, gone)
-        total = sum(map(self._size, left))
+        total = sum(item.size for item in left)
         done, files, seen = 0, 0, 0
         self._db.execute("BEGIN IMMEDIATE")
         self._postings.begin(large=total > LARGE)
@@ -171,7 +191,6 @@ class _Update:
         doubtful = {number for (number,) in self._db.execute("SELECT id FROM files WHERE doubt")}
         if doubtful:
             self._postings.check()
-            self._db.execute("UPDATE files SET inode=0, place='' WHERE doubt")
         entered = [item._replace(file_id=item.file_id or self._added(item.file)) for item in work]
         touched = [*(item.file_id for item in entered), *gone]
         self._db.executemany("UPDATE files SET doubt=1 WHERE id=?", ((number,) for number in touched))
@@ -187,24 +206,6 @@ class _Update:
         self._db.executemany("UPDATE files SET doubt=0 WHERE id=?", ((number,) for number in sure))
         self._db.execute("DELETE FROM files WHERE inode=0 AND NOT doubt")
         self._commit()
-
-    def _size(self, item: FileWork) -> int:
-        """Bytes of a file that are to be read."""
-        return max(1, item.file.size - self._job(item, "").place.offset)
-
-    def _job(self, item: FileWork, path: str) -> ReadJob:
-        """What to read of a file, at ``path``: what was added, or all of one that is new or another one by now.
-
-        Files that are only appended to keep their inode and grow; rewrites in place keep the time, sometimes the size
-        and the last bytes as well.
-        """
-        job = ReadJob(path, bool(item.file.agent))
-        row = self._db.execute("SELECT inode, size, place FROM files WHERE id=?", (item.file_id,))
-        inode, size, place = row.fetchone() or (0, 0, "")
-        moved = (inode < 0) != (item.file.inode < 0)  # into the vault or out of it
-        if not place or (inode != item.file.inode and not moved) or item.file.size <= size:
-            return job
-        return job._replace(place=_place(place))
 
     def _readings(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Part | None]]:
         """What is read of each file; of one of which nothing is to be read, None, and its id is then 0.
@@ -240,7 +241,7 @@ class _Update:
         entered = [(self._entered(item, path), path) for item, path in work]
         yield from ((item, None) for item, _ in entered if not item.file_id)
         known = {path: item for item, path in entered if item.file_id}
-        jobs = [(self._job(item, path), self._size(item)) for path, item in known.items()]
+        jobs = [(ReadJob(path, bool(item.file.agent), item.position), item.size) for path, item in known.items()]
         with contextlib.closing(readings(jobs)) as results:
             for job, part in results:
                 yield known[job.path], part
@@ -322,7 +323,7 @@ def _batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
         yield batch
 
 
-def _place(text: str) -> ReadPosition:
+def _position(text: str) -> ReadPosition:
     """Where to read a file on, as it was noted."""
     try:
         *numbers, calls, titles, copied = json.loads(text)
