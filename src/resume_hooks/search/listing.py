@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -141,11 +142,21 @@ class SessionLister:
         self._window = settings.number("context_window", where)
 
     @functools.cached_property
-    def _known_turns(self) -> Callable[[str], int | None]:
+    def _known_turns(self) -> dict[tuple[str, int, int], int]:
         # SQLite takes 10 ms to load, which only a session that is longer than its ends has to wait for.
-        from resume_hooks.search.index.database import KnownTurns
+        from resume_hooks.search.index.database import known_turns
 
-        return KnownTurns(self.where).turns
+        return known_turns(self.where)
+
+    def _turns(self, path: str, ends: HeadTail) -> int | None:
+        """The turns of a session, by its ends if they are all of it; None where the index doesn't know it as it is."""
+        if ends.whole is not None:
+            return ends.prompts
+        try:
+            status = os.stat(path)
+        except OSError:
+            return None  # gone since it was listed
+        return self._known_turns.get((path, status.st_size, status.st_mtime_ns))
 
     def along(
         self, files: Iterable[SessionFile], project: Project | None, *, helpers: bool = False
@@ -190,7 +201,7 @@ class SessionLister:
             ended=ends.ended,
             mtime=ends.mtime,
             size=ends.size,
-            turns=ends.prompts if ends.whole is not None else self._known_turns(session.path),
+            turns=self._turns(session.path, ends),
             turns_at_least=ends.prompts,
             tokens=count,
             measured=context is not None,

@@ -13,7 +13,7 @@ from tantivy import Query
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import index_file, words_folder
-from resume_hooks.search.index.postings import LABELS, SCHEMA, WINDOWS, WORDS, Posting, file_of, turn_key
+from resume_hooks.search.index.postings import LABELS, SCHEMA, WINDOWS, WORDS, Posting, turn_key
 from resume_hooks.search.index.update import UpdateOutcome
 from resume_hooks.search.roles import ROLES
 from tests.builders import CWD, SESSION, ConfigHome, Record, assistant, session_bytes, session_id, user
@@ -93,8 +93,8 @@ def finds(index: OpenIndex) -> set[Find]:
             query = Query.term_query(SCHEMA, field, word)
             found |= {(names[row.file], row.line, field, word) for row in words.search(query, most)}
             if field == WORDS:
-                keys = words.turns(query, most)
-                found |= {(names[file_of(key)], key - turn_key(file_of(key), 0), WINDOWS, word) for key in keys}
+                keys = (divmod(key, turn_key(1, 0)) for key in words.turns(query, most))
+                found |= {(names[file], turn, WINDOWS, word) for file, turn in keys}
     return found
 
 

@@ -40,7 +40,7 @@ _WRONG = ("no such", "has no column", "decode to UTF-8")
 """What SQLite says of a file that it can read, but that isn't our index."""
 
 
-_TURNS = "SELECT turns FROM files WHERE path=? AND size=? AND mtime=? AND (end=size OR inode<0)"
+_TURNS = "SELECT path, size, mtime, turns FROM files, about WHERE version=? AND (end=size OR inode<0)"
 
 
 def index_file(where: Where) -> str:
@@ -152,34 +152,14 @@ def _create(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # should the disk be full later, there is nothing left to be moved
 
 
-class KnownTurns:
-    """The turns of files as the index counted them; opened when first asked, read-only, never made."""
-
-    def __init__(self, where: Where) -> None:
-        self._path = index_file(where)
-        self._db: sqlite3.Connection | None = None
-        self._unusable = not os.path.isfile(self._path) or not is_private(os.path.dirname(self._path), where)
-
-    def turns(self, path: str) -> int | None:
-        """Turns of the transcript at ``path``; None where the index does not know it as it is now."""
-        if self._unusable:
-            return None
-        try:
-            status = os.stat(path)
-        except OSError:
-            return None  # gone since it was listed
-        try:
-            row = self._opened().execute(_TURNS, (path, status.st_size, status.st_mtime_ns)).fetchone()
-        except UnicodeEncodeError:
-            return None  # a name that is no UTF-8, which the index leaves out
-        except sqlite3.Error:
-            self._unusable = True
-            return None
-        return row[0] if row and isinstance(row[0], int) else None
-
-    def _opened(self) -> sqlite3.Connection:
-        if self._db is None:
-            self._db = open_read_only(self._path, timeout=0)
-            if self._db.execute("SELECT version FROM about").fetchone() != (VERSION,):
-                raise sqlite3.DatabaseError("of another version")
-        return self._db
+def known_turns(where: Where) -> dict[tuple[str, int, int], int]:
+    """The turns that the index counted, by path, size and time of files; none where there is none that can be used."""
+    path = index_file(where)
+    if not os.path.isfile(path) or not is_private(os.path.dirname(path), where):
+        return {}
+    try:
+        with contextlib.closing(open_read_only(path, timeout=0)) as db:
+            rows = db.execute(_TURNS, (VERSION,)).fetchall()
+    except sqlite3.Error:
+        return {}
+    return {(file, size, mtime): turns for file, size, mtime, turns in rows if isinstance(turns, int)}

@@ -50,13 +50,8 @@ _OF_SYSTEM = re.compile(r"os error \d|\bOs \{|Lock")
 
 
 def turn_key(file: int, turn: int) -> int:
-    """The number that stands for a turn of a file; the file is ``file_of`` it."""
+    """The number that stands for a turn of a file."""
     return file << _SHIFT | min(turn, (1 << _SHIFT) - 1)
-
-
-def file_of(key: int) -> int:
-    """The file that a turn is of."""
-    return key >> _SHIFT
 
 
 class Posting(NamedTuple):
