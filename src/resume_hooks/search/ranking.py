@@ -164,17 +164,12 @@ def together(found: Iterable[Found]) -> float:
     return math.hypot(*(way.turn.score for way in found))
 
 
-def _share(place: int) -> float:
-    """What a place in an order counts, from 1 on; the first one counts 1."""
-    return (1 + DAMPING) / (place + DAMPING)
-
-
 def _shares(scores: Mapping[int, float]) -> dict[int, float]:
-    """What each place in the order of what is scored counts; what scores alike has the same one."""
+    """What each place in the order of what is scored counts, the first one 1; what scores alike has the same one."""
     places: dict[float, int] = {}
     for place, score in enumerate(sorted(scores.values(), reverse=True), 1):
         places.setdefault(score, place)
-    return {key: _share(places[score]) for key, score in scores.items()}
+    return {key: (1 + DAMPING) / (places[score] + DAMPING) for key, score in scores.items()}
 
 
 def _worth(record: Posting) -> float:
