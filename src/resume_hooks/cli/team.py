@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli.child import require_client, require_folder
 from resume_hooks.cli.options import (
     VerbOptions,
     current_folder,
@@ -24,7 +23,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import canonical
 from resume_hooks.storage import team_file
 from resume_hooks.system.text import counted
-from resume_hooks.team import background, fetching, joined, pushing, sharing
+from resume_hooks.team import joined, sharing
 from resume_hooks.team.connect import connected
 from resume_hooks.team.sessions import TeamSession, listed, named
 
@@ -50,6 +49,8 @@ def push(options: VerbOptions) -> None:
       resume-hooks team push --all
       resume-hooks team push 5e12a303 --rescan
     """
+    from resume_hooks.team import background, pushing  # what reads and imports sessions takes 80 ms to load
+
     team = joined.required(options.where)
     if options.everything and options.locators:
         raise UsageError("Give either SESSIONs or --all", "Leave one of them out.")
@@ -78,6 +79,8 @@ def pull(options: VerbOptions) -> None:
       resume-hooks team pull bob:5e12a303
       resume-hooks team pull
     """
+    from resume_hooks.team import fetching  # as above
+
     team = joined.required(options.where)
     with connected(team.service) as db:
         gone = fetching.drop_gone(db, options.where)
@@ -139,6 +142,9 @@ def resume(options: VerbOptions) -> None:
       resume-hooks team resume 5e12a303
       resume-hooks team resume "bob:Fix the parser" --home ~/src/app --start
     """
+    from resume_hooks.cli.child import require_client, require_folder  # as above
+    from resume_hooks.team import fetching
+
     team = joined.required(options.where)
     require_client(options)
     home = canonical(options.home or current_folder())

@@ -10,7 +10,7 @@ from resume_hooks.cli.team_answer import act, answer
 from resume_hooks.errors import UsageError
 from resume_hooks.storage import team_file
 from resume_hooks.system.text import counted
-from resume_hooks.team import background, joined
+from resume_hooks.team import joined
 from resume_hooks.team.connect import VERSION, connected, form_of, schema, service_named
 
 SERVICE = click.argument("service", metavar="SERVICE")
@@ -110,6 +110,8 @@ def status(options: VerbOptions) -> None:
     Examples:
       resume-hooks team status
     """
+    from resume_hooks.team import background  # with what reads sessions: 80 ms
+
     team = joined.required(options.where)
     waiting = background.behind(team, options.where)
     failing = team_file.failing(options.where)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.resources
 import os
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -101,6 +100,8 @@ def form_of(connection: Connection) -> int:
 
 def schema(form: int = 0) -> str:
     """What makes a database a team's, or one of a form today's: SQL, which an administrator may also run without us."""
+    import importlib.resources  # 10 ms, for which only an administrator waits
+
     folder = importlib.resources.files(__package__)
     names = ("schema.sql", *(f"schema-{number}.sql" for number in range(2, VERSION + 1)))
     return "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names[form:])

@@ -15,6 +15,7 @@ from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
 SEARCHED_BYTES = 1024 * 1024  # bytes that a search through a file holds at a time
+CHECKED = 1_024  # bytes before the end of what was read that tell whether a file was only appended to
 STEP = 64 * 1024  # bytes that are read at a time where lines are near, and between two counts of lines
 
 
@@ -166,3 +167,10 @@ def _read(stream: BinaryIO, start: int, length: int) -> bytes:
     if len(found) < length:
         raise SessionNotFound(f"{stream.name} changed while it was read", "Run the command again.")
     return found
+
+
+def bytes_before(stream: BinaryIO, end: int) -> bytes:
+    """The bytes before ``end`` that tell whether a file was only appended to."""
+    start = max(0, end - CHECKED)
+    stream.seek(start)
+    return stream.read(end - start)

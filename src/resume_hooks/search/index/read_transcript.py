@@ -18,13 +18,12 @@ from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.tokenize import words_of
 from resume_hooks.search.roles import ROLES
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.lines import Line, read_lines
+from resume_hooks.transcripts.lines import Line, bytes_before, read_lines
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.rewritten_rows import Copies
 from resume_hooks.transcripts.turns import opens_turn
 
-CHECKED = 1_024  # bytes before the end of what is indexed that tell whether a file was only appended to
 MOST_KEPT = 50  # calls without an answer, and names of the session, that are kept in mind until the next part
 MOST_LABEL = 255  # characters of the name of a branch or of a tool that are kept; more is no name
 SETTLED = 60.0  # seconds after which nobody is expected to finish a torn line
@@ -144,13 +143,6 @@ def _goes_on(stream: BinaryIO, place: ReadPosition) -> bool:
     if zlib.crc32(tail) != place.check:
         return False
     return tail.endswith(b"\n") or stream.seek(0, os.SEEK_END) == place.offset
-
-
-def bytes_before(stream: BinaryIO, end: int) -> bytes:
-    """The bytes before ``end`` that tell whether a file was only appended to."""
-    start = max(0, end - CHECKED)
-    stream.seek(start)
-    return stream.read(end - start)
 
 
 class _RowReader:
