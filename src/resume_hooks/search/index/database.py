@@ -17,7 +17,7 @@ from resume_hooks.paths import Where, is_own, is_private, private_folder
 from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
 from resume_hooks.storage.state_file import MODE
 
-VERSION = 6  # the form of the table and of the words; an index of another version is built anew
+VERSION = 7  # the form of the table and of the words; an index of another version is built anew
 FILE_NAME = "index.db"
 FOLDER = "index"  # beside it: the words
 BESIDE = ("-wal", "-shm", "-journal")  # how the names of SQLite's own files end, which lie beside it
@@ -28,7 +28,7 @@ CREATE TABLE files(
   id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE,
   session TEXT NOT NULL, agent TEXT NOT NULL, folder TEXT NOT NULL,
   inode INTEGER NOT NULL, size INTEGER NOT NULL, mtime INTEGER NOT NULL,
-  end INTEGER NOT NULL, place TEXT NOT NULL, turns INTEGER NOT NULL,
+  end INTEGER NOT NULL, checked INTEGER NOT NULL, place TEXT NOT NULL, turns INTEGER NOT NULL,
   parent TEXT NOT NULL, cwd TEXT NOT NULL, entrypoint TEXT NOT NULL, hidden INTEGER NOT NULL,
   doubt INTEGER NOT NULL);
 CREATE INDEX files_by_session ON files(session);

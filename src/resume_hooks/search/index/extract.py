@@ -7,7 +7,7 @@ which stand for what is indexed elsewhere, and our own output, which would find 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import marks
@@ -75,22 +75,14 @@ class RecordTexts(NamedTuple):
 class TextExtractor:
     """Takes in the records of one file in order. ``calls`` are tools by the ids of calls that have no answer yet.
 
-    ``titles`` are the names that the session was given so far; each is taken in once.
     Of a record that is known to be in the index nothing is our own output: then ``sifting`` is off.
     """
 
-    def __init__(
-        self,
-        calls: Mapping[str, str] | None = None,
-        titles: Iterable[str] = (),
-        *,
-        subagent: bool = False,
-        sifting: bool = True,
-    ) -> None:
+    def __init__(self, calls: dict[str, str] | None = None, *, subagent: bool = False, sifting: bool = True) -> None:
         self.calls = dict(calls or {})
-        self.titles = dict.fromkeys(titles)
         self._subagent = subagent
         self._sifting = sifting
+        self._titles: set[str] = set()
 
     def texts_of(self, record: Record) -> RecordTexts | None:
         """What a record says; None for nothing."""
@@ -165,9 +157,9 @@ class TextExtractor:
 
     def _title(self, title: str) -> RecordTexts | None:
         """A name of the session, once: clients write it again and again."""
-        if title in self.titles or root_of(title) != title:
+        if title in self._titles or root_of(title) != title:
             return None  # a derived session's title says nothing that its root's does not
-        self.titles[title] = None
+        self._titles.add(title)
         return RecordTexts("title", prompt=title)
 
 

@@ -1,7 +1,8 @@
 """The words of all transcripts in inverted indexes of tantivy's: of records, and of windows in turns.
 
 Two, since each needs statistics of its own: how many documents there are, and how long. How often a word stands in a
-document is what it is worth: once in each record that has it, twice where a person or the model said it.
+document is what it is worth: once in each record that has it, twice where a person or the model said it. A part is a
+stretch of a file that is read, and replaced, as a whole.
 
 Nothing of tantivy's is known outside of this package, ``ranking`` and ``scope``; its errors leave as our own.
 """
@@ -34,13 +35,13 @@ LABELS = ("tool", "branch", "path")
 """Fields that hold names as they are, not words."""
 
 _IDS = ("key", "own")
-_INDEXED = ("file", "turn_key", "role", *_IDS, "turn_number")
+_INDEXED = ("file", "turn_key", "part_key", "role", *_IDS, "turn_number")
 _OF_ROW = ("line", "offset", "length", "time", "role", *_IDS, "digest")
 _NUMBERS = dict.fromkeys((*_INDEXED, *_OF_ROW))
 _ANALYZER = "spaced"
 WINDOW = 200  # words of a window: what stands together, whichever of a turn's records say it
 MOST_COPIES = 5_000  # records that are looked at as copies of those that are shown
-_SHIFT = 24  # bits of a number of turns within the key that it makes with its file's
+_SHIFT = 24  # bits of a number of turns or parts within the key that it makes with its file's
 SMALL, LARGE = 15_000_000, 80_000_000
 """Bytes of memory in which tantivy gathers what it writes; the least that it takes, and what a whole index is worth."""
 
@@ -179,9 +180,10 @@ class Postings:
         """Get ready to be written to, for many parts or few."""
         self._heap = LARGE if large else SMALL
 
-    def add(self, file: int, part: Part) -> None:
-        """Put in what a part says."""
+    def replace(self, file: int, part: Part) -> None:
+        """Put what a part says in the place of what is known of it."""
         found = [(level, tantivy.Document.from_dict(told, SCHEMA)) for level, told in _documents(file, part)]
+        self._take_out(_of("part_key", turn_key(file, part.number)))
         writers = self._writing()
         with self._telling():
             for level, document in found:
@@ -329,7 +331,8 @@ def _of(field: str, number: int) -> tantivy.Query:
 def _documents(file: int, part: Part) -> Iterator[tuple[str, dict[str, object]]]:
     """What each record of a part says, and where it stands; what stands together in each turn of it."""
     for turn, rows in itertools.groupby(part.rows, key=lambda row: row.turn):
-        place = {"file": file, "turn_key": turn_key(file, turn), "turn_number": turn}
+        part_key, key = turn_key(file, part.number), turn_key(file, turn)
+        place = {"file": file, "part_key": part_key, "turn_key": key, "turn_number": turn}
         words: list[str] = []
         for row in rows:
             said = row.words.decode()

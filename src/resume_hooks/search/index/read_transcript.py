@@ -24,30 +24,30 @@ from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.rewritten_rows import Copies
 from resume_hooks.transcripts.turns import opens_turn
 
-MOST_KEPT = 50  # calls without an answer, and names of the session, that are kept in mind until the next part
+MOST_CALLS = 50  # calls without an answer that are kept in mind until the next part
 MOST_LABEL = 255  # characters of the name of a branch or of a tool that are kept; more is no name
 SETTLED = 60.0  # seconds after which nobody is expected to finish a torn line
-PART_BYTES, PART_WORDS = 2 * 1024 * 1024, 200_000
-"""Bytes of a part, and of the words in it, but for its last line: what is in memory at once."""
+PART_BYTES = 2 * 1024 * 1024
+"""Bytes of a part, but for its last line. An appended line costs reading what its part holds so far."""
+
+PART_WORDS = 200_000  # bytes of words of a part
 
 _PRIME = 2**61 - 1
 """Ids are kept as what is left of them when divided by it: they fit a column, and differ if they differ anywhere."""
 
 
 class ReadPosition(NamedTuple):
-    """Where to read on: bytes, lines and turns before it, the last time told (seconds), calls left open.
+    """Where a part begins: bytes, lines, turns and parts before it, the last time told (seconds), calls left open.
 
-    ``check`` is of the last bytes before it, ``titles`` are names that the session was given, ``copied`` is the instant
-    up to which records are copies (see ``transcripts.rewritten_rows``).
+    ``copied`` is the instant up to which records are copies (see ``transcripts.copies``).
     """
 
     offset: int = 0
     lines: int = 0
     turns: int = 0
+    part: int = 0
     time: int = 0
-    check: int = 0
     calls: tuple[tuple[str, str], ...] = ()
-    titles: tuple[str, ...] = ()
     copied: str = ""
 
 
@@ -75,28 +75,39 @@ class IndexRow(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of a file, from byte ``start`` to where to read on ``next``, also when the file has grown.
+    """A part of a file, from ``start`` to byte ``end``: ``turns`` began before it, ``check`` is of its last bytes.
 
-    ``more`` says that the file goes on, ``torn`` that its last line may still be written. What was not seen is ``""``;
-    ``parent``, the session that this one was made from, is told by the first part.
+    ``next`` is where to read on when the file has grown: the same start, unless the part is full. ``more`` says that
+    the file goes on, ``torn`` that its last line may still be written. What was not seen is ``""``; ``parent``, the
+    session that this one was made from, is told by the first part.
     """
 
     rows: list[IndexRow]
-    start: int
+    start: ReadPosition
     next: ReadPosition
+    end: int
+    turns: int
+    check: int
     more: bool
     torn: bool
     cwd: str
     entrypoint: str
     parent: str
 
+    @property
+    def number(self) -> int:
+        """Which part of the file it is, from 0."""
+        return self.start.part
+
 
 class ReadJob(NamedTuple):
-    """A file to be read on from a place, if the bytes before that are what they were."""
+    """A file to be read on from a place, if its bytes before ``end`` still have the checksum ``check``."""
 
     path: str
     subagent: bool
     place: ReadPosition = ReadPosition()
+    end: int = 0
+    check: int = 0
 
 
 def read(job: ReadJob) -> Iterator[Part | None]:
@@ -106,11 +117,11 @@ def read(job: ReadJob) -> Iterator[Part | None]:
     """
     try:
         with open_regular(job.path, follow=False) as stream:
-            place, more = job.place if _goes_on(stream, job.place) else ReadPosition(), True
-            while more:
-                part = _read(stream, job, place)
+            place = job.place if _goes_on(stream, job) else ReadPosition()
+            part = None
+            while part is None or part.more:
+                part = _read(stream, job, part.next if part else place)
                 yield part
-                place, more = part.next, part.more
     except OSError:
         yield None
 
@@ -131,18 +142,28 @@ def _read(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
         end, lines = line.offset + len(line.raw), line.number + 1
         full = end - start.offset >= PART_BYTES or reader.size >= PART_WORDS
     else:
-        full = False
-    parent = read_parent(job.path) if not (start.offset or job.subagent) else None
+        line = None
+    calls = tuple(reader.extractor.calls.items())[-MOST_CALLS:]
+    following = (
+        ReadPosition(end, lines, reader.turn, start.part + 1, reader.time, calls, reader.copies.until)
+        if full
+        else start
+    )
+    check = zlib.crc32(bytes_before(stream, end))
+    more = full and line is not None
+    parent = read_parent(job.path) if not (start.part or job.subagent) else None
     named = reader.cwd, reader.entrypoint, parent.session_id if parent else ""
-    return Part(reader.rows, start.offset, reader.place(end, lines, bytes_before(stream, end)), full, torn, *named)
+    return Part(reader.rows, start, following, end, reader.turn, check, more, torn, *named)
 
 
-def _goes_on(stream: BinaryIO, place: ReadPosition) -> bool:
+def _goes_on(stream: BinaryIO, job: ReadJob) -> bool:
     """Whether what was read is still there. A torn line that was taken in may have been finished since."""
-    tail = bytes_before(stream, place.offset)
-    if zlib.crc32(tail) != place.check:
+    if not job.end:
         return False
-    return tail.endswith(b"\n") or stream.seek(0, os.SEEK_END) == place.offset
+    tail = bytes_before(stream, job.end)
+    if zlib.crc32(tail) != job.check:
+        return False
+    return tail.endswith(b"\n") or stream.seek(0, os.SEEK_END) == job.end
 
 
 class _RowReader:
@@ -151,25 +172,20 @@ class _RowReader:
         self.size = 0
         self.turn = start.turns
         self.cwd = self.entrypoint = ""
-        self._extractor = TextExtractor(dict(start.calls), start.titles, subagent=job.subagent)
-        self._copies = Copies(start.copied)
+        self.extractor = TextExtractor(dict(start.calls), subagent=job.subagent)
+        self.copies = Copies(start.copied)
         self.time = start.time
         self._subagent = job.subagent
         self._name = os.path.basename(job.path)
 
-    def place(self, end: int, lines: int, tail: bytes) -> ReadPosition:
-        """Where to read on behind what was taken in; ``tail`` are the last bytes of that."""
-        calls, titles = tuple(self._extractor.calls.items())[-MOST_KEPT:], tuple(self._extractor.titles)[-MOST_KEPT:]
-        return ReadPosition(end, lines, self.turn, self.time, zlib.crc32(tail), calls, titles, self._copies.until)
-
     def take(self, line: Line) -> None:
         record = records.parse(line.raw if line.offset else line.body)  # a copy of each line would be felt
-        if record is None or self._copies.holds(record):
+        if record is None or self.copies.holds(record):
             return
         self.turn += opens_turn(record, subagent=self._subagent)
         self.cwd = self.cwd or string(record, "cwd")
         self.entrypoint = self.entrypoint or string(record, "entrypoint")
-        texts = self._extractor.texts_of(record)
+        texts = self.extractor.texts_of(record)
         if texts is None:
             return
         stamp = clock.parse(record.get("timestamp"))

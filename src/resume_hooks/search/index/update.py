@@ -49,42 +49,41 @@ class UpdateOutcome(NamedTuple):
 
 
 class FileWork(NamedTuple):
-    """A file to be read on from ``place``, "" for its start; ``file_id`` is 0 for one that the index does not know yet.
+    """A file to be read, and how; ``file_id`` is 0 for one that the index does not know yet.
 
     ``same``: it is the one that was read, which only lies elsewhere now, so that nothing of it is read.
     """
 
     file: TranscriptFile
+    job: ReadJob
     file_id: int = 0
     same: bool = False
-    place: str = ""
-
-    @property
-    def position(self) -> ReadPosition:
-        """Where to read on. IndexDamaged where that tells nothing."""
-        return _position(self.place) if self.place else ReadPosition()
 
     @property
     def size(self) -> int:
         """Bytes that are to be read."""
-        return max(1, self.file.size - self.position.offset)
+        return max(1, self.file.size - self.job.place.offset)
 
 
 class _Known(NamedTuple):
-    """What the index knows of a file; of one in doubt neither the inode nor the place."""
+    """What the index knows of a file; of one in doubt neither the inode nor the place of its last part."""
 
     file_id: int
     inode: int
     size: int
     mtime: int
     place: str
+    end: int
+    check: int
 
 
 def changes(
     db: sqlite3.Connection, files: Iterable[TranscriptFile], shelf: ArchivedSessions | None = None
 ) -> tuple[list[FileWork], list[int]]:
     """The files to be read, those of the vaulted sessions on the ``shelf`` too, and the ids of files that are gone."""
-    rows = db.execute("SELECT path, id, iif(doubt, 0, inode), size, mtime, iif(doubt, '', place) FROM files")
+    rows = db.execute(
+        "SELECT path, id, iif(doubt, 0, inode), size, mtime, iif(doubt, '', place), end, checked FROM files"
+    )
     known = {path: _Known(*row) for path, *row in rows}
     work: list[FileWork] = []
     present = set()
@@ -118,14 +117,16 @@ def _work(file: TranscriptFile, known: _Known | None) -> Iterator[FileWork]:
     One that was only put into the vault, renewed there or brought back has its size and time. Files that are only
     appended to keep their inode and grow; rewrites in place keep the time, sometimes the size and the last bytes too.
     """
+    job = ReadJob(file.path, bool(file.agent))
     if known is None:
-        yield FileWork(file)
+        yield FileWork(file, job)
     elif known[1:4] != (file.inode, file.size, file.mtime):
         kept = known.inode < 0 or file.inode < 0
         same = bool(known.inode) and kept and (known.size, known.mtime) == (file.size, file.mtime)
         moved = (known.inode < 0) != (file.inode < 0)  # into the vault or out of it
-        grown = (moved or known.inode == file.inode) and file.size > known.size
-        yield FileWork(file, known.file_id, same, known.place if grown else "")
+        if known.place and (moved or known.inode == file.inode) and file.size > known.size:
+            job = job._replace(place=_place(known.place), end=known.end, check=known.check)
+        yield FileWork(file, job, known.file_id, same)
 
 
 def update(
@@ -241,7 +242,7 @@ class _Update:
         entered = [(self._entered(item, path), path) for item, path in work]
         yield from ((item, None) for item, _ in entered if not item.file_id)
         known = {path: item for item, path in entered if item.file_id}
-        jobs = [(ReadJob(path, bool(item.file.agent), item.position), item.size) for path, item in known.items()]
+        jobs = [(item.job._replace(path=path), item.size) for path, item in known.items()]
         with contextlib.closing(readings(jobs)) as results:
             for job, part in results:
                 yield known[job.path], part
@@ -265,7 +266,7 @@ class _Update:
     def _added(self, file: TranscriptFile) -> int:
         """The number of a file of which nothing was read."""
         row = self._db.execute(
-            "INSERT INTO files VALUES(NULL,?,?,?,?,0,0,0,0,'',0,'','','',0,1)",
+            "INSERT INTO files VALUES(NULL,?,?,?,?,0,0,0,0,0,'',0,'','','',0,1)",
             (file.path, file.session_id, file.agent, file.folder),
         )
         return row.lastrowid or 0
@@ -276,23 +277,23 @@ class _Update:
             self._forget(item.file_id)
             return 0
         file = item.file
-        if not part.start:
+        if part.number == 0:
             self._postings.forget(item.file_id)
             values = (part.parent, item.file_id)
             self._db.execute("UPDATE files SET parent=?, cwd='', entrypoint='' WHERE id=?", values)
-        self._postings.add(item.file_id, part)
-        size, mtime, place = file.size, file.mtime, part.next
+        self._postings.replace(item.file_id, part)
+        size, mtime = file.size, file.mtime
         if part.more or part.torn:  # to be looked at again; of what is packed the inode says that it is as it was
-            size, mtime = min(file.size - 1, place.offset), 0 if part.more and file.inode < 0 else mtime
+            size, mtime = min(file.size - 1, part.end), 0 if part.more and file.inode < 0 else mtime
         self._db.execute(
-            "UPDATE files SET doubt=?, inode=?, size=?, mtime=?, end=?, place=?, turns=?,"
+            "UPDATE files SET doubt=?, inode=?, size=?, mtime=?, end=?, checked=?, place=?, turns=?,"
             " cwd=iif(cwd='', ?, cwd), entrypoint=iif(entrypoint='', ?, entrypoint) WHERE id=?",
             (
-                *(part.more, file.inode, size, mtime, place.offset, json.dumps(place), place.turns),
+                *(part.more, file.inode, size, mtime, part.end, part.check, json.dumps(part.next), part.turns),
                 *(part.cwd, part.entrypoint, item.file_id),
             ),
         )
-        read = place.offset - part.start
+        read = part.end - part.start.offset
         self._uncommitted += read
         if self._uncommitted >= COMMIT:
             self._commit()
@@ -323,14 +324,12 @@ def _batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
         yield batch
 
 
-def _position(text: str) -> ReadPosition:
-    """Where to read a file on, as it was noted."""
+def _place(text: str) -> ReadPosition:
+    """Where a file's last part begins, as it was noted."""
     try:
-        *numbers, calls, titles, copied = json.loads(text)
-        offset, lines, turns, seconds, check = map(int, numbers)
+        *numbers, calls, copied = json.loads(text)
+        offset, lines, turns, part, seconds = map(int, numbers)
         left_open = tuple((str(a), str(b)) for a, b in calls)
-        return ReadPosition(
-            max(0, offset), lines, turns, seconds, check, left_open, tuple(map(str, titles)), str(copied)
-        )
+        return ReadPosition(max(0, offset), lines, turns, part, seconds, left_open, str(copied))
     except (TypeError, ValueError) as error:
         raise IndexDamaged(f"The index holds what nobody wrote: {error}") from error

@@ -74,7 +74,7 @@ def _parts(job: ReadJob, worker: _Worker | None = None) -> Iterator[Result]:
         yield job, part
         if part is None or not part.more:
             return
-        job = job._replace(place=part.next)
+        job = job._replace(place=part.next, end=part.end, check=part.check)
     yield from ((job, part) for part in read(job))
 
 
