@@ -10,7 +10,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.storage.team_file import found
 from resume_hooks.team import sharing
 from resume_hooks.team.connect import Connection, TeamFailed, connected
-from resume_hooks.team.finding import find
+from resume_hooks.team.finding import Narrowing, find
 from resume_hooks.team.joined import join
 from resume_hooks.team.sessions import listed, named
 from tests.builders import ConfigHome
@@ -124,7 +124,7 @@ def test_shared_and_withdrawn(secret: Path, alice: Machine, mallory: Machine, ro
     assert sees() == (1, 4)
     with connected("mallory") as db:
         assert (listed(db)[0].mine, find(["prompt"], db, most=1)[0].mine) == (False, False)
-        assert find(["prompt"], db, most=1, mine=True) == []
+        assert find(["prompt"], db, Narrowing(mine=True), most=1) == []
     root.execute("update team.grant_ set until = now() - interval '1 second'")
     assert sees() == (0, 0)
     shared("team")

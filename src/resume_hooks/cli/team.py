@@ -143,6 +143,7 @@ def resume(options: VerbOptions) -> None:
       resume-hooks team resume "bob:Fix the parser" --home ~/src/app --start
     """
     from resume_hooks.cli.child import require_client, require_folder  # as above
+    from resume_hooks.derive.imports.bundle.bring_in import BundleOptions  # as above
     from resume_hooks.team import fetching
 
     team = joined.required(options.where)
@@ -151,7 +152,8 @@ def resume(options: VerbOptions) -> None:
     require_folder(options, home)
     with connected(team.service) as db:
         wanted = named(str(options.locator), listed(db))
-        found = fetching.resume(wanted, home, db, options.where, dry_run=options.dry_run, force=options.force)
+        wish = BundleOptions(home, whole=True, force=options.force, dry_run=options.dry_run)
+        found = fetching.resume(wanted, wish, db, options.where)
     came = found.came[-1]
     made = came.receipt
     facts = [

@@ -71,8 +71,8 @@ def _hits(options: VerbOptions) -> list[TeamHit]:
     since = time_of(options.since).isoformat() if options.since else None
     project = joined.project_of(folder_of(options.project)) if options.project else ""
     with connected_to_read(options) as db:
-        mine = bool(getattr(options, "mine", False))
-        return finding.find(options.words, db, most=min(options.limit, 100), since=since, mine=mine, project=project)
+        among = finding.Narrowing(since, bool(getattr(options, "mine", False)), project)
+        return finding.find(options.words, db, among, most=min(options.limit, 100))
 
 
 def _hits_text(hits: Sequence[TeamHit]) -> str:

@@ -55,16 +55,15 @@ class Resumed(NamedTuple):
     notes: list[str]
 
 
-def resume(wanted: TeamSession, home: str, db: Connection, where: Where, *, dry_run: bool, force: bool) -> Resumed:
-    """Make a session of the folder ``home``, a real path, of a team's one. ImportFailed, WriteFailed, TeamFailed."""
+def resume(wanted: TeamSession, options: BundleOptions, db: Connection, where: Where) -> Resumed:
+    """Make a session of a team's one, whole where it is one's own. ImportFailed, WriteFailed, TeamFailed."""
     if not wanted.mine:
-        return _of_colleague(wanted, BundleOptions(home, whole=False, force=force, dry_run=dry_run), db, where)
+        return _of_colleague(wanted, options._replace(whole=False), db, where)
     line, notes = _ancestors(wanted, listed(db))
     with contextlib.ExitStack() as stack:
         fetched = [stack.enter_context(_unpacked(session, db, where)) for session in line]
-        options = BundleOptions(home, whole=True, force=force, dry_run=dry_run)
         came = import_sessions([packed for packed, _ in fetched], wanted.title, options, where)
-        if not dry_run:
+        if not options.dry_run:
             for session, (_, parts), one in zip(line, fetched, came, strict=True):
                 if not one.existing:
                     _remember(session, parts, one, where)

@@ -51,6 +51,17 @@ class TeamHit(NamedTuple):
     mine: bool
 
 
+class Narrowing(NamedTuple):
+    """Among which turns is looked: from an instant on (ISO 8601), one's own, a project's; by default all."""
+
+    since: str | None = None
+    mine: bool = False
+    project: str = ""
+
+
+EVERY = Narrowing()
+
+
 class _Row(NamedTuple):
     session: int
     part: int
@@ -59,16 +70,14 @@ class _Row(NamedTuple):
     rank: float
 
 
-def find(
-    words: Sequence[str], db: Connection, *, most: int, since: str | None = None, mine: bool = False, project: str = ""
-) -> list[TeamHit]:
+def find(words: Sequence[str], db: Connection, among: Narrowing = EVERY, *, most: int) -> list[TeamHit]:
     """The ``most`` best hits. UsageError where nothing in the words can be looked up."""
     query = parse(words)
     rows: dict[tuple[int, int], _Row] = {}
     for asked in asked_of(query):
         if len(rows) >= most:
             break
-        told = (asked, since or "-infinity", _RANKED, mine, project)
+        told = (asked, among.since or "-infinity", _RANKED, among.mine, among.project)
         found = db.execute("select * from team.find(%s::tsquery, %s::timestamptz, %s, %s, %s)", told).fetchall()
         for row in sorted((_Row(*row) for row in found), key=lambda row: -row.rank):
             rows.setdefault((row.part, row.record), row)

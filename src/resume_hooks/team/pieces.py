@@ -98,21 +98,21 @@ def cleaned(line: bytes) -> tuple[Redacted, list[Secret]]:
 def pieces_of(path: str, first: int = 0, offset: int = 0) -> Iterator[LinePiece]:
     """The pieces of a file from the line ``first`` on, which begins at the byte ``offset``. OSError."""
     words, body, secrets, number, end = _Words(path, first), bytearray(), Counter[str](), first, offset
+
+    def piece() -> LinePiece:
+        sha, data = hashlib.sha256(body).digest(), zlib.compress(body)
+        return LinePiece(first, number - first, len(body), sha, data, secrets, words.passages(), end)
+
     for record in records_of(path, offset):
         words.take(record.body, number)
         body += record.body
         secrets.update(secret.kind for secret in record.secrets)
         number, end = number + 1, record.end
         if len(body) >= MOST_RAW:
-            yield _piece(first, number, body, secrets, words, end)
+            yield piece()
             first, body, secrets = number, bytearray(), Counter()
     if body:
-        yield _piece(first, number, body, secrets, words, end)
-
-
-def _piece(first: int, number: int, body: bytearray, secrets: Counter[str], words: _Words, end: int) -> LinePiece:
-    digest = hashlib.sha256(body).digest()
-    return LinePiece(first, number - first, len(body), digest, zlib.compress(body), secrets, words.passages(), end)
+        yield piece()
 
 
 def _text(path: str) -> Iterator[Record]:
