@@ -96,7 +96,7 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     planned = "" if contents.new_task or own != NAME else plan_of_work(ends, made.ancestors, where)
     note = "\n".join(filter(None, (_origin_note(made, where), planned)))
     told = fresh_child.opening(parent, ends, made, step, contents, note)
-    return writes.fresh(told) if writes else fresh_child.written(told)
+    return writes.fresh(told) if writes else fresh_child.fresh(told)
 
 
 def fork(

@@ -60,7 +60,7 @@ class Opening(NamedTuple):
     card: str
     ends: HeadTail
     sizes: Sizes
-    contents: Contents
+    contents: Contents = NOTHING
 
 
 class FreshLines(NamedTuple):
@@ -110,7 +110,7 @@ def plan(
     step = usable_step(ends, next_step)
     child = child or draft(parent, ends, kind, where, output_dir, about=step)
     note = "" if contents.new_task else plan_of_work(ends, child.ancestors, where)
-    return written(opening(parent, ends, child, step, contents, note))
+    return fresh(opening(parent, ends, child, step, contents, note))
 
 
 def opening(
@@ -127,27 +127,21 @@ def opening(
     return Opening(child, child.head(summary=bool(contents.summary)), text, card, ends, sizes, contents)
 
 
-def written(told: Opening) -> RolloverPlan:
+def fresh(told: Opening) -> RolloverPlan:
     """The plan of a child that is told this."""
-    return fresh(told.child, told.head, told.text, told.card, told.ends, told.sizes, told.contents)
-
-
-def fresh(
-    child: Draft, head: bytes, text: str, card: str, parent: HeadTail, sizes: Sizes, contents: Contents = NOTHING
-) -> RolloverPlan:
-    """The plan of a child whose model reads ``text`` first and whose screen shows the ``card``."""
+    child, contents = told.child, told.contents
     bodies = (
-        head,
-        *opening_lines(child.setting, text, card),
+        told.head,
+        *opening_lines(child.setting, told.text, told.card),
         *([entries.line(contents.digest)] if contents.digest else []),
-        *carried_lines(parent, child.session_id),
+        *carried_lines(told.ends, child.session_id),
     )
     return RolloverPlan(
         draft=child,
         body=FreshLines(bodies),
-        sizes=sizes,
+        sizes=told.sizes,
         remarks=on_secrets(child.block, contents),
-        opening=text,
+        opening=told.text,
         contents=contents,
     )
 

@@ -23,7 +23,7 @@ from resume_hooks.derive.child.rewrite_plan import (
     scan_parent,
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes
-from resume_hooks.derive.fresh_child import fresh
+from resume_hooks.derive.fresh_child import Opening, fresh
 from resume_hooks.derive.rewind_text import LeftOut, card, model_text
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
@@ -103,7 +103,7 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     if child.agent != NAME:
         decided: ChildPlan = agents.rewound(child, [node.uuid for node in kept], closing, head, sizes, where)
     elif lost:
-        decided = fresh(child, head, *closing, parent.ends, sizes)
+        decided = fresh(Opening(child, head, *closing, parent.ends, sizes))
     else:
         body = _cut(parent, child, head, closing, kept)
         thoughts = frozenset(parent.read_back.thoughts)

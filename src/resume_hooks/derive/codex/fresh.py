@@ -14,9 +14,8 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.codex.child import checks, identity
 from resume_hooks.derive.codex.rollout import Payload, Told, fresh_lines, message, meta_line, told_lines
 from resume_hooks.derive.conversation import SpokenText
-from resume_hooks.derive.fresh_child import RolloverPlan
+from resume_hooks.derive.fresh_child import Opening, RolloverPlan
 from resume_hooks.reading.digest import entries
-from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.agents.codex.strategy import NAME
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.codex.lines import OPENING
@@ -42,13 +41,12 @@ class FreshRollout(RolloverPlan):
         return checks(path, self.draft, self.told)
 
 
-def opening(
-    child: Draft, head: bytes, meta: Payload, text: str, card: str, digest: Digest | None
-) -> tuple[list[bytes], list[Payload]]:
-    """The lines of a child that opens with a text, without endings, and its items."""
+def opening(told: Opening, meta: Payload) -> tuple[list[bytes], list[Payload]]:
+    """The lines of a child that opens with what it is told, without endings, and its items."""
+    child, digest = told.child, told.contents.digest
     at, turn = child.setting.at, str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/turn"))
-    who = identity(child, head)
-    items = [message(records.USER, text), message(records.ASSISTANT, card)]
+    who = identity(child, told.head)
+    items = [message(records.USER, told.text), message(records.ASSISTANT, told.card)]
     lines = [meta_line(meta, who), *fresh_lines(items[0], items[1], child.own_title or child.stem, turn, at)]
     if digest is not None:
         record = orjson.loads(entries.line(digest))

@@ -52,7 +52,7 @@ class CodexWriter:
     def fresh(self, told: Opening) -> RolloverPlan:
         """A child that opens with what we tell."""
         meta = fresh.meta_for(told.child, self._home)
-        bodies, items = fresh.opening(told.child, told.head, meta, told.text, told.card, told.contents.digest)
+        bodies, items = fresh.opening(told, meta)
         return fresh.FreshRollout(
             draft=told.child,
             body=FreshLines(tuple(bodies)),
