@@ -26,6 +26,7 @@ from resume_hooks.derive.summary.form import MAX_SUMMARY
 from resume_hooks.derive.summary.parts import MAX_PARTS, PART
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.reading.digest.as_text import OPENING
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.api_usage import HOUR
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
 from tests.builders import (
@@ -77,7 +78,7 @@ def bulky(outputs: int = 40) -> list[Record]:
 def compared(home: ConfigHome, records: list[Record], at: float, *, limit: int = QUICK_LIMIT) -> Comparison:
     """The comparison of a session ``at`` seconds after its beginning."""
     path = write_session(home.project(), SESSION, records)
-    return compare(SESSION, path, home.where, 0, instant(at), limit=limit)
+    return compare(SessionFile(SESSION, path, 0, 0), home.where, 0, instant(at), limit=limit)
 
 
 def by_name(found: Comparison) -> dict[str, Estimate]:
@@ -205,10 +206,10 @@ def test_what_is_no_session_is_said_to_be_none(config_home: ConfigHome) -> None:
     """A file that is gone, or another program's."""
     folder = config_home.project()
     with pytest.raises(SessionNotFound):
-        compare(SESSION, str(folder / "gone.jsonl"), config_home.where, 0, clock.now())
+        compare(SessionFile(SESSION, str(folder / "gone.jsonl"), 0, 0), config_home.where, 0, clock.now())
     path = write_session(folder, SESSION, [{"type": "session_meta", "payload": {}}])
     with pytest.raises(NotATranscript):
-        compare(SESSION, path, config_home.where, 0, clock.now())
+        compare(SessionFile(SESSION, path, 0, 0), config_home.where, 0, clock.now())
 
 
 def test_what_a_summary_reads_and_adds_is_what_the_rollover_does() -> None:
@@ -222,11 +223,13 @@ def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: Real
     file = str(real_session.path)
     if real_session.is_foreign:
         with pytest.raises(NotATranscript):
-            compare(SESSION, file, config_home.where, 0, clock.now())
+            compare(SessionFile(SESSION, file, 0, 0), config_home.where, 0, clock.now())
         return
-    cold = compare(SESSION, file, config_home.where, 0, clock.now())
+    cold = compare(SessionFile(SESSION, file, 0, 0), config_home.where, 0, clock.now())
     answered = cold.traffic.last_ms
-    warm = compare(SESSION, file, config_home.where, 0, clock.from_milliseconds((answered or 0) + 1_000))
+    warm = compare(
+        SessionFile(SESSION, file, 0, 0), config_home.where, 0, clock.from_milliseconds((answered or 0) + 1_000)
+    )
     for found in (cold, warm):
         assert {GO_ON, HANDOFF, ROLLOVER, COMPACT} <= set(by_name(found))
         assert all(min(row.after, row.uncached, row.next_turn) >= 0 for row in found.estimates)

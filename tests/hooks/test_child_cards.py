@@ -23,6 +23,7 @@ from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.hooks.resume_card import resume_card
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.record_references import TranscriptNames
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.clipboard import Copied
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 
@@ -226,7 +227,9 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in [*records, custom_title(HOSTILE)]))
     row = Ancestor(SESSION, HOSTILE, HOSTILE, "original", HOSTILE, None, None, "present", HOSTILE, HOSTILE, 1)
     for text in (
-        resume_card(compare(SESSION, str(path), config_home.where, 0, clock.now()), WAYS[0], HOSTILE),
+        resume_card(
+            compare(SessionFile(SESSION, str(path), 0, 0), config_home.where, 0, clock.now()), WAYS[0], HOSTILE
+        ),
         lineage_card([row]),
         handoff_card(receipt(folder=HOSTILE, title=HOSTILE), WAYS[2], HOSTILE, slash=True),
         trim_cards.trimmed_card(receipt(title=HOSTILE), WAYS[2], HOSTILE, [HOSTILE], slash=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.passages import Passage, passage, says, without_reminders
+from resume_hooks.reading.passages import Passage, PassageFile, passage, says, without_reminders
 from resume_hooks.sessions.record_references import RecordLine, TranscriptNames
 from resume_hooks.transcripts.trimmable_pieces import ToolCall
 from tests.builders import (
@@ -30,7 +30,7 @@ REMINDER = "<system-reminder>be good</system-reminder>"
 
 def shown(record: Record, **rest: bool) -> Passage:
     """A record in line 3 as a passage."""
-    return passage(record, RecordLine(SESSION, "/x.jsonl", 3, 0, 0), NAMES, CALLS, 7, **rest)
+    return passage(record, RecordLine(SESSION, "/x.jsonl", 3, 0, 0), PassageFile(NAMES, **rest), CALLS, 7)
 
 
 TABLE: dict[str, tuple[Record, str, str, bool]] = {

@@ -14,7 +14,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import WHOLE
 from resume_hooks.reading.pages import around, page
-from resume_hooks.reading.passages import passage
+from resume_hooks.reading.passages import PassageFile, passage
 from resume_hooks.reading.render import render
 from resume_hooks.reading.selections import TurnReader
 from resume_hooks.sessions.agents.registry import left_of
@@ -220,7 +220,7 @@ def _around(found: OriginalRecord, before: int, options: VerbOptions) -> None:
     names = names_of(session, options.where)
     earlier, later = around(RecordLines(asked.file, asked.session_id), names, asked, before, options.after or 0)
     shown = render(record, found.original)
-    middle = passage(record, asked, names, {}, subagent=subagent_name(asked.file) is not None)
+    middle = passage(record, asked, PassageFile(names, subagent_name(asked.file) is not None), {})
     original = f", original {shortened(found.original.reference)}" if found.original != asked else ""
     middle = middle._replace(shown=shown, text=shown.text, voice=True, speaker=f"{middle.speaker}{original}")
     passages = [*earlier, middle, *later]

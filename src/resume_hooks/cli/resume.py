@@ -101,7 +101,7 @@ def command(options: VerbOptions) -> None:
 def compare_strategies(session: SessionFile, *, limit: int) -> compare.Comparison:
     """Compare the options to continue a session; ``limit`` in bytes, as ``compare.compare`` has it."""
     window = settings.number("context_window")
-    return compare.compare(session.session_id, session.path, Where(), window, clock.now(), limit=limit)
+    return compare.compare(session, Where(), window, clock.now(), limit=limit)
 
 
 def _way(options: VerbOptions) -> str | None:

@@ -19,6 +19,7 @@ from resume_hooks.reading.digest import as_text
 from resume_hooks.sessions import lineage_block, locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import api_usage as traffic
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import FirstRequest, Traffic
@@ -90,6 +91,15 @@ class Comparison:
     advice: Advice | None
 
 
+class _Measured(NamedTuple):
+    """A session as it is: its context, its requests, what every session begins with, what a trim would leave."""
+
+    context: ContextUse
+    seen: Traffic
+    base: FirstRequest
+    trimmed: _Trimmed | None
+
+
 class _Trimmed(NamedTuple):
     """What a trim would leave of the conversation ``chain``."""
 
@@ -97,12 +107,13 @@ class _Trimmed(NamedTuple):
     chain: list[Node]
 
 
-def compare(session_id: str, path: str, where: Where, window: int, at: str, *, limit: int = QUICK_LIMIT) -> Comparison:
+def compare(session: SessionFile, where: Where, window: int, at: str, *, limit: int = QUICK_LIMIT) -> Comparison:
     """Compare the ways to continue a session at the instant ``at``. SessionNotFound, NotATranscript as ``scan``.
 
     A trim is estimated of a live conversation of up to ``limit`` bytes.
     """
     now_ms = clock.milliseconds(at) or 0
+    path = session.path
     glance = HeadTail(path)
     context = tokens.recent_context(path, window)
     seen, base = traffic.traffic_of(path), traffic.base_of(glance)
@@ -111,10 +122,10 @@ def compare(session_id: str, path: str, where: Where, window: int, at: str, *, l
     trimmed = _trimmed(path, window, where) if trim_estimated else None
     warm = seen.is_warm(now_ms)
     fresh = base.tokens + _opening(path, glance, where)
-    summary_reads = _summary_reads(glance, context, base, trimmed)
-    strategies = _strategies(context, seen, base, fresh, summary_reads, trimmed, warm=warm)
+    measured = _Measured(context, seen, base, trimmed)
+    strategies = _strategies(measured, fresh, _summary_reads(glance, measured), warm=warm)
     return Comparison(
-        session_id=session_id,
+        session_id=session.session_id,
         glance=glance,
         folder=home_folder(glance, where),
         context=context,
@@ -169,27 +180,20 @@ def _opening(path: str, glance: HeadTail, where: Where) -> int:
     return round((len(block) + as_text.OPENING) / CHARACTERS_PER_TOKEN)
 
 
-def _summary_reads(glance: HeadTail, context: ContextUse, base: FirstRequest, trimmed: _Trimmed | None) -> int:
+def _summary_reads(glance: HeadTail, measured: _Measured) -> int:
     """Tokens that a summary reads, at most: the conversation, and what is left of it from before a compaction."""
+    context, _, base, trimmed = measured
     whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
     spoken = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
     return min(spoken, SUMMARY_READS)
 
 
-def _strategies(
-    context: ContextUse,
-    seen: Traffic,
-    base: FirstRequest,
-    fresh: int,
-    summary_reads: int,
-    trimmed: _Trimmed | None,
-    *,
-    warm: bool,
-) -> list[Strategy]:
+def _strategies(measured: _Measured, fresh: int, summary_reads: int, *, warm: bool) -> list[Strategy]:
     """Every strategy as numbers; ``fresh`` is the context of a handoff.
 
     While this session's cache is warm, it holds what all sessions here begin with.
     """
+    context, seen, base, trimmed = measured
     rates = rates_of(seen.lifetime)
     held = min(context.tokens, max(seen.cached, base.shared)) if warm else 0
     shared = base.shared if warm else 0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.reading.passages import Passage, is_added, passage, says
+from resume_hooks.reading.passages import Passage, PassageFile, is_added, passage, says
 from resume_hooks.reading.render import calls_before
 from resume_hooks.sessions.record_references import RecordLine, RecordLines, TranscriptNames
 from resume_hooks.sessions.transcript_files import subagent_name
@@ -59,8 +59,8 @@ def around(
 def _read(rows: list[Row], entries: RecordLines, names: TranscriptNames, stream: BinaryIO) -> list[Passage]:
     """Records as passages, the calls that they answer looked up among them and before them."""
     calls = _calls(rows, stream)
-    subagent = subagent_name(entries.file) is not None
-    return [passage(record, entry, names, calls, subagent=subagent) for entry, record in rows]
+    file = PassageFile(names, subagent_name(entries.file) is not None)
+    return [passage(record, entry, file, calls) for entry, record in rows]
 
 
 def _saying(entries: RecordLines, lines: Iterable[Line]) -> Iterator[Row]:

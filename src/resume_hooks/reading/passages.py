@@ -104,16 +104,18 @@ def _tells(block: Record) -> bool:
     return kind not in {records.TEXT, records.THINKING} or bool(string(block, kind).strip())
 
 
+class PassageFile(NamedTuple):
+    """The file that a passage is of: how it is named, and whether it is a sub-agent's."""
+
+    names: TranscriptNames
+    subagent: bool = False
+
+
 def passage(
-    record: Record,
-    entry: RecordLine,
-    names: TranscriptNames,
-    calls: Mapping[str, ToolCall],
-    turn: int = -1,
-    *,
-    subagent: bool = False,
+    record: Record, entry: RecordLine, file: PassageFile, calls: Mapping[str, ToolCall], turn: int = -1
 ) -> Passage:
-    """A record as a passage; ``calls`` are those that it may answer, ``subagent`` that it stands in the file of one."""
+    """A record as a passage; ``calls`` are those that it may answer."""
+    names, subagent = file
     shown = rendering_of(record, calls)
     prompt = opens_turn(record, subagent=subagent)
     speaker = _speaker(record, shown, prompt=prompt, subagent=subagent)

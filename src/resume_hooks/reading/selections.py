@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.reading.passages import Passage, is_failure, passage, says
+from resume_hooks.reading.passages import Passage, PassageFile, is_failure, passage, says
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import RecordLine, TranscriptNames
 from resume_hooks.sessions.transcript_files import subagent_name
@@ -117,8 +117,9 @@ class TurnReader:
     def passages(self, rows: Iterable[RecordRow], names: TranscriptNames) -> list[Passage]:
         """Records as passages, read from disk. SessionNotFound if the file changed meanwhile."""
         found = ((row, self.entry(row), self.entry(row).record()) for row in rows)
+        file = PassageFile(names, self.subagent)
         return [
-            passage(record, entry, names, self.calls_of(record), row.turn, subagent=self.subagent)
+            passage(record, entry, file, self.calls_of(record), row.turn)
             for row, entry, record in found
             if record is not None
         ]
