@@ -89,8 +89,15 @@ def duplicate_pairs(folder: Path) -> int:
 
 def runs(path: Path) -> Iterator[tuple[str, ...]]:
     """The runs of lines of a file that count."""
-    kept = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    kept = [line for line in kept if line.strip("()[]{},:\"'") and not line.startswith(("import ", "from ", "#"))]
+    text = path.read_text(encoding="utf-8")
+    imported = {
+        number
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    kept = [line.strip() for number, line in enumerate(text.splitlines(), 1) if number not in imported]
+    kept = [line for line in kept if line.strip("()[]{},:\"'") and not line.startswith("#")]
     yield from (tuple(kept[at : at + RUN]) for at in range(len(kept) - RUN + 1))
 
 
