@@ -12,7 +12,8 @@ from resume_hooks.derive import agents, cut_point
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.fresh_child import NOTHING, Contents
-from resume_hooks.derive.trim.options import Options, options_of
+from resume_hooks.derive.trim.options import Options as Options  # noqa: PLC0414 - one of the API's names
+from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
@@ -22,19 +23,6 @@ from resume_hooks.search.scope import Scope, lineage_scope, project_at, session_
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.lineage import Ancestor, Family, without_trims
-
-__all__ = [
-    "Options",
-    "SearchHit",
-    "SessionNode",
-    "fork_session",
-    "get_continuation_lineage",
-    "get_full_lineage_chain",
-    "get_parent_info",
-    "rollover",
-    "search_sessions",
-    "trim",
-]
 
 
 @dataclass(frozen=True)
