@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli as command
 from resume_hooks.cli.schema import form
+from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.derive.summary import add_summary
 from resume_hooks.maintenance.doctor import Finding, diagnose
 from resume_hooks.sessions.locate import resolve
@@ -180,9 +181,8 @@ def test_a_summary_stands_in_a_child_of_codex(config_home: ConfigHome, home: Pat
     parent = resolve(THREAD, "/", config_home.where, foreign=True)
     begun = add_summary.plan(parent, config_home.where)
     written = add_summary.write(begun, config_home.where)
-    outcome = add_summary.add_summary(
-        begun, written, Scripted(), config_home.where, limit=60, progress=lambda _n, _c: None
-    )
+    calls = ModelCalls(Scripted(), 60, lambda _n, _c: None)
+    outcome = add_summary.add_summary(begun, written, calls, config_home.where)
     assert outcome.failure == ""
     assert outcome.receipt.file == written.file
     text = Path(written.file).read_text("utf-8")

@@ -17,7 +17,7 @@ from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.output import say
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt
-from resume_hooks.derive.model.port import HeadlessModel
+from resume_hooks.derive.model.port import HeadlessModel, ModelCalls
 from resume_hooks.derive.summary import add_summary
 from resume_hooks.derive.summary.parts import SummaryMaterial, material
 from resume_hooks.system.text import counted
@@ -36,11 +36,9 @@ def carry_out(options: VerbOptions) -> Receipt:
 
 def _make(begun: add_summary.SummaryRollover, model: HeadlessModel, options: VerbOptions) -> Receipt:
     written = add_summary.write(begun, options.where)
-    progress = model_progress(model.name, quiet=options.as_json)
+    calls = ModelCalls(model, time_limit(options), model_progress(model.name, quiet=options.as_json))
     try:
-        made, spent, failure = add_summary.add_summary(
-            begun, written, model, options.where, limit=time_limit(options), progress=progress
-        )
+        made, spent, failure = add_summary.add_summary(begun, written, calls, options.where)
     except KeyboardInterrupt:
         say(f"Interrupted: the digest alone is in the new session. {written.in_client}", err=True)
         raise

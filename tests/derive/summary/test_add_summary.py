@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.derive.summary import add_summary
 from resume_hooks.derive.summary.add_summary import MAX_WISH, SummaryOutcome
 from resume_hooks.errors import HeadlessFailed, NothingToHandOff, UsageError
@@ -30,7 +31,7 @@ def run(home: ConfigHome, parent: Path, *answers: Answer, wish: str = "") -> tup
     model = Scripted(answers or [PLAIN])
     begun = add_summary.plan(locate.session_file(str(parent)), home.where, wish=wish)
     written = add_summary.write(begun, home.where)
-    outcome = add_summary.add_summary(begun, written, model, home.where, limit=60, progress=lambda _n, _c: None)
+    outcome = add_summary.add_summary(begun, written, ModelCalls(model, 60, lambda _n, _c: None), home.where)
     return outcome, model
 
 
@@ -73,9 +74,8 @@ def test_the_child_is_the_one_that_was_told_of(config_home: ConfigHome, parent: 
     written = add_summary.write(begun, config_home.where)
     before = records(written.file)
     assert before[0]["continue_metadata"]["summary_included"] is False
-    done = add_summary.add_summary(
-        begun, written, Scripted(), config_home.where, limit=60, progress=lambda _n, _c: None
-    ).receipt
+    calls = ModelCalls(Scripted(), 60, lambda _n, _c: None)
+    done = add_summary.add_summary(begun, written, calls, config_home.where).receipt
     after = records(done.file)
     assert (done.session_id, done.title, done.file) == (written.session_id, written.title, written.file)
     assert [row.get("uuid") for row in after] == [row.get("uuid") for row in before]
@@ -135,7 +135,7 @@ def test_a_parent_that_is_gone_leaves_the_digest(config_home: ConfigHome, parent
     written = add_summary.write(begun, config_home.where)
     parent.unlink()
     model = Scripted()
-    outcome = add_summary.add_summary(begun, written, model, config_home.where, limit=60, progress=lambda _n, _c: None)
+    outcome = add_summary.add_summary(begun, written, ModelCalls(model, 60, lambda _n, _c: None), config_home.where)
     assert outcome.failure
     assert model.calls == []
     assert os.path.exists(written.file)

@@ -16,7 +16,7 @@ from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import Written
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
-from resume_hooks.derive.model.port import Model, ModelCalls, Progress, Spent
+from resume_hooks.derive.model.port import ModelCalls, Spent
 from resume_hooks.derive.summary.ask import summarise
 from resume_hooks.derive.summary.form import summary_text
 from resume_hooks.derive.summary.parts import material
@@ -93,20 +93,11 @@ def write(begun: SummaryRollover, where: Where) -> Receipt:
     return begun.standing or writing.write(begun.plan, where)
 
 
-def add_summary(
-    begun: SummaryRollover,
-    written: Receipt,
-    model: Model,
-    where: Where,
-    *,
-    limit: float,
-    progress: Progress,
-) -> SummaryOutcome:
-    """Ask a model, within ``limit`` seconds, and put its summary into the child that was ``written``.
+def add_summary(begun: SummaryRollover, written: Receipt, calls: ModelCalls, where: Where) -> SummaryOutcome:
+    """Ask a model by ``calls``, and put its summary into the child that was ``written``.
 
     Never raises for what fails there: then the child with the digest stands.
     """
-    calls = ModelCalls(model, limit, progress)
     try:
         before = _as_written(begun, written)
         summary = _summary(begun, calls, where)

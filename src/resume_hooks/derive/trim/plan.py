@@ -139,21 +139,11 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Sessi
 
 
 def plan(
-    scanned: SessionScan,
-    where: Where,
-    options: Options,
-    *,
-    kind: Kind = "trim",
-    output_dir: str | None = None,
-    decision: Decision | None = None,
-    method: str = "rules",
+    scanned: SessionScan, where: Where, options: Options, *, output_dir: str | None = None, method: str = "rules"
 ) -> TrimPlan:
-    """Decide on a trimmed child, or take a ``decision`` that was made by another ``method``.
-
-    UsageError for options that can't be meant, or what can't be a parent.
-    """
-    decision = decision or decide(scanned, options, where)
-    return plan_of(scanned, scanned.draft(kind, where, output_dir), options, decision, method)
+    """Decide on a trimmed child. UsageError for options that can't be meant, or what can't be a parent."""
+    decision = decide(scanned, options, where)
+    return plan_of(scanned, scanned.draft("trim", where, output_dir), options, decision, method)
 
 
 def plan_of(scanned: SessionScan, child: Draft, options: Options, decision: Decision, method: str) -> TrimPlan:
