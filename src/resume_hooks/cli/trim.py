@@ -20,7 +20,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.decision import TrimNumbers
 from resume_hooks.derive.trim.in_place import InPlaceTrim
-from resume_hooks.derive.trim.options import MIN_SAVINGS, Options, options_of
+from resume_hooks.derive.trim.options import MIN_SAVINGS, Options, TypedOptions, options_of
 from resume_hooks.derive.trim.preview import preview, remarks, savings_data
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.project_folder import home_folder
@@ -72,7 +72,7 @@ def command(options: VerbOptions) -> Receipt:
     """
     _refuse(options)
     require_client(options)
-    trim = options_of(
+    typed = TypedOptions(
         tools=options.tools,
         threshold=options.threshold,
         keep_recent=options.keep_recent,
@@ -82,6 +82,7 @@ def command(options: VerbOptions) -> Receipt:
         skip=options.skip,
         min_savings=options.min_savings,
     )
+    trim = options_of(typed)
     return _in_place(trim, options) if options.in_place else _in_a_child(trim, options)
 
 

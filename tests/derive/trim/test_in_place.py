@@ -21,7 +21,7 @@ import pytest
 
 from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
-from resume_hooks.derive.trim.options import options_of
+from resume_hooks.derive.trim.options import TypedOptions, options_of
 from resume_hooks.derive.trim.selection import TrimEdit
 from resume_hooks.errors import CheckFailed, NothingToTrim, ResumeHooksError, SessionLive, UsageError, WriteFailed
 from resume_hooks.paths import Where
@@ -99,7 +99,9 @@ def laid(home: ConfigHome, content: list[Record] | bytes, number: int = 0) -> Pa
 
 def trim(home: ConfigHome, path: Path, *, live: bool = False, **options: Any) -> InPlaceTrim:
     """Trim a session in place."""
-    return in_place.write(session_file(str(path)), home.where, options_of(where=home.where, **options), live=live)
+    return in_place.write(
+        session_file(str(path)), home.where, options_of(TypedOptions(**options), home.where), live=live
+    )
 
 
 def kept(home: ConfigHome) -> list[Path]:

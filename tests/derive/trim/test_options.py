@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.derive.trim.options import options_of, parse
+from resume_hooks.derive.trim.options import TypedOptions, options_of, parse
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from tests.builders import ConfigHome
@@ -52,4 +52,4 @@ def test_an_empty_list_is_no_list(config_home: ConfigHome) -> None:
     """An unset variable of a shell must not mean every tool."""
     assert options_of(where=config_home.where).tools == ()
     with pytest.raises(UsageError, match="--tools is empty"):
-        options_of(tools="", where=config_home.where)
+        options_of(TypedOptions(tools=""), config_home.where)

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from resume_hooks import settings
 from resume_hooks.errors import UsageError
@@ -95,33 +96,38 @@ class Options:
         return [name for name in RULE_NAMES if name in wanted and name not in self.skip]
 
 
-def options_of(  # noqa: PLR0913 - one word an option
-    *,
-    tools: str | None = None,
-    threshold: Sequence[str] = (),
-    keep_recent: int | None = None,
-    assistant: int = 0,
-    target_tokens: int | None = None,
-    only: str | None = None,
-    skip: str | None = None,
-    min_savings: int = MIN_SAVINGS,
-    where: Where | None = None,
-) -> Options:
+class TypedOptions(NamedTuple):
+    """The options as they were typed, lists still in one word."""
+
+    tools: str | None = None
+    threshold: Sequence[str] = ()
+    keep_recent: int | None = None
+    assistant: int = 0
+    target_tokens: int | None = None
+    only: str | None = None
+    skip: str | None = None
+    min_savings: int = MIN_SAVINGS
+
+
+UNTYPED = TypedOptions()
+
+
+def options_of(typed: TypedOptions = UNTYPED, where: Where | None = None) -> Options:
     """The typed options, with the settings for the rest. UsageError for what can't be meant."""
-    general, by_tool = _thresholds(threshold)
-    for count in (keep_recent, assistant, target_tokens, min_savings):
+    general, by_tool = _thresholds(typed.threshold)
+    for count in (typed.keep_recent, typed.assistant, typed.target_tokens, typed.min_savings):
         if abs(count or 0) > MAX_NUMBER:
             raise UsageError(f"{count} is no number of turns, answers or tokens", f"At most {MAX_NUMBER:,}.")
     options = Options(
-        tools=_list("tools", tools),
+        tools=_list("tools", typed.tools),
         threshold=general,
         thresholds=by_tool,
-        keep_recent=keep_recent,
-        assistant=assistant,
-        target_tokens=target_tokens or 0,
-        only=_list("only", only),
-        skip=_list("skip", skip),
-        min_savings=min_savings,
+        keep_recent=typed.keep_recent,
+        assistant=typed.assistant,
+        target_tokens=typed.target_tokens or 0,
+        only=_list("only", typed.only),
+        skip=_list("skip", typed.skip),
+        min_savings=typed.min_savings,
         usual_threshold=settings.number("threshold", where),
         usual_recent=settings.number("keep_recent", where),
     )
@@ -143,7 +149,7 @@ def parse(text: str, where: Where | None = None) -> Options:
             thresholds.append(value)
         else:
             typed[name.replace("-", "_")] = _number(name, value) if name in NUMBERS else value
-    return options_of(threshold=thresholds, where=where, **typed)  # type: ignore[arg-type]
+    return options_of(TypedOptions(threshold=thresholds, **typed), where)  # type: ignore[arg-type]
 
 
 def _option(words: list[str]) -> tuple[str, str]:
