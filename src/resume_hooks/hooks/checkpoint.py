@@ -85,9 +85,7 @@ def _rewind(request: Request) -> TriggerAnswer:
         pending_handoff.retire(request.session_id)  # /clear would lead to what was just left
     return TriggerAnswer(
         receipt.in_client,
-        lambda copied: checkpoint_cards.rewound_card(
-            receipt, copied, mark, decided.report, decided.left_out, slash=request.slash
-        ),
+        lambda copied: checkpoint_cards.rewound_card(receipt, copied, decided, slash=request.slash),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from resume_hooks import clock
 from resume_hooks.clock import DAY, HOUR, MINUTE
@@ -16,6 +17,9 @@ from resume_hooks.hooks.confirmations import OPEN
 from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card, sign
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.text import one_line, plain
+
+if TYPE_CHECKING:  # what a child is decided with is nothing to a checkpoint
+    from resume_hooks.derive.rewind import RewindPlan
 
 _REWIND = "/resume-hooks:rewind <report>   or  >rewind <report>"
 _STAYS = "a rewind brings back the conversation up to here; files, git and processes stay as they are"
@@ -77,14 +81,13 @@ def unasked_card(active: Mark | None, *, expired: bool, slash: bool) -> str:
     return refusal_card(words, described, last=f"Replace: {typed}")
 
 
-def rewound_card(
-    receipt: Receipt, copied: Copied, mark: Mark, report: str, left_out: LeftOut | None, *, slash: bool
-) -> str:
+def rewound_card(receipt: Receipt, copied: Copied, made: RewindPlan, *, slash: bool) -> str:
     """``>rewind``: the child, what it holds, what stays, and the ways into it."""
+    mark = made.mark
     facts = [
         f"back to the checkpoint, set {age(mark)}" + (f": {one_line(plain(mark.goal), ROW)}" if mark.goal else ""),
-        f"report: {one_line(plain(report), ROW * 2)}",
-        *not_rewound(receipt, left_out),
+        f"report: {one_line(plain(made.report), ROW * 2)}",
+        *not_rewound(receipt, made.left_out),
     ]
     return child_card("rewound", receipt, copied, facts, slash=slash)
 

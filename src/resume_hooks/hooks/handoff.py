@@ -76,23 +76,21 @@ def answer(request: Request) -> TriggerAnswer:
 
 
 def _answer_of(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> TriggerAnswer:
-    waits = request.trigger.hooked and offer_clear(receipt)
+    by_clear = [BY_CLEAR] if request.trigger.hooked and offer_clear(receipt) else []
 
     def card(copied: Copied) -> str:
-        return handoff_card(receipt, copied, step_of(request.text)[0], facts, slash=request.slash, waits=waits)
+        return handoff_card(receipt, copied, step_of(request.text)[0], [*facts, *by_clear], slash=request.slash)
 
     return TriggerAnswer(receipt.in_client, card)
 
 
-def handoff_card(
-    receipt: Receipt, copied: Copied, next_step: str, facts: Sequence[str] = (), *, slash: bool, waits: bool = False
-) -> str:
-    """Show the child, what it holds (``facts``), and how to open it; ``waits``: ``/clear`` does, too."""
+def handoff_card(receipt: Receipt, copied: Copied, next_step: str, facts: Sequence[str] = (), *, slash: bool) -> str:
+    """Show the child, what it holds (``facts``), and how to open it."""
     done = "handed off" if receipt.written else "already handed off"
     said = " ".join(next_step.split())
     # The title says a short step already.
     step = [] if said and said in receipt.title else [f"next step: {said[:ROW]}" if said else "no next step given"]
-    return child_card(done, receipt, copied, [*step, *facts, *([BY_CLEAR] if waits else [])], slash=slash)
+    return child_card(done, receipt, copied, [*step, *facts], slash=slash)
 
 
 def _digest_lines(plan: RolloverPlan) -> list[str]:
