@@ -24,7 +24,6 @@ from resume_hooks.sessions.plan_file import plan_of_work
 from resume_hooks.transcripts import tokens
 
 if TYPE_CHECKING:  # each verb loads its own alone
-    from resume_hooks.derive.child.rewrite_chain import Closing
     from resume_hooks.derive.child.write import ChildPlan
     from resume_hooks.derive.conversation import SpokenText
     from resume_hooks.derive.cut_point import Truncator
@@ -58,7 +57,7 @@ class Writer(Protocol):
     ) -> ChildPlan:
         """A child of a session of its own, of each line as ``clean`` leaves it."""
 
-    def rewound(self, made: Draft, kept: Sequence[str], closing: Closing, head: bytes, sizes: Sizes) -> ChildPlan:
+    def rewound(self, told: Opening, kept: Sequence[str]) -> ChildPlan:
         """A child of what stands up to the last of some records, by their ids, and of what is told after them."""
 
     def scanned(self, session: SessionFile, window: int) -> Trimmable:
@@ -138,9 +137,9 @@ def cleaned(
     return _known_writer(agent_at(session.path, where).name, where).cleaned(session, clean, kind, output_dir)
 
 
-def rewound(made: Draft, kept: Sequence[str], closing: Closing, head: bytes, sizes: Sizes, where: Where) -> ChildPlan:
+def rewound(told: Opening, kept: Sequence[str], where: Where) -> ChildPlan:
     """A child of another agent's session that stands where the last of the records ``kept`` does."""
-    return _known_writer(made.agent, where).rewound(made, kept, closing, head, sizes)
+    return _known_writer(told.child.agent, where).rewound(told, kept)
 
 
 def trim(

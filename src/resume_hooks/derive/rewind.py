@@ -100,10 +100,11 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     after += tokens.sent_context(list(kept), parent.ratio).tokens if kept else 0
     sizes = Sizes(parent.tokens, after)
     head = child.head(parent.size(after), rewound=RewindTimes(mark.started_at, child.setting.at))
+    told = Opening(child, head, *closing, parent.ends, sizes)
     if child.agent != NAME:
-        decided: ChildPlan = agents.rewound(child, [node.uuid for node in kept], closing, head, sizes, where)
+        decided: ChildPlan = agents.rewound(told, [node.uuid for node in kept], where)
     elif lost:
-        decided = fresh(Opening(child, head, *closing, parent.ends, sizes))
+        decided = fresh(told)
     else:
         body = _cut(parent, child, head, closing, kept)
         thoughts = frozenset(parent.read_back.thoughts)

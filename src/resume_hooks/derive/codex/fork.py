@@ -10,13 +10,13 @@ import orjson
 
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.relocate import Relocation
-from resume_hooks.derive.child.rewrite_chain import Closing
 from resume_hooks.derive.child.write import Sizes
 from resume_hooks.derive.codex.child import CodexPlan, body_of
 from resume_hooks.derive.codex.parent import CodexParent
 from resume_hooks.derive.codex.rollout import Payload, Told, message
 from resume_hooks.derive.cut_point import Cut
 from resume_hooks.derive.fork import ForkFacts
+from resume_hooks.derive.fresh_child import Opening
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.codex import items as of_items
@@ -79,22 +79,16 @@ def cleaned(parent: CodexParent, child: Draft, clean: Clean) -> CodexCleanPlan:
     )
 
 
-def rewound(
-    parent: CodexParent, child: Draft, kept: Sequence[str], closing: Closing, known: tuple[bytes, Sizes]
-) -> CodexForkPlan:
-    """The child that stands at the last of the items ``kept``, and then is told the ``closing``.
-
-    ``known`` are our fields of its first line, and its sizes.
-    """
-    head, sizes = known
-    told = parent.told()
+def rewound(parent: CodexParent, closing: Opening, kept: Sequence[str]) -> CodexForkPlan:
+    """The child that stands at the last of the items ``kept``, and then is told the ``closing``."""
+    child, told = closing.child, parent.told()
     last = max((place for place, item in enumerate(told) if item.uuid in set(kept)), default=-1)
     own = [uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/{side}") for side in ("told", "card")]
     words = [message(records.USER, closing.text), message(records.ASSISTANT, closing.card)]
     marks = {OPENING: True}
     closed = [Told(each, child.setting.at, str(one), marks) for each, one in zip(words, own, strict=True)]
-    body = body_of(child, parent, [*told[: last + 1], *closed], head, whole=False)
-    return CodexForkPlan(draft=child, body=body, sizes=sizes, cut=None)
+    body = body_of(child, parent, [*told[: last + 1], *closed], closing.head, whole=False)
+    return CodexForkPlan(draft=child, body=body, sizes=closing.sizes, cut=None)
 
 
 def plan(parent: CodexParent, child: Draft, cut: Cut | None) -> CodexForkPlan:

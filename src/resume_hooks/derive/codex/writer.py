@@ -10,7 +10,6 @@ from dataclasses import replace
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.draft import ChildPlace, Draft, draft
 from resume_hooks.derive.child.receipt import FRESH
-from resume_hooks.derive.child.rewrite_chain import Closing
 from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.codex import child, fork, fresh, parent, trim, untrim
 from resume_hooks.derive.conversation import SpokenText
@@ -89,9 +88,9 @@ class CodexWriter:
         """A child of what is sent, each item as ``clean`` leaves it."""
         return fork.cleaned(self._read(session), self.draft(session, kind, output_dir), clean)
 
-    def rewound(self, made: Draft, kept: Sequence[str], closing: Closing, head: bytes, sizes: Sizes) -> ChildPlan:
+    def rewound(self, told: Opening, kept: Sequence[str]) -> ChildPlan:
         """A child of the items up to the last of these, and of what is told after them."""
-        return fork.rewound(self._read(made.parent), made, kept, closing, (head, sizes))
+        return fork.rewound(self._read(told.child.parent), told, kept)
 
     def scanned(self, session: SessionFile, window: int) -> trim.CodexScan:
         """What is sent of a thread, and what of it can be trimmed."""
