@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from prompt_toolkit.application import create_app_session
@@ -13,7 +14,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from resume_hooks.cli.picker.contents import Answer, ContentSearch
-from resume_hooks.cli.picker.screen import Chooser, Deed
+from resume_hooks.cli.picker.screen import Chooser, Deed, Offered
 from resume_hooks.cli.picker.view import place
 from resume_hooks.hooks.session_list.said import Said
 from resume_hooks.hooks.session_list.state import Listed
@@ -31,11 +32,11 @@ def three(_everywhere: bool) -> Iterator[Listed]:
 
 
 @contextmanager
-def typed(sessions: Sessions, **options: object) -> Iterator[tuple[Chooser, PipeInput]]:
+def typed(sessions: Sessions, contents: Any = None, **options: Any) -> Iterator[tuple[Chooser, PipeInput]]:
     """A chooser, and the keys that it is given."""
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
         deeds: dict[str, Deed] = {"c-y": lambda one: f"GO {one.title.upper()}"}
-        yield Chooser(sessions, "/home/me/proj", Where({}), deeds, **options), keys  # type: ignore[arg-type]
+        yield Chooser(Offered(sessions, "/home/me/proj", deeds, contents), Where({}), **options), keys
 
 
 def when(holds: Callable[[], bool], act: Callable[[], object]) -> None:

@@ -38,17 +38,11 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     else:
         # 100 ms, for which nobody waits who names a session.
         from resume_hooks.cli.picker.contents import ContentSearch
-        from resume_hooks.cli.picker.screen import Chooser
+        from resume_hooks.cli.picker.screen import Chooser, Offered
 
-        row = Chooser(
-            sessions_of,
-            folder,
-            Where(),
-            {"c-y": _copy, "c-b": _before_compaction},
-            typed=typed,
-            everywhere=everywhere,
-            contents=lambda told: ContentSearch(folder, Where(), told),
-        ).run()
+        deeds = {"c-y": _copy, "c-b": _before_compaction}
+        offered = Offered(sessions_of, folder, deeds, lambda told: ContentSearch(folder, Where(), told))
+        row = Chooser(offered, Where(), typed=typed, everywhere=everywhere).run()
     if row is None:
         raise click.Abort
     require_whole(SessionFile(row.session_id, row.path, row.mtime, row.size), Where())

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
@@ -79,32 +80,30 @@ class Loading:
         self._take(self, piece)
 
 
-class Chooser:
-    """A choice between the sessions of a listing, which is given whether all projects are meant.
+class Offered(NamedTuple):
+    """What there is to choose from: the sessions of a listing, which is given whether all projects are meant.
 
-    ``deeds`` are what further keys do with the session that is marked.
+    ``deeds`` are what further keys do with the session that is marked, ``contents`` looks into what was said.
     """
 
-    def __init__(
-        self,
-        sessions: Listing,
-        folder: str,
-        where: Where,
-        deeds: Mapping[str, Deed],
-        *,
-        typed: str = "",
-        everywhere: bool = False,
-        contents: Callable[[Callable[[Answer | None], None]], ContentSearch] | None = None,
-    ) -> None:
+    sessions: Listing
+    folder: str
+    deeds: Mapping[str, Deed]
+    contents: Callable[[Callable[[Answer | None], None]], ContentSearch] | None = None
+
+
+class Chooser:
+    """The screen on which somebody makes a choice."""
+
+    def __init__(self, offered: Offered, where: Where, *, typed: str = "", everywhere: bool = False) -> None:
         self.choices = Choices(typed)
         self.kind = KINDS[0]
         self.message = ""
         self.helps = False
         self.everywhere = everywhere
-        self._sessions = sessions
-        self._folder = folder
+        self._offered = offered
         self._ending: signal.Signals | None = None
-        self._contents = contents(self._answer) if contents else None
+        self._contents = offered.contents(self._answer) if offered.contents else None
         self._asked: Asked | None = None
         """What is being looked for in what was said."""
         self._behind = 0
@@ -116,7 +115,7 @@ class Chooser:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.app: Application[ListedSession | None] = Application(
             layout=view.layout(self, self._typed),
-            key_bindings=self._keys(deeds),
+            key_bindings=self._keys(offered.deeds),
             style=view.STYLE,
             full_screen=True,
             color_depth=ColorDepth.DEPTH_1_BIT if colour_wanted(where.environ) is False else None,
@@ -150,7 +149,7 @@ class Chooser:
 
     def head(self) -> str:
         """What is listed, and how much of it."""
-        what = "all projects" if self.everywhere else home_short(self._folder)
+        what = "all projects" if self.everywhere else home_short(self._offered.folder)
         shown, count = len(self.choices.fitting), self.choices.count
         said = f"{shown:,} of {count:,}" if shown != count else f"{count:,}"
         more = "" if self._loading is not None and self._loading.done else " ..."
@@ -247,7 +246,7 @@ class Chooser:
             self._loading.stop()
         self.choices = Choices(self._typed.text)
         self._ask()
-        self._loading = Loading(self._sessions(self.everywhere), self._take)
+        self._loading = Loading(self._offered.sessions(self.everywhere), self._take)
 
     def _take(self, source: Loading, found: list[Listed]) -> None:
         """From the thread of a listing: hand a piece over to ours."""
