@@ -25,7 +25,7 @@ from benchmarks.recovery.truth import KINDS, Item, items
 from resume_hooks import fork_session, rollover, trim
 from resume_hooks.derive.compare import COMPACTION_ANSWER, KEPT_BY_COMPACTION, SUMMARY, SUMMARY_READS
 from resume_hooks.derive.cost import OUTPUT, WRITE
-from resume_hooks.derive.trim.options import options_of
+from resume_hooks.derive.trim.options import TypedOptions, options_of
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.transcripts import api_usage, records, tokens
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES
@@ -201,7 +201,7 @@ def trimmed(**how: object) -> Make:
     """A trim with options; None where it would not pay."""
 
     def make(path: Path) -> Path | None:
-        made = trim(path, options_of(**how))  # type: ignore[arg-type]
+        made = trim(path, options_of(TypedOptions(**how)))  # type: ignore[arg-type]
         return Path(made.file) if made.written else None
 
     return make

@@ -80,7 +80,7 @@ def assert_the_answers(said: list[str]) -> None:
     assert "Why is the retry queue gone?" in outline
     assert REASON in read
     assert PARENT in lineage
-    assert "continued" in lineage
+    assert " · handoff\n" in lineage
 
 
 def results(requests: list[Request]) -> list[str]:

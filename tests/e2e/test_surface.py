@@ -127,7 +127,7 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, 
     tui.key("Enter")
     tui.wait_for("at home in another folder")
     tui.wait_for(rf"claude --resume\s+{session_id(3)[:8]}")
-    listed(tui, "/search", "docs", "Write the docs")
+    listed(tui, "/search", "docs", "fork 1 · Write the docs")
     for path in (fork, others):
         path.unlink()
     tui.key("Enter")
