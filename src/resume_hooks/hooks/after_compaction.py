@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, find_session, named_session
-from resume_hooks.reading.digest.as_text import facts
+from resume_hooks.reading.digest.as_text import facts, fills
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, DigestEntry
 from resume_hooks.sessions import lineage_block, locate
@@ -56,7 +56,7 @@ def _facts(path: str, sections: Sequence[str], most: int) -> str:
     for reach in (NEAR, None):
         whole = digest_of(session, Where(), sections, reach=reach)
         digest = _without(whole, sections, cleared)
-        if not whole.passed_over or all(_length(digest, name) > room // len(sections) for name in sections):
+        if not whole.passed_over or fills(digest, sections, room):
             break  # what stands farther back would not be shown
     known = facts(digest, sections, room)
     return "\n\n".join([_HEAD, *filter(None, (block, known))]) if block or known else ""
@@ -78,11 +78,6 @@ def _block(rows: Sequence[Ancestor], path: str) -> str:
 def _without(digest: Digest, sections: Sequence[str], sessions: set[str]) -> Digest:
     """The sections that are given back, without the entries out of some ``sessions``."""
     return Digest({name: tuple(e for e in digest.of(name) if _session_of(e) not in sessions) for name in sections})
-
-
-def _length(digest: Digest, section: str) -> int:
-    """The characters that all entries of a section take, a row each."""
-    return sum(len(f"  - {entry.text} ({entry.note} :00000)\n") for entry in digest.of(section))
 
 
 def _session_of(entry: DigestEntry) -> str:

@@ -91,6 +91,13 @@ def facts(digest: Digest, sections: Sequence[str], limit: int) -> str:
     return "\n".join(rows) if len(rows) > 1 else ""
 
 
+def fills(digest: Digest, sections: Sequence[str], limit: int) -> bool:
+    """Whether each of the sections has more than its equal part of ``limit`` characters."""
+    names = _names_of(digest)
+    rows = ([f"{BULLET}{_row(entry, names)}" for entry in digest.of(name)] for name in sections)
+    return all(_size(section) > limit // len(sections) for section in rows)
+
+
 def _about(digest: Digest) -> Iterator[str]:
     """What git says, and what the digest does not tell of."""
     if digest.git:
