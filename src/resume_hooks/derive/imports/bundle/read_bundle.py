@@ -8,11 +8,12 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
+import functools
 import hashlib
 import os
 import re
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 
 import orjson
 
@@ -39,6 +40,11 @@ from resume_hooks.storage.state_file import MODE, sweep, temporary_in
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 from resume_hooks.transcripts.lines import BOM
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+Form = TypeVar("Form")
 
 REACH = 4_096
 """Bytes at the start in which a bundle that was written anew by another program is known."""
@@ -195,7 +201,7 @@ class _Reader:
 
 def _head(line: bytes) -> Head:
     row = _object(line + END).get("session")
-    head: Head = _checked(Head, row, "sessions")
+    head = _checked(_forms()[0], row, "sessions")
     if not is_session_id(head.session_id) or not (
         head.parent_session_id == "" or is_session_id(head.parent_session_id)
     ):
@@ -206,18 +212,25 @@ def _head(line: bytes) -> Head:
 
 def _sums(line: bytes) -> Sums:
     row = _object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
-    sums: Sums = _checked(Sums, row, "sums")
-    return sums
+    return _checked(_forms()[1], row, "sums")
 
 
-def _checked(form: Any, row: object, part: str) -> Any:
+def _checked(form: TypeAdapter[Form], row: object, part: str) -> Form:
     """What a part of the bundle says, as a value of that form. ImportFailed for anything else."""
-    from pydantic import TypeAdapter, ValidationError  # 80 ms, for which only who has a bundle waits
+    from pydantic import ValidationError  # 80 ms, for which only who has a bundle waits
 
     try:
-        return TypeAdapter(form).validate_python(row, strict=True)
+        return form.validate_python(row, strict=True)
     except ValidationError as error:
         raise _damaged(part) from error
+
+
+@functools.cache
+def _forms() -> tuple[TypeAdapter[Head], TypeAdapter[Sums]]:
+    """What checks the head of a session, and its sums; a bundle has one of each for every session."""
+    from pydantic import TypeAdapter  # as above
+
+    return TypeAdapter(Head), TypeAdapter(Sums)
 
 
 def _object(raw: bytes) -> dict[str, object]:
