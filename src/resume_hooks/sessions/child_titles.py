@@ -26,7 +26,7 @@ Kind = Literal[
 _OURS = re.compile(rf"\A(?:(?:{'|'.join(get_args(Kind))}) \d+ · )+")
 
 
-def child_title(root_title: str, kind: str, number: int | None = None) -> str:
+def child_title(root_title: str, kind: Kind, number: int | None = None) -> str:
     """``handoff 2 · <root title>``: at most 80 characters, told apart from its siblings by the first few.
 
     Without a number it is what a child is called whose title is not chosen yet.
@@ -35,7 +35,7 @@ def child_title(root_title: str, kind: str, number: int | None = None) -> str:
     return f"{front} · {one_line(root_title, TITLE_LENGTH - len(f'{kind}  · ') - MAX_DIGITS)}"
 
 
-def free_title(root_title: str, kind: str, folder: str) -> str:
+def free_title(root_title: str, kind: Kind, folder: str) -> str:
     """The title with the first counter that no session of the folder has.
 
     It stays free for as long as nobody else writes a child there (``titles_locked``).
