@@ -13,7 +13,6 @@ from resume_hooks.derive.compare import GO_ON, HANDOFF, TRIM, Advice, Comparison
 from resume_hooks.hooks.plain_cards import offer, session_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain_line
@@ -41,7 +40,7 @@ def answer(request: Request) -> TriggerAnswer:
     if request.path is None:
         return TriggerAnswer(session_id, lambda copied: session_card(session_id, copied, text))
     with time_limit(request.command):
-        comparison = compare(SessionFile(session_id, request.path, 0, 0), request.where, request.window, clock.now())
+        comparison = compare(request.session, request.where, request.window, clock.now())
     return TriggerAnswer(session_id, lambda copied: resume_card(comparison, copied, text))
 
 

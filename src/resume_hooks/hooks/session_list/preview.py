@@ -18,7 +18,6 @@ from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import counted, plain_line
 
 OUTLINE, LINEAGE, COST = KINDS = ("outline", "lineage", "cost")
@@ -73,8 +72,7 @@ def _generation(number: int, row: Ancestor) -> list[str]:
 
 def _cost(row: ListedSession, where: Where) -> list[str]:
     window = settings.number("context_window", where)
-    session = SessionFile(row.session_id, readable(row.path, where).path, 0, 0)
-    found = compare.compare(session, where, window, clock.now())
+    found = compare.compare(readable(row.path, where), where, window, clock.now())
     advised = [line.strip() for line in resume_card.recommended(found)[:1]]
     return [f"context {resume_card.used(found.context)}", *advised, "", *resume_card.table(found)]
 
