@@ -119,15 +119,11 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is for ``make test-all`` alone, unless RUN_ALL=1; run what waits among what computes."""
+    """Leave out what is for ``make test-all`` alone, unless RUN_ALL=1."""
     wide = {item for item in items if item.get_closest_marker("wide") or item.get_closest_marker("whole_corpus")}
     if wide and os.environ.get("RUN_ALL") != "1":
         config.hook.pytest_deselected(items=list(wide))
         items[:] = [item for item in items if item not in wide]
-    waits = {item for item in items if item.get_closest_marker("e2e") or item.get_closest_marker("slow")}
-    among = {item: 0.9 * at / len(waits) for at, item in enumerate(item for item in items if item in waits)}
-    among |= {item: at / len(items) for at, item in enumerate(item for item in items if item not in waits)}
-    items.sort(key=among.__getitem__)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -43,7 +43,7 @@ def children(home: ClientHome, parent: Path) -> list[Path]:
 
 def child_of(home: ClientHome, parent: Path) -> Path:
     """The one child of a session; it is waited for, as a client does what the module told it in its own time."""
-    wait_until(lambda: bool(children(home, parent)), 20)
+    wait_until(lambda: bool(children(home, parent)))
     (child,) = children(home, parent)
     return child
 

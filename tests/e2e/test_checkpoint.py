@@ -137,7 +137,7 @@ def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
     (parent,) = tui.home.sessions()
     tui.submit(">checkpoint")
     tui.wait_for("Go on once the ans")
-    tui.wait_for("EXPLORED it", timeout=30)
+    tui.wait_for("EXPLORED it")
     tui.wait_idle()
     tui.key("C-c")
     tui.wait_idle()

@@ -89,7 +89,7 @@ def test_nothing_of_the_real_home_is_used(home: ClientHome, monkeypatch: pytest.
 def test_nothing_gets_past_the_mock(home: ClientHome, api: MockApi) -> None:
     """The oldest client's call to the real API's host, made as its TUI starts, is refused by the mock."""
     with Tui(find_client(OLDEST), home, api).start():
-        assert wait_until(lambda: "api.anthropic.com:443" in api.refused, 10)
+        assert wait_until(lambda: "api.anthropic.com:443" in api.refused)
 
 
 @pytest.mark.parametrize("name", SMALL_SESSIONS)
@@ -194,7 +194,7 @@ def test_delayed_reply_leaves_time_to_type(tui: Tui, api: MockApi) -> None:
     api.script = [(4.0, "Late answer.")]
     tui.start()
     tui.submit("take your time")
-    assert wait_until(lambda: bool(api.main_requests()), 10)
+    assert wait_until(lambda: bool(api.main_requests()))
     tui.type("typed meanwhile")
     tui.wait_for("typed meanwhile")
     assert "Late answer" not in tui.text()
@@ -217,14 +217,14 @@ def test_tmux_buffer_takes_osc_52(tmux_tui: TmuxTui) -> None:
     tmux_tui.wait_for(r"Mock reply 1\.")
     assert tmux_tui.buffer() == ""
     tmux_tui.tty().write_bytes(b"\x1b]52;c;Y29waWVk\x07")
-    assert wait_until(lambda: tmux_tui.buffer() == "copied", 5)
+    assert wait_until(lambda: tmux_tui.buffer() == "copied")
 
 
 def test_x_clipboard_is_read(xserver: XServer) -> None:
     """A clipboard that nobody owns is empty; what xclip puts there is read back."""
     assert xserver.clipboard() == ""
     with xserver.owner("from the clipboard"):
-        assert wait_until(lambda: xserver.clipboard() == "from the clipboard", 5)
+        assert wait_until(lambda: xserver.clipboard() == "from the clipboard")
 
 
 def test_mock_answers_other_requests(api: MockApi) -> None:
@@ -245,7 +245,7 @@ def test_leaving_the_mock_cuts_a_delay_short() -> None:
     with MockApi([LONG]) as api:
         caller = threading.Thread(target=send_unanswered, args=(api,), daemon=True)
         caller.start()
-        assert wait_until(lambda: bool(api.requests), 5)
+        assert wait_until(lambda: bool(api.requests))
     caller.join(timeout=5)
     assert not caller.is_alive()
     assert time.monotonic() - began < LONG / 2

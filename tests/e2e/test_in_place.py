@@ -191,7 +191,7 @@ def test_every_session_is_read_alike(tui: Tui, plugin: Path, name: str) -> None:
     begin(tui, plugin)
     before = session.read_bytes()
     tui.submit("/trim here")
-    tui.wait_for(r"ompacted \(|Not compacted", timeout=40)
+    tui.wait_for(r"ompacted \(|Not compacted")
     tui.wait_idle()
     assert not tui.api.main_requests()
     refused = re.search("Not compacted · (.*)", tui.text())

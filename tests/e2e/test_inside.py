@@ -147,7 +147,7 @@ def test_a_handoff_waits_for_the_answer(tui: Tui, plugin: Path, parent: Path) ->
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
     tui.submit("/handoff go on")
-    tui.wait_for("Handed off from", timeout=30)
+    tui.wait_for("Handed off from")
     tui.wait_idle()
     child = child_of(tui.home, parent)
     assert "Slow reply done." in parent.read_text()
@@ -193,7 +193,7 @@ def test_a_rollover_waits_for_its_summary(tui: Tui, plugin: Path, parent: Path) 
     tui.api.script = slowly
     tui.submit("/rollover focus on BETA")
     tui.wait_for("asking a model for the summary")
-    tui.wait_for("Rolled over from", timeout=60)
+    tui.wait_for("Rolled over from")
     tui.wait_gone("asking a model for the summary")
     child = child_of(tui.home, parent)
     assert all(is_headless(request) for request in tui.api.main_requests())
@@ -213,7 +213,7 @@ def test_esc_ends_a_rollover_which_can_be_asked_for_again(tui: Tui, plugin: Path
     tui.api.script = [(120.0, "Too late.")]
     tui.submit("/rollover")
     tui.wait_for("asking a model for the summary")
-    assert wait_until(lambda: bool(tui.api.requests), 30)
+    assert wait_until(lambda: bool(tui.api.requests))
     tui.key("Escape")
     tui.wait_gone("asking a model for the summary")
     tui.wait_idle()
@@ -222,7 +222,7 @@ def test_esc_ends_a_rollover_which_can_be_asked_for_again(tui: Tui, plugin: Path
     tui.wait_idle()
     tui.api.script = summarising
     tui.submit("/rollover")
-    tui.wait_for("Rolled over from", timeout=60)
+    tui.wait_for("Rolled over from")
     assert children(tui.home, parent) == [first]
     assert b"summary by" in first.read_bytes()
 
@@ -233,7 +233,7 @@ def test_a_rollover_whose_summary_fails_says_so(tui: Tui, plugin: Path, parent: 
     begin(tui, plugin, on_path(tui.version, tmp_path / "bin") | {"RESUME_HOOKS_SUMMARY_TIMEOUT": "1"})
     tui.api.script = [(120.0, "Too late.")]
     tui.submit("/rollover")
-    tui.wait_for("No summary: ", timeout=60)
+    tui.wait_for("No summary: ")
     tui.wait_for("Rolled over from")
     assert len(children(tui.home, parent)) == 1
 
@@ -310,7 +310,7 @@ def test_a_failure_is_told_and_the_session_goes_on(
     """One line, which the model never reads, and the next prompt is sent as ever."""
     begin(tui, plugin, engine(tmp_path, broken))
     tui.submit("/handoff go on")
-    tui.wait_for(shown, timeout=40)
+    tui.wait_for(shown)
     tui.wait_idle()
     assert children(tui.home, parent) == []
     assert not tui.api.requests

@@ -171,7 +171,7 @@ def test_worktrees_that_are_removed(client: ClientVersion, home: ClientHome, api
         tui.wait_for("Mock reply")
         tui.wait_idle()
         tui.submit("/exit")
-        assert wait_until(lambda: not tui.alive(), 20)
+        assert wait_until(lambda: not tui.alive())
     rows = {row["title"]: row for row in verb(home, "sessions", "--helpers")["sessions"]}
     assert (rows["work in the tree"]["folder"], rows["work in the tree"]["branch"]) == (str(tree), "feat")
     own = rows["work in the client's tree"]

@@ -32,7 +32,7 @@ def test_every_call_fits_the_declarations(tui: Tui, plugin: Path) -> None:
     need("node", shutil.which("node"), "install Node.js")
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
     types = plugin / ".claude-plugin" / "types"
-    assert wait_until(lambda: len(list(types.glob("*/index.d.ts"))) == 3, 20)
+    assert wait_until(lambda: len(list(types.glob("*/index.d.ts"))) == 3)
     tui.close()
     for path in (plugin / "hooks").glob("*.mjs"):
         typed, count = TAKES.subn(rf"\1{TYPED}", re.sub(r"async \$ =>", "async ($) =>", path.read_text()))

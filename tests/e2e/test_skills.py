@@ -125,7 +125,7 @@ def test_it_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, child: P
     tui.api.script = [skill("recover-context"), *reading(plugin, child.stem), "ALL-RECOVERED"]
     tui.start(["--permission-mode", mode], resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
     tui.submit("where were we?")
-    tui.wait_for("ALL-RECOVERED|Esc to cancel", timeout=40)
+    tui.wait_for("ALL-RECOVERED|Esc to cancel")
     assert "Esc to cancel" not in tui.text()
     assert_the_answers(results(tui.api.main_requests())[1:])
 
@@ -169,7 +169,7 @@ def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, c
     tui.api.script = delegating([*reading(plugin, child.stem), "AGENT-DONE"], background=True)
     tui.start(["--permission-mode", "default"], resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
     tui.submit("why?")
-    tui.wait_for("AGENT-DONE|completed|finished|Esc to cancel", timeout=40)
+    tui.wait_for("AGENT-DONE|completed|finished|Esc to cancel")
     tui.wait_idle()
     assert "Esc to cancel" not in tui.text()
     asked = [request for request in tui.api.main_requests() if TASK in spoken({"messages": request["messages"][:1]})]

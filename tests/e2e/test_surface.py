@@ -150,7 +150,7 @@ def test_a_pane_while_the_model_works(tui: Tui, plugin: Path, others: Path) -> N
     tui.wait_for(r"esc to interrupt|…")
     listed(tui, "/search", "docs", "Write the docs")
     tui.key("Escape")
-    tui.wait_for("Slow reply done", timeout=20)
+    tui.wait_for("Slow reply done")
     assert "Interrupted" not in tui.text()
     tui.wait_idle()
     assert len(tui.api.main_requests()) == 1
@@ -238,7 +238,7 @@ def test_a_next_step_is_sent_where_that_was_chosen(modern: Tui, plugin: Path, pa
     begin(modern, plugin, {"RESUME_HOOKS_HANDOFF_SENDS": "on"} | engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
     modern.submit(f"/handoff {STEP}")
     modern.type("a draft of mine")
-    modern.wait_for("Mock reply 1", timeout=40)
+    modern.wait_for("Mock reply 1")
     modern.wait_idle()
     (request,) = modern.api.main_requests()
     assert last_user_text(request).endswith(STEP)

@@ -68,7 +68,7 @@ def test_to_the_other_machine_and_a_colleague(
         def arrived() -> bool:
             return root.execute("select count(*) from team.chunk").fetchone() != (0,)
 
-        assert wait_until(arrived, 60), "the turn's end pushes by itself"
+        assert wait_until(arrived), "the turn's end pushes by itself"
     (row,) = team(home, "push")["pushed"]
     name = row["session_id"]
     team(desk, "join", "alice")

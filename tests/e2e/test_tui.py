@@ -113,8 +113,8 @@ def test_slash_handoff_typed_while_the_model_works(tui: Tui, plugin: Path, xserv
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
     tui.submit("/resume-hooks:handoff fix the tests")
-    tui.wait_for("Slow reply done", timeout=30)
-    tui.wait_for("handed off", timeout=30)
+    tui.wait_for("Slow reply done")
+    tui.wait_for("handed off")
     tui.wait_idle()
     (child,) = children(tui.home, parent)
     assert xserver.clipboard() == f"/resume {child.stem}"
@@ -127,7 +127,7 @@ def test_a_trigger_typed_while_the_model_works_shows_its_last_line(tui: Tui, plu
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
     tui.submit(">handoff fix the tests")
-    tui.wait_for("paste it once the answer ends", timeout=15)
+    tui.wait_for("paste it once the answer ends")
     assert "Ctrl+C" not in tui.text()
     tui.wait_for("Slow reply done")
     assert len(children(tui.home, parent)) == 1

@@ -177,7 +177,7 @@ def test_the_first_trigger_begins_the_installation(plugin: PluginCopy, installed
     """In the background, so that the next one finds the engine; nothing of it is said or waited for."""
     done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"reply of fallback\n", b"")
-    assert wait_until(lambda: installed.exists() and installed.read_text() == str(plugin.data), 20)
+    assert wait_until(lambda: installed.exists() and installed.read_text() == str(plugin.data))
 
 
 @pytest.mark.usefixtures("installed")

@@ -213,7 +213,7 @@ def test_a_team_that_is_sent_turns(plugin: PluginCopy) -> None:
     plugin.forget()
     done = plugin.hook("Stop", body)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert wait_until(lambda: plugin.reached.endswith(body + b"\n"), 20)
+    assert wait_until(lambda: plugin.reached.endswith(body + b"\n"))
     assert plugin.reached.startswith(b"team ")
     plugin.forget()
     plugin.hook("Stop", body, CLAUDE_CODE_ENTRYPOINT="sdk-cli")

@@ -10,10 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 
 GRACE = 3.0
+PATIENCE = 90.0
+"""Seconds after which a wait for what should come gives up: long, since a busy machine is no failure."""
 _POLL = 0.02
 
 
-def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> bool:
     """Poll `condition` until it holds; False when `seconds` went by first."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -12,11 +12,10 @@ from typing import Self
 from tests.e2e.harness.home import ClientHome
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.printing import client_arguments
-from tests.e2e.harness.processes import wait_until
+from tests.e2e.harness.processes import PATIENCE, wait_until
 from tests.e2e.harness.versions import ClientVersion
 
 COLUMNS, ROWS = 120, 50
-START_TIMEOUT = 40.0
 PROMPT_SIGN = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 # The input box: a rule, then the prompt sign at the line's start.
 _READY = rf"^─{{20,}}.*\n{PROMPT_SIGN}"
@@ -106,11 +105,11 @@ class Terminal(ABC):
         """Paste a line, wait until the box itself shows its end (the screen may before), press Enter."""
         self.paste(text)
         end = "".join(text.split())[-12:]
-        shown = wait_until(lambda: "".join(self.input_text().split()).endswith(end), 20)
+        shown = wait_until(lambda: "".join(self.input_text().split()).endswith(end))
         self._expect(shown, f"{text!r} is not in the box")
         self.key("Enter")
 
-    def wait_for(self, pattern: str, timeout: float = 20) -> re.Match[str]:
+    def wait_for(self, pattern: str, timeout: float = PATIENCE) -> re.Match[str]:
         """Wait for `pattern` (MULTILINE) on the screen; AssertionError with the screen after `timeout` s."""
         found: list[re.Match[str]] = []
 
@@ -121,17 +120,17 @@ class Terminal(ABC):
         self._expect(wait_until(seen, timeout), f"no {pattern!r} within {timeout} s")
         return found[0]
 
-    def wait_gone(self, pattern: str, timeout: float = 20) -> None:
+    def wait_gone(self, pattern: str, timeout: float = PATIENCE) -> None:
         """Wait until `pattern` has left the screen; raises like `wait_for`."""
         gone = wait_until(lambda: not re.search(pattern, self.text(), re.MULTILINE), timeout)
         self._expect(gone, f"{pattern!r} still there after {timeout} s")
 
-    def wait_ready(self, timeout: float = START_TIMEOUT) -> None:
+    def wait_ready(self, timeout: float = PATIENCE) -> None:
         """Wait until the input box stands and the screen has come to rest."""
         self.wait_for(_READY, timeout)
         self.wait_idle()
 
-    def wait_idle(self, quiet: float = _QUIET, timeout: float = 20) -> None:
+    def wait_idle(self, quiet: float = _QUIET, timeout: float = PATIENCE) -> None:
         """Wait until the screen was still for `quiet` seconds; a working client's spinner keeps moving."""
         last, since = self.text(), time.monotonic()
 
