@@ -26,7 +26,8 @@ from resume_hooks.sessions import locate
 from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import MIDDLE, NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
-from tests.e2e.test_inside import begin
+from tests.e2e.test_cost_card import BELOW
+from tests.e2e.test_inside import ASK_FIRST, QUIET, begin
 from tests.e2e.test_trim_corpus import ALL
 from tests.e2e.test_trim_trigger import PARENT, SOURCE, outputs
 from tests.needs import corpus
@@ -162,6 +163,48 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
         ("user", "", GO_ON),
         ("user", "", "now go on GAMMA"),
     ]
+
+
+def worked(tui: Tui, *steps: int) -> None:
+    """Turns of one call each, whose output is worth a trim."""
+    for step in steps:
+        tui.api.script = [{"name": "Bash", "input": {"command": f"seq {step}0000 {step}3500"}}, f"Step {step} is done."]
+        tui.submit(f"take step {step}")
+        tui.wait_for(f"Step {step} is done")
+        tui.wait_idle()
+
+
+def test_trimmed_again_and_again_between_compactions(tui: Tui, plugin: Path) -> None:
+    """Summaries stay, each typed turn counts once, and all that the trims took is back after an untrim."""
+    tui.api.usage = BELOW
+    tui.start((*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"), plugin_dir=plugin, extra_env=QUIET)
+    worked(tui, 1)
+    tui.api.script = ["<summary>The first step went well.</summary>"]
+    tui.submit("/compact")
+    tui.wait_for("Compacted")
+    tui.wait_idle()
+    steps = 1
+    for more in (4, 3):
+        worked(tui, *range(steps + 1, steps + 1 + more))
+        steps += more
+        tui.submit("/trim here")
+        tui.wait_for(rf"Step {steps} is done(.*\n)*.*tokens before, about")
+        tui.wait_idle()
+    (session,) = tui.home.sessions()
+    turns = outline(locate.session_file(str(session))).turns
+    assert [turn.first_words for turn in turns] == [f"take step {step}" for step in range(1, steps + 1)]
+    tui.submit("/untrim")
+    tui.wait_for("This is the new session")
+    tui.wait_idle()
+    tui.api.clear()
+    tui.submit(GO_ON)
+    tui.wait_for("Mock reply 1")
+    request = tui.api.main_requests()[-1]
+    assert_valid(request)
+    results = [row[2] for row in said(request) if row[0] == "result"]
+    assert [text.split("\n", 1)[0] for text in results] == [f"{step}0000" for step in range(2, steps + 1)]
+    assert all(text.endswith("3500") for text in results)
+    assert "The first step went well." in json.dumps(request)
 
 
 def assert_counted_once(session: Path, before: bytes, where: Where) -> None:

@@ -11,6 +11,7 @@ from resume_hooks.transcripts.rewritten_rows import Copies
 
 NOON = "2026-11-22T12:00:00.000Z"
 EARLIER, LATER = "2026-01-20T14:57:02.445Z", "2026-11-22T12:00:00.001Z"
+MORNING = "2026-11-22T06:00:00.000Z"
 
 
 def row(kind: str, at: str, **fields: Any) -> Record:
@@ -30,12 +31,33 @@ def boundary(**metadata: Any) -> Record:
         ([boundary(), row("user", EARLIER), row("assistant", NOON), row("attachment", EARLIER)], "234"),
         ([boundary(), row("user", EARLIER), row("user", LATER), row("assistant", EARLIER)], "2"),
         ([boundary(), row("user", NOON, isCompactSummary=True), row("user", EARLIER)], ""),
+        (
+            [row("assistant", MORNING), boundary(), row("user", EARLIER, isCompactSummary=True), row("user", EARLIER)],
+            "34",
+        ),
+        (
+            [row("assistant", EARLIER), boundary(), row("user", MORNING, isCompactSummary=True), row("user", EARLIER)],
+            "",
+        ),
+        ([row("user", MORNING), *[boundary(), row("user", EARLIER, isCompactSummary=True)] * 2], "35"),
         ([boundary(preservedSegment={}), row("user", EARLIER)], ""),
         ([boundary(), row("attachment", LATER), row("user", EARLIER), row("user", EARLIER, isSidechain=True)], "3"),
         ([boundary(), row("last-prompt", EARLIER), row("user", ""), row("user", EARLIER)], "34"),
         ([boundary() | {"timestamp": 7}, row("user", EARLIER)], ""),
     ],
-    ids=["none", "all", "goes-on", "summary", "kept", "aside", "books", "undated"],
+    ids=[
+        "none",
+        "all",
+        "goes-on",
+        "summary",
+        "old-summary",
+        "fresh-summary",
+        "twice",
+        "kept",
+        "aside",
+        "books",
+        "undated",
+    ],
 )
 def test_what_is_not_after_its_boundary_is_a_copy(rows: list[Record], copied: str) -> None:
     """Until the conversation goes on; the client's own compactions have a summary, or say what they kept."""

@@ -39,7 +39,7 @@ _PRIME = 2**61 - 1
 class ReadPosition(NamedTuple):
     """Where a part begins: bytes, lines, turns and parts before it, the last time told (seconds), calls left open.
 
-    ``copied`` is the instant up to which records are copies (see ``transcripts.copies``).
+    ``copied`` are the two instants of ``transcripts.rewritten_rows.Copies``.
     """
 
     offset: int = 0
@@ -48,7 +48,7 @@ class ReadPosition(NamedTuple):
     part: int = 0
     time: int = 0
     calls: tuple[tuple[str, str], ...] = ()
-    copied: str = ""
+    copied: tuple[str, str] = ("", "")
 
 
 class IndexRow(NamedTuple):
@@ -144,11 +144,8 @@ def _read(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     else:
         line = None
     calls = tuple(reader.extractor.calls.items())[-MOST_CALLS:]
-    following = (
-        ReadPosition(end, lines, reader.turn, start.part + 1, reader.time, calls, reader.copies.until)
-        if full
-        else start
-    )
+    copied = reader.copies.until, reader.copies.latest
+    following = ReadPosition(end, lines, reader.turn, start.part + 1, reader.time, calls, copied) if full else start
     check = zlib.crc32(bytes_before(stream, end))
     more = full and line is not None
     parent = read_parent(job.path) if not (start.part or job.subagent) else None
@@ -173,7 +170,7 @@ class _RowReader:
         self.turn = start.turns
         self.cwd = self.entrypoint = ""
         self.extractor = TextExtractor(dict(start.calls), subagent=job.subagent)
-        self.copies = Copies(start.copied)
+        self.copies = Copies(*start.copied)
         self.time = start.time
         self._subagent = job.subagent
         self._name = os.path.basename(job.path)

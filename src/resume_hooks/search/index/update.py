@@ -330,6 +330,7 @@ def _place(text: str) -> ReadPosition:
         *numbers, calls, copied = json.loads(text)
         offset, lines, turns, part, seconds = map(int, numbers)
         left_open = tuple((str(a), str(b)) for a, b in calls)
-        return ReadPosition(max(0, offset), lines, turns, part, seconds, left_open, str(copied))
+        until, latest = map(str, copied)
+        return ReadPosition(max(0, offset), lines, turns, part, seconds, left_open, (until, latest))
     except (TypeError, ValueError) as error:
         raise IndexDamaged(f"The index holds what nobody wrote: {error}") from error
