@@ -30,7 +30,7 @@ _HERE = Path(__file__).resolve().parent
 CONFORMANCE = frozenset(
     {
         "test_a_handoff_child_resumes_with_lineage_digest_and_step",
-        "test_it_installs_from_a_local_path_and_answers",
+        "test_it_installs_by_the_lines_of_readme_and_answers",
         "test_resume_sends_the_history",
     }
 )

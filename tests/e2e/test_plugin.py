@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.installed import clone_at, follow, lines_of
 from tests.e2e.plugin import ENGINE, children
 from tests.needs import REPO
 
@@ -33,10 +34,10 @@ def claude(client: ClientVersion, home: ClientHome, api: MockApi, *arguments: st
     return done.stdout
 
 
-def install(client: ClientVersion, home: ClientHome, api: MockApi, folder: Path) -> None:
-    """Register a local folder as a marketplace and install the plugin from it."""
-    claude(client, home, api, "plugin", "marketplace", "add", str(folder))
-    claude(client, home, api, "plugin", "install", "resume-hooks@resume-hooks")
+def install(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Install the plugin from a clone as README says."""
+    lines = lines_of("README.md", "claude plugin")
+    follow(lines, clone_at(home.root / "clone"), "claude", client.command, home.env(api.client_env()))
 
 
 def test_the_manifest_is_valid_by_the_directory_s_rules(
@@ -51,14 +52,24 @@ def test_the_manifest_holds_no_key_that_the_oldest_client_refuses(plugin: Path) 
     """2.1.42 does not load a plugin whose manifest has a key that it does not know."""
     manifest = json.loads((plugin / ".claude-plugin" / "plugin.json").read_text())
     assert set(manifest) <= OLD_MANIFEST_KEYS
-    assert (REPO / "plugin.json").resolve() == (REPO / ".claude-plugin" / "plugin.json").resolve()
 
 
-def test_it_installs_from_a_local_path_and_answers(
-    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+def test_each_agent_finds_its_manifest() -> None:
+    """Claude Code reads its own folder alone. Codex reads the top level, if that is no link, before its folder."""
+    top, theirs, ours = (REPO / path / "plugin.json" for path in ("", ".codex-plugin", ".claude-plugin"))
+    assert not top.is_symlink()
+    assert top.read_bytes() == theirs.read_bytes()
+    assert json.loads(top.read_text()) == json.loads(ours.read_text()) | {
+        "skills": "./skills/",
+        "hooks": "./hooks/codex.json",
+    }
+
+
+def test_it_installs_by_the_lines_of_readme_and_answers(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Marketplace, install, then a trigger: on every client, with no ``--plugin-dir``."""
-    install(every_client, home, api, plugin)
+    """From a clone; then a trigger, with no ``--plugin-dir``: on every client."""
+    install(every_client, home, api)
     run_print(every_client, home, api, "hello", extra_args=["--session-id", PARENT], extra_env=ENGINE)
     api.clear()
     run_print(every_client, home, api, ">handoff fix the tests", resume=PARENT, extra_env=ENGINE)
@@ -66,13 +77,24 @@ def test_it_installs_from_a_local_path_and_answers(
     assert len(children(home, home.project_folder / f"{PARENT}.jsonl")) == 1
 
 
-def test_its_constant_cost_is_small(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """What the plugin adds to every session, by the client's own projection."""
-    install(client, home, api, plugin)
-    out = claude(client, home, api, "plugin", "details", "resume-hooks")
+def test_installed_so_its_commands_answer_and_it_costs_little(tui: Tui) -> None:
+    """The first minute of README, on a session with some work in it; its constant cost by the client's projection."""
+    home = tui.home
+    install(tui.version, home, tui.api)
+    out = claude(tui.version, home, tui.api, "plugin", "details", "resume-hooks")
     found = re.search(r"Always-on:\s+~(\d+) tok", out)
     assert found is not None, out
     assert int(found.group(1)) <= MOST_TOKENS
+    tui.start(extra_env=ENGINE)
+    tui.submit("hello")
+    tui.wait_for("Mock reply 1")
+    tui.submit("/resume-hooks:resume")
+    tui.wait_for("To go on: ")
+    tui.wait_idle()
+    tui.submit("/handoff write the regression test")
+    tui.wait_for("Handed off from")
+    tui.wait_idle()
+    assert tui.input_text() == "write the regression test"
 
 
 def test_a_slash_command_s_body_leads_to_the_engine_where_hooks_are_off(

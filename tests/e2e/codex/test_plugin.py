@@ -12,18 +12,17 @@ from tests.builders import UUID
 from tests.e2e.harness.codex import CodexHome, thread_of
 from tests.e2e.harness.codex_tui import SIGN, CodexTui
 from tests.e2e.harness.responses import item_text, spoken
-from tests.e2e.plugin import ENGINE, plugin_at
+from tests.e2e.installed import clone_at, follow, lines_of
+from tests.e2e.plugin import ENGINE
 
 TRUSTED = "--dangerously-bypass-hook-trust"
 
 
 @pytest.fixture
 def with_plugin(codex: CodexHome, tmp_path: Path) -> CodexHome:
-    """The newest Codex with the plugin, put together clean and installed from its folder."""
-    folder = plugin_at(tmp_path / "plugin")
-    for words in (["marketplace", "add", str(folder)], ["add", "resume-hooks@resume-hooks"]):
-        done = codex.run("plugin", *words)
-        assert done.returncode == 0, done.stderr
+    """The newest Codex with the plugin, installed from a clone as the guide says."""
+    lines = lines_of("docs/guide.md", "codex plugin marketplace add")
+    follow(lines, clone_at(tmp_path / "clone"), "codex", (str(codex.binary),), codex.env())
     return codex
 
 
