@@ -126,6 +126,13 @@ class Server:
         where = ["-h", str(self.folder), "-p", str(self.port), "-U", "postgres", database]
         return subprocess.run([self.bin / "pg_dump", *where], capture_output=True, check=True, cwd="/").stdout
 
+    def restore(self, database: str, dump: bytes) -> None:
+        """Run what ``dump`` gave in an empty database."""
+        where = ["-h", str(self.folder), "-p", str(self.port), "-U", "postgres", "-qd", database]
+        subprocess.run(
+            [self.bin / "psql", "-v", "ON_ERROR_STOP=1", *where], input=dump, capture_output=True, check=True, cwd="/"
+        )
+
     def _run(self, program: str, *words: str) -> None:
         subprocess.run([*self._as, self.bin / program, *words], check=True, capture_output=True, cwd="/")
 

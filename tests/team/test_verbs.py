@@ -309,5 +309,5 @@ def test_upgrade(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     sql = bob.team("init", "bob", "--upgrade", "--sql")["sql"]
     assert ("create function expire" in sql, "create schema" in sql) == (True, False)
     admin = Person(tmp_path / "office", "admin", fork_server)
-    assert admin.run("team", "init", "admin", "--upgrade") == "The database has form 2 now.\n"
+    assert admin.run("team", "init", "admin", "--upgrade") == "The database has form 3 now.\n"
     assert bob.team("join", "bob")["written"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from resume_hooks.cli.options import VerbOptions, folder_of
+from resume_hooks.cli.options import VerbOptions, folder_of, yes_option
 from resume_hooks.cli.output import table
 from resume_hooks.cli.team_answer import act, answer
 from resume_hooks.errors import UsageError
@@ -102,6 +102,46 @@ def projects(options: VerbOptions) -> None:
     answer(options, {"written": bool(change), "projects": list(team.projects)}, lambda: text)
 
 
+@act(
+    "member",
+    click.argument("change", type=click.Choice(["keep", "retire", "give", "remove"])),
+    click.argument("login"),
+    click.option("--to", metavar="LOGIN", default="", help="Whose it is to be; with keep: the role's new name."),
+    yes_option,
+)
+def member(options: VerbOptions) -> None:
+    """Say as the admin who a member is, or that he left: a role made anew inherits nothing by its name.
+
+    \b
+    keep    the role that has the name today is the same person
+    retire  the member left; his name is free, what he shared stays
+    give    the same, and what he shared is another member's
+    remove  the same, and all that was his goes from the server, for good
+
+    Nobody is given what a member kept private.
+
+    \b
+    Examples:
+      resume-hooks team member keep carol
+      resume-hooks team member give carol --to bob
+      resume-hooks team member remove carol --yes
+    """
+    if (options.change == "give") is not bool(options.to) and options.change != "keep":
+        raise UsageError("--to goes with give, which needs it, and with keep", "See: resume-hooks team member --help")
+    asks = options.change != "keep" and options.asks("This")
+    said = {"keep": "is", "retire": "is retired", "give": "is retired", "remove": "is removed"}[options.change]
+    agreed = options.agreed(f"{options.change.title()} {options.login}?", asks=asks)
+    text = "Nothing was changed."
+    if agreed:
+        with connected(joined.required(options.where).service) as db:
+            told = (options.login, options.change, options.to)
+            row = db.execute("select team.settle_member(%s, %s, %s)", told).fetchone()
+        text = f"{options.login} {said}"
+        text += f" the role {options.to or options.login}." if options.change == "keep" else "."
+        text += f" Sessions: {row[0]}." if row and options.change in {"give", "remove"} else ""
+    answer(options, {"written": agreed}, lambda: text)
+
+
 @act("status")
 def status(options: VerbOptions) -> None:
     """Show the team, what is pushed and how far behind it is; asks the server nothing.
@@ -139,4 +179,4 @@ def leave(options: VerbOptions) -> None:
     answer(options, {"written": True}, lambda: "Left. What the server has is removed by: team forget, on any machine.")
 
 
-ACTS = (init, join, projects, status, leave)
+ACTS = (init, join, projects, member, status, leave)

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 else:
     Connection = Any  # nobody who has no team waits for the driver
 
-VERSION = 2
+VERSION = 3
 """The form of the database that this version reads and writes; a file of SQL makes each of the one before."""
 
 OLDEST = 150_000
 """The oldest server, as libpq numbers them."""
 
-NOT_YOURS, NOT_THERE, MOVED, FORGOTTEN = "42501", "RH404", "RH409", "RH410"
-"""What the database's functions refuse with: rights, no such thing, another generation lives, it was forgotten."""
+NOT_YOURS, OTHER_ROLE, NOT_THERE, MOVED, FORGOTTEN = "42501", "RH403", "RH404", "RH409", "RH410"
+"""What the database's functions refuse with: rights, a role that took a member's name, no such thing, another
+generation lives, it was forgotten."""
 
 _SERVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _CONNECT_SECONDS = 3
@@ -176,6 +177,7 @@ def _told(error: Exception) -> TeamFailed:
         )
     remedies = {
         NOT_YOURS: "That is for its owner to do.",
+        OTHER_ROLE: "The team's admin says who you are: resume-hooks team member keep LOGIN, or retire LOGIN",
         NOT_THERE: "A member has joined before, and a session is pushed: resume-hooks team sessions",
         FORGOTTEN: "What was forgotten is not sent again.",
         "": "Check the service in ~/.pg_service.conf, the network and the certificate.",

@@ -14,7 +14,7 @@ update about set version = 2;
 -- Of one's own sessions those that a machine pushed and has no more: they go once they are so many days old, by the
 -- server's clock. No mark is left: what comes back may be pushed again.
 create function expire(p_sessions text[], p_machine uuid, p_days int) returns setof text
-language plpgsql security definer set search_path=team,pg_catalog as $$
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_row record; v_ended timestamptz; v_gone text[] := '{}';
 begin
   for v_row in select distinct on (s.session_id) s.session_id, s.ended, s.pushed, s.machine from session s

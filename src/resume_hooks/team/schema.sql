@@ -84,27 +84,27 @@ create table sdk_seen(
   part bigint not null references sdk_part on delete cascade, uuid bytea not null, primary key(part, uuid));
 
 -- Everything below runs as rh_owner; who asks is the role that logged in, which nobody can set.
-create function me() returns int language sql stable security definer set search_path=team,pg_catalog as
+create function me() returns int language sql stable security definer set search_path=pg_catalog,team,pg_temp as
 $$ select id from member where login = session_user $$;
 
-create function required() returns int language plpgsql stable security definer set search_path=team,pg_catalog as $$
+create function required() returns int language plpgsql stable security definer set search_path=pg_catalog,team,pg_temp as $$
 declare found int := me();
 begin
   if found is null then raise exception 'no member' using errcode='42501'; end if;
   return found;
 end $$;
 
-create function my_scopes() returns int[] language sql stable security definer set search_path=team,pg_catalog as $$
+create function my_scopes() returns int[] language sql stable security definer set search_path=pg_catalog,team,pg_temp as $$
   select coalesce(array_agg(id), '{}') from scope where me() is not null
     and (kind = 't' or member = me() or project in (select project from project_member where member = me())) $$;
 
 create function granted(p_session text, p_owner int) returns boolean
-language sql stable security definer set search_path=team,pg_catalog as $$
+language sql stable security definer set search_path=pg_catalog,team,pg_temp as $$
   select exists(select 1 from grant_ where session_id = p_session and owner = p_owner and member = me()
     and (until is null or until > now())) $$;
 
 create function enter(p_machine uuid, p_label text) returns int
-language plpgsql security definer set search_path=team,pg_catalog as $$
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_me int; v_machine int;
 begin
   insert into member(login, admin) values(session_user, not exists(select 1 from member)) on conflict do nothing;
@@ -117,7 +117,7 @@ begin
 end $$;
 
 create function project_add(p_key text) returns name
-language plpgsql security definer set search_path=team,pg_catalog as $$
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_me int := required(); v_project int; v_owner int;
 begin
   if length(p_key) not between 1 and 500 then raise exception 'bad key' using errcode='22023'; end if;
@@ -132,7 +132,7 @@ begin
 end $$;
 
 create function project_admit(p_key text, p_login name, p_in boolean) returns void
-language plpgsql security definer set search_path=team,pg_catalog as $$
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_project int; v_member int;
 begin
   select id into v_project from project where key = p_key and owner = required();
@@ -147,7 +147,7 @@ end $$;
 -- The live generation of a session on one's machine; made where there is none, or where p_old is the live one and is to
 -- give way. p_drop: what gave way goes for good. p_base: begin with all that another of one's rows holds.
 create function begin_session(p_session text, p_machine uuid, p_about jsonb, p_old bigint, p_drop boolean, p_base bigint)
-returns bigint language plpgsql security definer set search_path=team,pg_catalog as $$
+returns bigint language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_me int := required(); v_machine int; v_live session%rowtype; v_scope int; v_id bigint; v_next int;
         v_part part%rowtype; v_copy bigint;
 begin
@@ -194,7 +194,7 @@ create function append(p_id bigint, p_part text, p_first int, p_head bytea, p_re
                        p_data bytea, p_rules text, p_secrets jsonb, p_turns int[], p_times timestamptz[],
                        p_words text[])
 returns table(records int, head bytea, applied boolean)
-language plpgsql security definer set search_path=team,pg_catalog as $$
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_session session%rowtype; v_part part%rowtype; v_new bytea;
 begin
   select * into v_session from session where id = p_id and owner = required() and live for share;
@@ -220,7 +220,7 @@ end $$;
 -- Never by row-level security: @@ is not leakproof, so a policy would have every search read every row.
 create function find(p_query tsquery, p_since timestamptz, p_most int, p_mine boolean, p_project text)
 returns table(session bigint, part bigint, record int, at timestamptz, rank real)
-language plpgsql stable security definer set search_path=team,pg_catalog as $$
+language plpgsql stable security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_me int := required(); scopes int[] := my_scopes(); parts bigint[]; most int := least(greatest(p_most, 1), 100);
         hi timestamptz := 'infinity'; lo timestamptz; days int := 15; got int := 0; k int;
 begin
@@ -245,7 +245,7 @@ begin
 end $$;
 
 create function share(p_session text, p_kind "char", p_whom text, p_until timestamptz) returns int
-language plpgsql security definer set search_path=team,pg_catalog as $$
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_me int := required(); v_scope int; v_member int; n int;
 begin
   select count(*) into n from session where session_id = p_session and owner = v_me;
@@ -271,7 +271,7 @@ begin
 end $$;
 
 create function forget(p_session text) returns int
-language plpgsql security definer set search_path=team,pg_catalog as $$
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_me int := required(); n int;
 begin
   perform pg_advisory_xact_lock(hashtextextended(p_session, v_me));
@@ -285,13 +285,13 @@ end $$;
 
 -- Of copies that somebody pulled: those that he may not have any more.
 create function gone(p_ids bigint[]) returns setof bigint
-language sql stable security definer set search_path=team,pg_catalog as $$
+language sql stable security definer set search_path=pg_catalog,team,pg_temp as $$
   select unnest(p_ids) where required() is not null except
   select id from session where live and (scope = any(my_scopes()) or granted(session_id, owner)) $$;
 
 -- Words older than so many days are no longer found; sessions that nobody pushed for as long go whole.
 create function retain(p_days int) returns int
-language plpgsql security definer set search_path=team,pg_catalog as $$
+language plpgsql security definer set search_path=pg_catalog,team,pg_temp as $$
 declare v_old timestamptz := now() - p_days * interval '1 day'; v_name text; n int;
 begin
   if p_days < 1 or not exists(select 1 from member where id = me() and admin) then

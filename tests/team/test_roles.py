@@ -1,0 +1,226 @@
+"""Who a member is: no object of a member's own stands for one of the team's, and no name stands for a role."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from resume_hooks.team import connect, sharing
+from resume_hooks.team.connect import Connection, TeamFailed, connected
+from resume_hooks.team.sessions import listed
+from tests.builders import session_id
+from tests.team.conftest import Machine
+from tests.team.server import Server
+from tests.team.test_push import sent, written
+
+DEFINERS = """
+select p.oid::regprocedure::text, p.proconfig, p.prosecdef from pg_proc p where p.pronamespace = 'team'::regnamespace
+"""
+TYPES = "select typname from pg_type t join pg_namespace n on n.oid = typnamespace where nspname = 'team'"
+TABLES = """
+select relname, string_agg(format('%I %s', attname, format_type(atttypid, atttypmod)), ', ' order by attnum)
+from pg_class c join pg_attribute a on a.attrelid = c.oid and attnum > 0
+where relnamespace = 'team'::regnamespace and relkind in ('r', 'p') group by relname
+"""
+EVIL = """
+create function pg_temp.evil() returns trigger language plpgsql as
+$$ begin perform set_config('evil.user', current_user, false); return new; end $$
+"""
+
+
+@pytest.fixture(params=["new", "upgraded"])
+def made(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Iterator[str]:
+    """A team's database as it is made today, and one of the first form that was upgraded; Alice is its first member."""
+    name = f"made_{request.param}"
+    with server.superuser("postgres") as db:
+        db.execute(f"create database {name} owner admin".encode())
+    with pytest.MonkeyPatch.context() as patch:
+        server.services(name, tmp_path / "services.conf")
+        patch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
+        with patch.context() as first:
+            if request.param == "upgraded":
+                first.setattr(connect, "VERSION", 1)
+            with connected("admin", any_form=True) as db:
+                db.execute(connect.schema().encode())
+        with connected("alice", any_form=True) as db:
+            db.execute("select team.enter(gen_random_uuid(), 'laptop')")
+        if request.param == "upgraded":
+            with connected("admin", any_form=True) as db:
+                db.execute(connect.schema(1).encode())
+        with connected("mallory") as db:
+            db.execute("select team.enter(gen_random_uuid(), 'dark')")
+        yield name
+    server.drop(name)
+
+
+def calls(db: Connection) -> list[str]:
+    """A call of every function that runs as its owner, with arguments of its own types."""
+    found = []
+    for signature, config, definer in db.execute(DEFINERS).fetchall():
+        assert definer, signature
+        assert config == ["search_path=pg_catalog, team, pg_temp"], signature
+        name, types = re.fullmatch(r"([^(]+)\((.*)\)", signature).groups()  # type: ignore[union-attr]
+        values = {"uuid": "gen_random_uuid()", "text": "'x'", "name": "'alice'", "jsonb": "'{}'", "boolean": "false"}
+        values |= {"integer": "1", "bigint": "1", '"char"': "'t'", "tsquery": "'x'::tsquery", "bytea": "''::bytea"}
+        values |= {"timestamp with time zone": "now()"}
+        arguments = [values.get(each, f"array[]::{each}") for each in types.split(",") if each]
+        found.append(f"select * from {name}({', '.join(arguments)})")
+    return found
+
+
+def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server) -> None:
+    """Tables, types, functions, operators and casts of every name that there is: she stays who she is.
+
+    No statement of hers runs as the owner, whichever function is called.
+    """
+    with server.superuser(made) as root:
+        functions, tables = calls(root), {str(name): columns for name, columns in root.execute(TABLES).fetchall()}
+        types = {row[0] for row in root.execute(TYPES).fetchall() if not str(row[0]).startswith("_")} - set(tables)
+        before = {table: rows(root, table) for table in tables if table != "audit"}
+        alice = one(root, "select id from team.member where login = 'alice'")
+    refused: dict[str, str] = {}
+    with connected("mallory") as db:
+        own = one(db, "select team.me()")
+        db.execute(EVIL.encode())
+        for table, columns in tables.items():
+            db.execute(f"create temp table {table} ({columns})".encode())
+            if table == "member":
+                db.execute("insert into pg_temp.member(id, login, admin) values(%s, 'mallory', true)", (alice,))
+                db.execute("update pg_temp.member set role = to_regrole('mallory')::oid")
+            db.execute(f"grant all on pg_temp.{table} to public".encode())
+            trigger = f"create trigger evil before insert or update or delete on pg_temp.{table} for each row"
+            db.execute(f"{trigger} execute function pg_temp.evil()".encode())
+        for name in types:
+            db.execute(f"create domain pg_temp.{name} as text".encode())
+        db.execute("create function pg_temp.me() returns int language sql as 'select 1'")
+        db.execute("create function pg_temp.required() returns int language sql as 'select 1'")
+        db.execute("create function pg_temp.my_scopes() returns int[] language sql as 'select array[1]'")
+        db.execute("create function pg_temp.quote_ident(name) returns text language sql as $$ select 'alice' $$")
+        db.execute("create function pg_temp.same(name, name) returns boolean language sql as 'select true'")
+        db.execute("create operator pg_temp.= (leftarg = name, rightarg = name, function = pg_temp.same)")
+        db.execute("create type pg_temp.mine as (x int)")
+        db.execute("create cast (pg_temp.mine as text) with inout as implicit")
+        for path in ("pg_temp", "pg_temp, team, pg_catalog", "team, pg_catalog"):
+            db.execute(f"set search_path = {path}".encode())
+            assert one(db, "select team.me()") == own
+            for call in functions:
+                try:
+                    db.execute(call.encode())
+                except psycopg.Error as error:
+                    refused[error.sqlstate or ""] = call
+            assert one(db, "select coalesce(current_setting('evil.user', true), '')") == "", path
+            assert db.execute("select * from team.session").fetchall() == []
+    assert refused.keys() <= {"42501", "RH403", "RH404", "RH409", "RH410", "22023"}, refused
+    with server.superuser(made) as root:
+        for table, held in before.items():
+            if table not in {"session", "machine", "project", "project_member", "scope", "forgotten"}:
+                assert rows(root, table) == held, table
+        assert one(root, "select count(*) from team.audit where login <> 'mallory' and act <> 'enter'") == 0
+
+
+def one(db: psycopg.Connection[tuple[object, ...]] | Connection, statement: str) -> object:
+    """The one value that a statement gives."""
+    row = db.execute(statement.encode()).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def rows(db: psycopg.Connection[tuple[object, ...]], table: str) -> list[tuple[object, ...]]:
+    """All rows of a table of the team's."""
+    return db.execute(f"select * from team.{table} order by 1".encode()).fetchall()
+
+
+@pytest.fixture
+def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> Iterator[Machine]:
+    """A member with a private session and one that the team may read; then the role is dropped and made anew."""
+    again = "create role carol login; grant rh_member to carol"
+    root.execute("drop role if exists carol")
+    root.execute(again.encode())
+    services = tmp_path / "services.conf"
+    text = services.read_text()
+    services.write_text(text + text[text.index("[alice]") : text.index("[bob]")].replace("alice", "carol"))
+    member = Machine(tmp_path / "carols", "carol")
+    for number in (1, 2):
+        sent(member, written(member, session=session_id(number)))
+    with connected("carol") as db:
+        sharing.share(listed(db)[0], "team", None, db)
+    root.execute(f"drop role carol; {again}".encode())
+    yield member
+    root.execute("drop role carol")
+
+
+def test_a_role_made_anew_inherits_nothing(carol: Machine, root: Connection) -> None:
+    """It is no member, and can't become one under the name before the admin says who it is; then he says who left."""
+    with connected("carol") as db:
+        assert listed(db) == []
+        assert db.execute("select act from team.audit").fetchall() == []
+        with pytest.raises(TeamFailed, match="not the one that entered as carol") as refused:
+            raise_it(db)
+    assert "member keep" in refused.value.remedy
+    with connected("alice") as db, pytest.raises(TeamFailed, match="for an admin"), connect.refusals():
+        db.execute("select team.settle_member('carol', 'remove', '')")
+    with connected("admin") as db:
+        db.execute("select team.settle_member('carol', 'retire', '')")
+    with connected("carol") as db:
+        db.execute("select team.enter(gen_random_uuid(), 'fresh')")
+        assert [each.mine for each in listed(db)] == [False], "what was shared with the team is there, as another's"
+        assert {row[0] for row in db.execute("select act from team.audit")} == {"enter"}
+    assert one(root, "select count(*) from team.session") == 2
+
+
+def raise_it(db: Connection) -> None:
+    """Enter, with the refusal as our own error."""
+    with connect.refusals():
+        db.execute("select team.enter(gen_random_uuid(), 'x')")
+
+
+def test_the_same_person_is_kept(carol: Machine) -> None:
+    """Bound to the new role all is hers again."""
+    with connected("admin") as db:
+        db.execute("select team.settle_member('carol', 'keep', '')")
+    with connected("carol") as db:
+        db.execute("select team.enter(gen_random_uuid(), 'laptop')")
+        assert [each.mine for each in listed(db)] == [True, True]
+
+
+def test_what_a_member_shared_is_given_to_another(carol: Machine, root: Connection) -> None:
+    """What she kept private is not; it goes with all else of hers, words too, when that is asked for."""
+    with connected("admin") as db:
+        assert one(db, "select team.settle_member('carol', 'give', 'alice')") == 1
+    with connected("alice") as db:
+        assert [(each.mine, each.visible) for each in listed(db)] == [(True, "team")]
+    gone = one(root, "select login from team.member where login::text like 'carol (left%'")
+    with connected("admin") as db:
+        assert one(db, f"select team.settle_member('{gone}', 'remove', '')") == 1
+    assert one(root, "select count(*) from team.session") == 1
+    assert one(root, "select count(distinct part) from team.passage") == 1
+
+
+def test_after_a_restore_names_are_bound_by_who_restored(
+    server: Server, database: str, alice: Machine, root: Connection, tmp_path: Path
+) -> None:
+    """On a server whose roles are others nobody is a member, until the lines of the page are run there."""
+    sent(alice, written(alice))
+    copy = "restored"
+    root.execute("update team.member set role = (role::bigint + 7)::oid")  # as they were numbered where it was dumped
+    with server.superuser("postgres") as db:
+        db.execute(f"create database {copy}".encode())
+    dump = re.sub(rb"(?m)^\\(un)?restrict.*$", b"", server.dump(database))
+    server.restore(copy, dump)
+    server.services(copy, tmp_path / "services.conf")
+    try:
+        with connected("alice") as db:
+            assert listed(db) == []
+        page = (Path(__file__).parents[2] / "docs" / "team.md").read_text(encoding="utf-8")
+        (lines,) = re.findall(r"^```\n(GRANT rh_owner.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        with server.superuser(copy) as db:
+            db.execute(lines.encode())
+            db.execute("revoke rh_owner from postgres")
+        with connected("alice") as db:
+            assert [each.mine for each in listed(db)] == [True]
+    finally:
+        server.drop(copy)
