@@ -1,4 +1,7 @@
-"""Owns the start, on the engine's Python, of the push after a turn; it leaves the hook's session, so nobody waits."""
+"""Owns the start, on the engine's Python, of a push after a turn or at a session's end.
+
+The hook waits for the fork alone: what goes on has left the client's session by then, and is not ended with it.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ HOOKS = os.path.dirname(os.path.abspath(__file__))
 if __name__ == "__main__":
     if os.name == "posix":
         with contextlib.suppress(OSError):
+            if os.fork():
+                os._exit(0)
             os.setsid()
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.hooks.team_push import main

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,6 +45,48 @@ def team(home: ClientHome, *words: str) -> dict[str, Any]:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return dict(json.loads(done.stdout)["data"])
+
+
+@pytest.mark.usefixtures("database")
+def test_what_was_said_is_there_once_a_client_has_ended(
+    client: ClientVersion,
+    home: ClientHome,
+    api: MockApi,
+    plugin: Path,
+    root: Connection,  # noqa: F811 - the fixture
+) -> None:
+    """By -p, by /exit, by a closed terminal; of one that was killed by the next start. To the last record."""
+    team(home, "join", "alice")
+    team(home, "projects", "add")
+    env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none", "PGSERVICEFILE": os.environ["PGSERVICEFILE"]}
+    query = """select p.records from team.part p join team.session s on s.id = p.session
+      where s.live and s.session_id = %s and p.name = ''"""
+
+    def is_whole(session: Path) -> bool:
+        return root.execute(query, (session.stem,)).fetchone() == (len(session.read_bytes().splitlines()),)
+
+    run_print(client, home, api, "one more thing", plugin_dir=plugin, extra_env=env)
+    (printed,) = home.sessions()
+    assert wait_until(lambda: is_whole(printed))
+    for ending in ("exit", "hangup", "kill"):
+        with Tui(client, home, api) as tui:
+            tui.start(plugin_dir=plugin, extra_env=env)
+            for said in (f"the first before {ending}", f"the last before {ending}"):
+                tui.submit(said)
+                tui.wait_for(rf"{said}(?:.*\n)+?.*Mock reply")
+                tui.wait_idle()
+            if ending == "exit":
+                tui.submit("/exit")
+            else:
+                os.kill(tui.pid, signal.SIGHUP if ending == "hangup" else signal.SIGKILL)
+            assert wait_until(lambda tui=tui: not tui.alive())  # type: ignore[misc]
+        session = home.sessions()[-1]
+        if ending == "kill":
+            assert not is_whole(session), "a turn's end pushes once a minute"
+            with Tui(client, home, api) as tui:
+                tui.start(plugin_dir=plugin, extra_env=env)
+                assert wait_until(lambda session=session: is_whole(session))  # type: ignore[misc]
+        assert wait_until(lambda session=session: is_whole(session)), ending  # type: ignore[misc]
 
 
 @pytest.mark.usefixtures("database")

@@ -101,6 +101,31 @@ def test_what_is_new_is_sent_once(alice: Machine, root: Connection) -> None:
     assert root.execute("select rules, secrets from team.chunk limit 1").fetchone() == (pieces_rules(), {})
 
 
+def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connection) -> None:
+    """Exports end so: the server has the last answer, nothing is behind, and what follows goes on behind it."""
+    path = written(alice)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    assert sent(alice, path).records == len(TURNS)
+    assert live(root) == {"laptop": whole}
+    assert not is_behind(session_file(str(path)), alice.where)
+    for more in (b"", b"\n"):
+        path.write_bytes(whole[:-1] + more)
+        assert not is_behind(session_file(str(path)), alice.where)
+        assert sent(alice, path).result == "unchanged"
+        keep_cursor(SESSION, cursor.Cursor(), alice.where)
+        assert sent(alice, path).result == "unchanged"
+    path.write_bytes(whole[:-1])
+    assert sent(alice, path).result == "unchanged"
+    path.write_bytes(whole)
+    append(path, user("and then?", uuid="late", ts=500))
+    assert (sent(alice, path).records, live(root)) == (1, {"laptop": clean(path)})
+    path.write_bytes(whole[:-1])
+    with path.open("ab") as stream:
+        stream.write(b' {"type":"user"}\n')
+    assert sent(alice, path).result == "replaced"
+
+
 def pieces_rules() -> str:
     """The rules of this version."""
     from resume_hooks.redaction.load_rules import rules

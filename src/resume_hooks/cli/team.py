@@ -19,6 +19,7 @@ from resume_hooks.cli.output import table
 from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.cli.team_answer import act, answer, answer_search, push_notes, pushed_text, sessions_text
 from resume_hooks.cli.team_setup import ACTS
+from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import canonical
 from resume_hooks.storage import team_file
@@ -159,6 +160,7 @@ def resume(options: VerbOptions) -> None:
     facts = [
         ("known" if came.existing else "brought in" if made.written else "would bring in", made.title),
         ("from", f"{wanted.owner} on {wanted.machine}"),
+        ("as of", f"{minute(wanted.pushed)} UTC, when that machine last sent of it"),
         ("id", came.session_id),
         ("file", made.file or made.parent_file),
         ("generations", str(len(found.came))),

@@ -102,7 +102,7 @@ def push() -> None:
         return
     from resume_hooks.team.background import push_behind  # nobody without a team loads it
 
-    push_behind(Where(), _watch(INDEX_LIMIT, client_pid()))
+    push_behind(Where(), _watch(INDEX_LIMIT, client_pid()), pause=0)
 
 
 def _watch(seconds: float, client: int | None) -> Callable[[], bool]:

@@ -58,11 +58,23 @@ def last_push(where: Where) -> str:
     return ""
 
 
-def push_behind(where: Where, is_over: Callable[[], bool], only: str = "") -> None:
-    """Push what is behind, or of it the session ``only``, unless it was done a moment ago; what fails is remembered."""
+def due_in(where: Where) -> float:
+    """Seconds until turns' ends push again; 0 where they do now, or a server that was away is not tried yet."""
+    with contextlib.suppress(OSError):
+        past = time.time() - os.stat(os.path.join(folder(where), PUSHES)).st_mtime
+        return PAUSE - past if 0 <= past < PAUSE else 0.0
+    return 0.0
+
+
+def push_behind(where: Where, is_over: Callable[[], bool], only: str = "", *, pause: int = PAUSE) -> None:
+    """Push what is behind, or of it the session ``only``; what fails is remembered.
+
+    Nothing is done where the last push is less than ``pause`` seconds ago, or a server that was away is not to be
+    tried yet; ``-AWAY`` is for who can't wait for either.
+    """
     team, mark = found(where), os.path.join(folder(where), PUSHES)
     with contextlib.suppress(ResumeHooksError, OSError):
-        if team is None or not team.projects or -AWAY <= time.time() - os.stat(mark).st_mtime < PAUSE:
+        if team is None or not team.projects or -AWAY <= time.time() - os.stat(mark).st_mtime < pause:
             return
         everything = behind(team, where)
         waiting = [each for each in everything if only in {"", each.session_id}]

@@ -81,8 +81,9 @@ def place_at(path: str, offset: int, records: int, head: bytes) -> SentPlace:
 
 
 def stands(place: SentPlace, path: str) -> bool:
-    """Whether a file still begins with what was sent."""
+    """Whether a file still begins with what was sent, and a last line sent without its line feed ends there."""
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())
-        same = status.st_ino == place.inode and status.st_size >= place.offset
-        return same and zlib.crc32(bytes_before(stream, place.offset)) == place.check
+        before = bytes_before(stream, place.offset)
+        same = status.st_ino == place.inode and status.st_size >= place.offset and zlib.crc32(before) == place.check
+        return same and (before[-1:] in {b"", b"\n"} or stream.read(1) in {b"", b"\r", b"\n"})

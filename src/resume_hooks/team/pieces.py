@@ -20,7 +20,7 @@ from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.tokenize import words_of
-from resume_hooks.transcripts.lines import read_lines
+from resume_hooks.transcripts.lines import bytes_before, read_lines
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import parse
 from resume_hooks.transcripts.turns import opens_turn
@@ -72,16 +72,20 @@ class LinePiece(NamedTuple):
 def records_of(path: str, offset: int = 0) -> Iterator[Record]:
     """What leaves of a file from a byte on: a transcript line by line, another text as one. OSError.
 
-    A last line without its ending waits until it has one; what is no text is left out.
+    A last line without its line feed counts once it is a whole object, and is given one; until then it waits. What is
+    no text is left out.
     """
     if not path.endswith(".jsonl"):
         yield from _text(path) if not offset else ()
         return
     with open_regular(path, follow=False) as stream:
+        is_ended = bytes_before(stream, offset)[-1:] in {b"", b"\n"}
         stream.seek(offset)
         for line in read_lines(stream, offset):
-            if line.torn:
+            if line.torn and parse(line.body) is None:
                 return
+            if line.offset == offset and not is_ended and not line.raw.strip():
+                continue  # the line feed of the last line that was sent
             body, secrets = cleaned(line.body)
             yield Record(Redacted(body + b"\n"), line.offset + len(line.raw), secrets)
 

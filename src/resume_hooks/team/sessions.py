@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from resume_hooks import clock
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound
 from resume_hooks.sessions.locate import MIN_PREFIX
 from resume_hooks.system.text import one_line, plain_line
@@ -15,7 +16,8 @@ VISIBLE = {"m": "private", "p": "project", "t": "team"}
 
 _QUERY = """
 select s.id, s.session_id, m.login::text, a.label, s.title, s.folder, s.project, s.created, s.ended, s.parent, s.kind,
-  coalesce(c.kind::text, 'm'), coalesce(p.records, 0), coalesce(p.raw, 0), s.owner = team.me(), g.names
+  coalesce(c.kind::text, 'm'), coalesce(p.records, 0), coalesce(p.raw, 0), s.owner = team.me(), g.names,
+  extract(epoch from s.pushed)::float8
 from team.session s join team.member m on m.id = s.owner join team.machine a on a.id = s.machine
   left join team.scope c on c.id = s.scope left join team.part p on p.session = s.id and p.name = ''
   left join lateral (select array_agg(o.login::text order by o.login) as names from team.grant_ x
@@ -30,6 +32,7 @@ class TeamSession(NamedTuple):
     """A session on one machine, as the server tells of it.
 
     ``row`` is its number there. ``visible`` is private, project or team; ``shared_with`` are single members beside.
+    ``pushed`` is when the machine sent of it last.
     """
 
     row: int
@@ -48,6 +51,7 @@ class TeamSession(NamedTuple):
     raw: int
     mine: bool
     shared_with: tuple[str, ...]
+    pushed: str
 
 
 def listed(db: Connection, rows: list[int] | None = None) -> list[TeamSession]:
@@ -98,9 +102,9 @@ def named(locator: str, sessions: list[TeamSession]) -> TeamSession:
 
 def _session(row: tuple[Any, ...]) -> TeamSession:
     number, session_id, owner, machine, title, folder, project, created, ended, parent, kind = row[:11]
-    visible, records, raw, mine, names = row[11:]
+    visible, records, raw, mine, names, pushed = row[11:]
     return TeamSession(
         number, session_id, owner, one_line(plain_line(machine), 100), one_line(plain_line(title), TITLE_LENGTH),
         folder, one_line(plain_line(project), 300), created, ended, parent, kind, VISIBLE.get(visible, "private"),
-        records, raw, mine, tuple(names or ()),
+        records, raw, mine, tuple(names or ()), clock.from_epoch(pushed),
     )  # fmt: skip

@@ -92,6 +92,11 @@ class Tui(Terminal):
         child.setwinsize(rows, columns)
         self.columns, self.rows = columns, rows
 
+    @property
+    def pid(self) -> int:
+        """The client's process."""
+        return int(self._running()[0].pid)
+
     def alive(self) -> bool:
         """Whether the client still runs."""
         return self._child is not None and bool(self._child.isalive())

@@ -35,6 +35,7 @@ class TeamForm(Strict):
             Like(
                 row="its number on the server",
                 visible="private, project or team; shared_with are single members beside",
+                pushed="when the machine sent of it last",
                 raw=Bytes,
             ),
         ]
