@@ -17,7 +17,7 @@ from resume_hooks import clock
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.sessions import liveness
-from resume_hooks.sessions.liveness import FRESH, why_live
+from resume_hooks.sessions.liveness import FRESH, Clients, why_live
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system import processes
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_bytes, session_id, user, write_session
@@ -163,3 +163,19 @@ def test_an_entry_that_is_no_file(config_home: ConfigHome, session: SessionFile,
     assert "does not say which session" in why_live(session, config_home.where)
     (folder / f"{os.getpid()}.json").unlink()
     assert why_live(session, config_home.where) == ""
+
+
+def test_a_child_is_left_to_the_client_that_made_it(config_home: ConfigHome, ended: int) -> None:
+    """Or to any, once that one has ended; never while another has it open."""
+    here, other = os.getpid(), os.getppid()
+
+    def left(maker: int | None) -> bool:
+        return Clients(config_home.where).leave_to(here, SESSION, maker)
+
+    listed(config_home, here, sessionId=OTHER)
+    listed(config_home, other, sessionId=OTHER)
+    assert [left(maker) for maker in (here, other, ended, None)] == [True, False, True, True]
+    listed(config_home, here)
+    assert left(here)
+    listed(config_home, other)
+    assert not any(left(maker) for maker in (here, other, ended, None))

@@ -21,8 +21,11 @@ from resume_hooks.hooks.child_cards import opened
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.request import Request, TimeLimit, TriggerAnswer, show, time_limit
 from resume_hooks.paths import Where, find_session
+from resume_hooks.sessions.link_log import read_links
+from resume_hooks.sessions.liveness import Clients
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.system.processes import client_pid
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -82,7 +85,7 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
 def _confirm(parent: SessionFile, request: Request) -> TriggerAnswer:
     started = time.monotonic()
     question = confirmations.settled(parent.session_id)
-    if question is None or not question.is_open:
+    if question is None or not (question.is_open or _is_anothers(question, request.where)):
         return _without_question(parent, question, request)
     with time_limit(request.command):
         decided = _decide(parent, question.options, request)
@@ -91,13 +94,23 @@ def _confirm(parent: SessionFile, request: Request) -> TriggerAnswer:
     if not decided.pays:
         confirmations.take(parent.session_id)
         return show(trim_cards.no_use_card(brief(decided)))
-    if not confirmations.begin(question):
-        return _without_question(parent, confirmations.settled(parent.session_id), request)  # another hook was faster
+    if not confirmations.begin(question):  # another hook was faster, of this client or of another one
+        settled = confirmations.settled(parent.session_id)
+        if settled is not None and _is_anothers(settled, request.where):
+            return _confirm(parent, request)
+        return _without_question(parent, settled, request)
     try:
         receipt = _write(decided, question, request.where)
     finally:
         confirmations.end(parent.session_id)
     return _answer_of(receipt, [*remarks(decided)], question, slash=request.slash)
+
+
+def _is_anothers(question: Question, where: Where) -> bool:
+    """Whether the same question was answered in another running client, whose child is not for this one to open."""
+    asked = question._replace(child="")
+    maker = next((row.client_pid for row in reversed(read_links(where)) if row.child_id == question.child), None)
+    return asked.is_open and bool(question.child) and not Clients(where).leave_to(client_pid(), question.child, maker)
 
 
 def _decide(parent: SessionFile, text: str, request: Request) -> TrimNumbers:

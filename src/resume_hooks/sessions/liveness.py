@@ -50,6 +50,14 @@ class Clients:
         except OSError as error:
             return f"it can't be told whether a client has it open ({error.strerror})"
 
+    def leave_to(self, pid: int | None, child_id: str, maker: int | None) -> bool:
+        """Whether a child may be opened by the client ``pid``: no other one that runs made it, or has it open."""
+        if any(other != pid and entry.get("sessionId") == child_id for other, entry in self._running):
+            return False
+        if maker is None or maker == pid:
+            return True
+        return maker not in {each for each, _ in self._running} | {int(each) for each, _ in self._unlisted or ()}
+
     @cached_property
     def _listed(self) -> list[tuple[int, dict[str, Any]]]:
         return list(_listed(self._where))

@@ -95,7 +95,7 @@ class Tui(Terminal):
     @property
     def pid(self) -> int:
         """The client's process."""
-        return int(self._running()[0].pid)
+        return self._running()[0].pid or 0
 
     def alive(self) -> bool:
         """Whether the client still runs."""

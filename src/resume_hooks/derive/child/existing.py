@@ -15,10 +15,12 @@ from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_at, ends_of, store_of
 from resume_hooks.sessions.link_log import read_links
+from resume_hooks.sessions.liveness import Clients
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.storage.locks import locked_folder
+from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.head_tail import HeadTail, is_talk
 from resume_hooks.transcripts.records import message
@@ -44,9 +46,12 @@ def one_at_a_time(parent: SessionFile, where: Where) -> Iterator[None]:
 def existing_child(parent: SessionFile, kind: str, where: Where, next_step: str | None = None) -> Receipt | None:
     """The receipt of the newest child of ``parent`` if it is of that kind and nobody went on in it since, else None.
 
-    Nor in the parent; and with a ``next_step`` that must be the child's own.
+    Nor in the parent; and with a ``next_step`` that must be the child's own. Children of other running clients don't
+    count: each may be open there.
     """
-    link = next((row for row in reversed(read_links(where)) if row.parent_id == parent.session_id), None)
+    clients, pid = Clients(where), client_pid()
+    rows = (row for row in reversed(read_links(where)) if row.parent_id == parent.session_id)
+    link = next((row for row in rows if clients.leave_to(pid, row.child_id, row.client_pid)), None)
     session = store_of(where).find(link.child_id) if link and link.kind == kind else None
     if link is None or session is None:
         return None

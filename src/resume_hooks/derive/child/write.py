@@ -23,6 +23,7 @@ from resume_hooks.sessions.child_titles import titles_locked
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.opening_layout import title_line
 from resume_hooks.storage.atomic import create_session
+from resume_hooks.system.processes import client_pid
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -183,7 +184,8 @@ def _link(draft: Draft, where: Where) -> list[str]:
     """Note what the child came from, and keep that; what could not be done."""
     warnings = []
     try:
-        record_link(Link(draft.session_id, draft.parent.session_id, draft.kind, draft.setting.at), where)
+        ids = draft.session_id, draft.parent.session_id
+        record_link(Link(*ids, draft.kind, draft.setting.at, client_pid()), where)
     except OSError as error:
         warnings.append(f"The link was not added to the state folder ({error.strerror}); the session itself holds it.")
     return warnings if draft.kind == FORGETTING else [*warnings, *archive_ancestors(draft.ancestors, where)]

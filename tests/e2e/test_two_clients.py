@@ -1,0 +1,103 @@
+"""Two clients on one session: whatever both ask for, each goes on in a child of its own, and no prompt is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.processes import wait_until
+from tests.e2e.plugin import children, spoken
+from tests.e2e.test_context_rollover import on_path, summarising
+from tests.e2e.test_inside import begin, parent
+
+__all__ = ["parent"]
+
+STEP = "fix the flaky test"
+
+
+@pytest.fixture
+def both(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[tuple[Tui, Tui]]:
+    """Two clients of one home."""
+    with Tui(client, home, api) as first, Tui(client, home, api) as second:
+        yield first, second
+
+
+def went_on(both: tuple[Tui, Tui], parent: Path) -> None:
+    """Each of the two goes on in a child of its own, which holds its prompt alone."""
+    api = both[0].api
+    for number, tui in enumerate(both):
+        tui.wait_idle()
+        tui.key("C-c")
+        tui.submit(f"prompt of client {number}")
+        tui.wait_for(rf"prompt of client {number}(?:.*\n)+?.*Mock reply")
+        tui.wait_idle()
+        assert "[SESSION LINEAGE]" in spoken(api.main_requests()[-1])
+    found = children(both[0].home, parent)
+    held = [sorted(set(re.findall(r"prompt of client \d", path.read_text()))) for path in found]
+    assert sorted(held) == [["prompt of client 0"], ["prompt of client 1"]]
+
+
+@pytest.mark.parametrize(
+    "at_once", [True, pytest.param(False, marks=pytest.mark.wide)], ids=["at once", "one after the other"]
+)
+def test_a_handoff_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path, at_once: bool) -> None:
+    """The same words make a child each; asked again in one client they lead back to its own."""
+    for tui in both:
+        begin(tui, plugin)
+    for tui in both:
+        tui.type(f"/handoff {STEP}")
+        tui.wait_for(STEP)
+    for tui in both:
+        tui.key("Enter")
+        if not at_once:
+            tui.wait_for("Handed off from")
+    for tui in both:
+        tui.wait_for("Handed off from")
+        tui.wait_idle()
+        assert tui.input_text() == STEP
+    first = both[0]
+    made = set(children(first.home, parent))
+    assert len(made) == 2
+    first.key("C-c")
+    first.submit(f"/resume {parent.stem}")
+    first.wait_gone("Handed off from")
+    first.wait_idle()
+    first.submit(f"/handoff {STEP}")
+    first.wait_for("Handed off from")
+    first.wait_idle()
+    assert set(children(first.home, parent)) == made
+    went_on(both, parent)
+
+
+def test_a_trim_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
+    """Both are asked, both say yes, and each opens its own copy."""
+    for tui in both:
+        begin(tui, plugin)
+        tui.submit("/trim")
+        tui.wait_for("1. Open the trimmed copy")
+        tui.wait_idle()
+    for tui in both:
+        tui.key("1")
+    for tui in both:
+        tui.wait_for("This is the new session")
+    assert wait_until(lambda: len(children(both[0].home, parent)) == 2)
+    went_on(both, parent)
+
+
+@pytest.mark.wide
+def test_a_rollover_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path, tmp_path: Path) -> None:
+    """Each has a summary of its own."""
+    path = on_path(both[0].version, tmp_path / "bin")
+    both[0].api.script = summarising
+    for tui in both:
+        begin(tui, plugin, path)
+        tui.submit("/rollover")
+    for tui in both:
+        tui.wait_for("Rolled over from")
+    both[0].api.script = ()
+    went_on(both, parent)
