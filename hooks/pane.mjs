@@ -4,10 +4,12 @@ import { ask, open } from './asking.mjs'
 
 const PAUSE = 60 // milliseconds without a key after which is looked: each look is a process
 let opened = 0 // how often it was: under the same id the client draws what stood there, and what is typed goes there
-let pane // what was typed there, what the engine said of it, and the session that is marked
+const DENY = { deny: 'kept' } // the ring stays where it is
+const WORDS = 'words', UP = 'up', LIST = 'list', DOWN = 'down' // what the ring may be on, or be about to go to
+let pane // what was typed there, what the engine said of it, the session that is marked, and where the client's ring is
 
 export async function show($, told) {
-  pane = { ...told, id: `sessions-${++opened}`, words: '', at: '', head: '', rows: [], edges: [], preview: [], turn: 0 }
+  pane = { ...told, id: `sessions-${++opened}`, at: '', head: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0, ring: WORDS }
   const { id, tall, wide } = pane
   await $.ui.open({ id, rows: tall, columns: wide, focus: true, closeOnEscape: true })
 }
@@ -25,20 +27,27 @@ async function look($, step, at) { // until all is told, or something else is as
     if (turn !== mine.turn) return
     at = undefined
     Object.assign(mine, reply)
+    if (reply.rows && mine.owed) return shift($, mine.owed)
     $.ui.invalidate('ui.render')
   }
 }
 
 function type($, words) {
-  pane.words = words
+  Object.assign(pane, { words, owed: 0, armed: undefined })
   pane.listed = look($, 'names', '')
 }
 
-async function act($, key) {
+async function act($, key, again) {
   if (key === '--all') {
     pane.everywhere = !pane.everywhere
     return type($, pane.words)
   }
+  if (again && pane.armed?.at !== pane.at + key) { // what makes a session is told before it is done
+    pane.armed = { at: pane.at + key, again }
+    return $.ui.invalidate('ui.render')
+  }
+  pane.armed = undefined
+  await $.clock.sleep(PAUSE) // a press can overtake the keys that were before it
   await pane.listed
   let reply
   try { reply = await ask($, { command: 'pane', key, at: pane.at }) } catch (error) { reply = { head: error.message } }
@@ -51,11 +60,43 @@ async function act($, key) {
   else $.ui.log(reply.text)
 }
 
-export function mark($, e) {
-  const at = e.element
-  if (e.requestId !== pane?.id || pane.at === at || !pane.rows.some(([id]) => id === at)) return
-  pane.at = at
-  look($, pane.edges.includes(at) ? pane.again : pane.next || 'preview')
+function shift($, steps) { // moves the mark; steps beyond the rows that are known wait for more of them
+  const from = pane.rows.findIndex(([id]) => id === pane.at)
+  const to = Math.max(0, Math.min(pane.rows.length - 1, from + steps))
+  pane.at = pane.rows[to]?.[0] ?? ''
+  const edge = pane.edges.includes(pane.at)
+  pane.owed = edge ? from + steps - to : 0
+  look($, edge ? pane.again : pane.next || 'preview')
+  $.ui.invalidate('ui.render')
+}
+
+// The client's ring stays on the marked row, between two stops that it never gets to: so each key is one step, however fast
+// they come, and none leads out of the list.
+export async function move($, e, next) {
+  if (e.requestId !== pane?.id) return next(e)
+  const to = e.element
+  pane.armed = undefined
+  $.ui.invalidate('ui.render')
+  const isFirst = pane.at === pane.rows[0]?.[0] && !pane.edges.includes(pane.at)
+  if (to === WORDS || e.origin.kind === 'plugin' || (pane.ring === LIST && to === UP && isFirst)) return land($, e, next, WORDS)
+  if (pane.ring === WORDS && !pane.entering) return to && pane.at && !pane.keys.some(key => key[1] === to) ? land($, e, next, LIST) : DENY
+  if (to === UP || to === DOWN || pane.entering) shift($, to === UP && !pane.entering ? -1 : 1)
+  return DENY
+}
+
+async function land($, e, next, element) {
+  pane.entering = element === LIST
+  const moved = await next({ ...e, element })
+  Object.assign(pane, { entering: false }, moved.deny ? {} : { ring: element })
+  $.ui.invalidate('ui.render')
+  return moved
+}
+
+function shown() { // the rows that are drawn: as many as there is room for, the marked one among them
+  const { rows, most } = pane, place = rows.findIndex(([id]) => id === pane.at)
+  const top = Math.min(Math.max(pane.top, place - most + 1), place < 0 ? 0 : place)
+  pane.top = Math.max(0, Math.min(top, rows.length - most))
+  return rows.slice(pane.top, pane.top + most)
 }
 
 export function drawPane($, e, next) {
@@ -68,13 +109,16 @@ export function drawPane($, e, next) {
   }
   const { words, placeholder, submitLabel } = pane
   const aside = line => h(Text, { dimColor: true, wrap: 'truncate-end' }, line)
-  const press = key => () => act($, key)
+  const press = (key, again) => () => act($, key, again)
+  const stop = (key, text) => h(Button, { key, plain: true, onPress: press('open') }, text)
+  const keys = pane.ring === WORDS ? [] : pane.keys // in the field they are letters
   return h(Box, { flexDirection: 'column' },
-    h(Input, { key: 'words', value: words, placeholder, submitLabel, autoFocus: true, onInput: text => type($, text), onSubmit: press('open') }),
-    aside(pane.head),
-    ...pane.rows.map(([id, line, marked]) => h(Button, { key: id, plain: true, onPress: press('open') }, id === pane.at ? marked : line)),
+    h(Input, { key: WORDS, value: words, placeholder, submitLabel, autoFocus: true, onInput: text => type($, text), onSubmit: press('open') }),
+    aside(pane.armed?.again ?? pane.head),
+    ...shown().map(([id, line, marked]) => id !== pane.at ? h(Text, { wrap: 'truncate-end' }, line) :
+      h(Box, {}, stop(UP, marked[0]), stop(LIST, marked.slice(1, -1)), stop(DOWN, marked.at(-1)))),
     ...pane.preview.map(aside),
     h(Box, { gap: 2 },
-      ...pane.keys.map(([hotkey, key, label]) => h(Button, { key, hotkey, plain: true, dimColor: true, onPress: press(key) }, label)),
-      aside(pane.help)))
+      ...keys.map(([hotkey, key, label, again]) => h(Button, { key, hotkey, plain: true, dimColor: true, onPress: press(key, again) }, label)),
+      aside(keys.length ? pane.help : pane.start)))
 }

@@ -6,7 +6,7 @@
 import { ask, open, settle } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
 import { compact, propose, trim } from './compacting.mjs'
-import { drawPane, mark, show } from './pane.mjs'
+import { drawPane, move, show } from './pane.mjs'
 import { equip, look, part, serve } from './tool.mjs'
 
 const READING = { immediate: true }
@@ -81,10 +81,7 @@ export function register(on) {
     e.args?.trim() ? next(e) : answer($, 'recover-context', '')).catch(leave)
   on('ui.render', { component: 'Pane' }, drawPane).catch(leave)
   on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(leave)
-  on('ui.focus', { component: 'Pane' }, ($, e, next) => {
-    mark($, e)
-    return next(e)
-  }).catch(leave)
+  on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(leave)
   on('session.measure', ($, e, next) => {
     const { tokens, window } = e.context
     if (tokens) $.clock.after(0, async () => propose($, e.context.percent ?? 0, await measure($, tokens, window)))

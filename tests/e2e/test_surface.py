@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from tests.e2e.test_inside import AS_ALWAYS, QUIET, begin, engine, parent
 
 __all__ = ["parent"]
 
-SMALL, LARGE = (80, 24), (200, 50)
+SMALL, MIDDLE, LARGE = (80, 24), (100, 40), (200, 50)
 STEP = "fix the flaky test"
 MENU = rf"^ *{PROMPT_SIGN} /(search|sessions) +(Find|List) "
 TOOL = "mcp__resume-hooks__handoff"
@@ -102,18 +104,21 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, 
     tui.key("Down")
     tui.wait_idle()
     tui.key("u")
+    tui.wait_for("u again: ")
+    tui.key("u")
     tui.wait_for("was never compacted")
     tui.key("f")
-    tui.wait_gone("was never compacted")
+    tui.wait_for("f again: ")
+    assert len(children_of(tui, others)) == 0
+    tui.key("f")
+    tui.wait_gone("f again: ")
     tui.wait_idle()
-    (fork,) = (
-        path
-        for path in tui.home.sessions()
-        if f'"sessionId":"{others.stem}"' in path.read_text()[:-9] and path != others
-    )
+    assert len(children_of(tui, others)) == 1
     listed(tui, "/sessions", "well", "Dig the well")
     tui.key("Down")
     tui.wait_idle()
+    tui.key("u")
+    tui.wait_for("u again: ")
     tui.key("u")
     tui.wait_for("before the cut")
     tui.wait_idle()
@@ -121,25 +126,101 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, 
     tui.key("Down")
     tui.wait_idle()
     tui.key("h")
+    tui.wait_for("h again: ")
+    tui.key("h")
     tui.wait_for("Handed off from")
     tui.wait_idle()
-    listed(tui, "/sessions --all", "far", "Far away")
-    tui.key("Enter")
-    tui.wait_for("at home in another folder")
-    tui.wait_for(rf"claude --resume\s+{session_id(3)[:8]}")
-    listed(tui, "/search", "docs", "fork 1 · Write the docs")
-    for path in (fork, others):
-        path.unlink()
-    tui.key("Enter")
-    tui.wait_for("no such session any more")
-    tui.key("Escape")
-    tui.wait_gone("Esc closes")
     assert not tui.api.requests
     tui.submit("now go on GAMMA")
     tui.wait_for("Mock reply 1")
     said = spoken(tui.api.main_requests()[-1])
     assert LINEAGE in said
     assert "Mend the pool" in said
+
+
+def test_a_pane_says_what_it_can_not_open(tui: Tui, plugin: Path, others: Path) -> None:
+    """A session of another folder, with what opens it there; one that is gone since it was listed."""
+    begin(tui, plugin)
+    listed(tui, "/sessions --all", "far", "Far away")
+    tui.key("Enter")
+    tui.wait_for("at home in another folder")
+    tui.wait_for(rf"claude --resume\s+{session_id(3)[:8]}")
+    listed(tui, "/search", "docs", "Write the docs")
+    others.unlink()
+    tui.key("Enter")
+    tui.wait_for("no such session any more")
+    tui.key("Escape")
+    tui.wait_gone("Esc closes")
+    assert not tui.api.requests
+
+
+def children_of(tui: Tui, session: Path) -> list[Path]:
+    """The forks of a session."""
+    marker = f'"sessionId":"{session.stem}"'
+    return [path for path in tui.home.sessions() if marker in path.read_text()[:-9] and path != session]
+
+
+@pytest.mark.parametrize(
+    ("size", "engine_line"),
+    [
+        (SMALL, f"time.sleep(0.7); {AS_ALWAYS}"),
+        pytest.param(SMALL, "", marks=pytest.mark.wide),
+        pytest.param(MIDDLE, "", marks=pytest.mark.wide),
+        pytest.param(LARGE, "", marks=pytest.mark.wide),
+        pytest.param(LARGE, f"time.sleep(0.7); {AS_ALWAYS}", marks=pytest.mark.wide),
+    ],
+    ids=["small-slow", "small", "middle", "large", "large-slow"],
+)
+def test_keys_faster_than_the_engine_stay_in_the_list(
+    home: ClientHome, api: MockApi, plugin: Path, parent: Path, tmp_path: Path, size: tuple[int, int], engine_line: str
+) -> None:
+    """Each Down is one row, to the last one and no further; Enter opens the one that is marked, and makes none."""
+    for number in range(1, 31):
+        own = session_id(100 + number)
+        path = home.install_session(
+            session_bytes([*conversation(1, session_id=own), custom_title(f"Talk {number:02}", own)]), own, set_cwd=True
+        )
+        os.utime(path, (time.time() - 60 * number,) * 2)
+    columns, rows = size
+    with Tui(find_client(NEWEST), home, api, columns=columns, rows=rows) as tui:
+        begin(tui, plugin, engine(tmp_path, engine_line) if engine_line else {})
+        before = set(home.sessions())
+        entered(tui, "/sessions")
+        tui.wait_for("> .*Teach|> ")
+        tui.wait_for("Talk 01")
+        tui.key("Down")
+        pressed = 0
+        for keys in (["Down"] * 5, ["Down"] * 7, ["Up"] * 4, ["Down"] * 2):
+            for key in keys:
+                tui.key(key)
+                time.sleep(0.03)
+                pressed += 1 if key == "Down" else -1
+            tui.wait_idle()
+            assert marked(tui) == f"Talk {pressed:02}", tui.text()
+        for key, end in (("Down", "Talk 30"), ("Up", "Talk 01")):
+            for _ in range(40 if key == "Down" else 29):
+                tui.key(key)
+                time.sleep(0.02)
+            tui.wait_idle()
+            assert marked(tui) == end
+        for key in ("Down", "Down", "Down", "Enter"):
+            tui.key(key)
+            time.sleep(0.03)
+        tui.wait_gone("Esc closes")
+        tui.wait_for(f"{PROMPT_SIGN} prompt 0")
+        tui.wait_idle()
+        assert set(home.sessions()) == before
+        tui.submit("now go on GAMMA")
+        tui.wait_for("Mock reply 1")
+        tui.wait_idle()
+        assert "now go on GAMMA" in (home.project_folder / f"{session_id(104)}.jsonl").read_text()
+
+
+def marked(tui: Tui) -> str:
+    """The session that is marked in the list."""
+    found = re.findall(r"> (Talk \d\d)", tui.text())
+    assert len(found) == 1, tui.text()
+    return str(found[0])
 
 
 def test_a_pane_while_the_model_works(tui: Tui, plugin: Path, others: Path) -> None:

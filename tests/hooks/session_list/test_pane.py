@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks.inside import answered
+from resume_hooks.hooks.session_list import pane
 from resume_hooks.hooks.session_list.pane import NAMES, PREVIEW, SAID
 from resume_hooks.sessions.agents import registry
 from tests.builders import (
@@ -77,12 +78,15 @@ def test_names_then_what_was_said_then_the_preview(project: Path) -> None:
     assert all(len(line) <= COLUMNS for line in [*shown["preview"], *(row[1] for row in whole["rows"])])
 
 
-def test_a_small_pane_moves_over_the_list(project: Path) -> None:
-    """Two lines: the one that is marked is among them, and the edge behind which there is more asks anew."""
+def test_more_rows_are_given_than_a_small_pane_shows(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module moves among them; at an edge, behind which there is more, it asks anew."""
+    whole = ask(project, lines=5)
+    assert (ids(whole), whole["most"], whole["edges"]) == ([session_id(number) for number in (3, 2, 1)], 2, [])
+    monkeypatch.setattr(pane, "AHEAD", 1)
     first = ask(project, lines=5)
     assert (ids(first), first["edges"], first["again"]) == ([session_id(3), session_id(2)], [session_id(2)], NAMES)
-    moved = ask(project, lines=5, at=session_id(2))
-    assert (ids(moved), moved["edges"], moved["at"]) == ([session_id(2), session_id(1)], [session_id(2)], session_id(2))
+    last = ask(project, lines=5, at=session_id(1))
+    assert (ids(last), last["edges"], last["at"]) == ([session_id(2), session_id(1)], [session_id(2)], session_id(1))
     assert ask(project, lines=5, step=PREVIEW, at=session_id(2))["preview"] == []
 
 

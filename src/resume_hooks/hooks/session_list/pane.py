@@ -46,15 +46,22 @@ TALL, WIDE = 20, 90
 
 FORK, UNDO = "fork", "undo"
 KEYS = (
-    ("h", "handoff", "hand off"),
-    ("f", FORK, "fork"),
-    ("u", UNDO, "undo compaction"),
-    ("a", EVERYWHERE, "all"),
+    ("h", "handoff", "hand off", "h again: a fresh session that knows the marked one is made, and opens"),
+    ("f", FORK, "fork", "f again: a copy of the marked session is made, and opens"),
+    ("u", UNDO, "undo compaction", "u again: a copy is made as it was before its compaction, and opens"),
+    ("a", EVERYWHERE, "all", ""),
 )
-"""What a letter does in the list: the letter, the word that the module sends for it, and what stands beside it."""
+"""What a letter does in the list: the letter, the word that the module sends for it, and what stands beside it.
+
+What makes a session says so first, and is done when the letter is pressed again.
+"""
+
+AHEAD = 100
+"""Rows before and behind the marked one that the module has, so that it moves among them without asking."""
 
 OPEN = "open"
-HELP = "Down: list · Esc closes"
+HELP = "Up, Down · Enter opens · Esc closes"
+START = "Down: list · Esc closes"
 PLACEHOLDER = "words of a title, or of what was said"
 ENTER = "open it"
 
@@ -77,6 +84,7 @@ def opened(text: str) -> dict[str, Any]:
         "everywhere": text == EVERYWHERE,
         "keys": keys,
         "help": HELP,
+        "start": START,
         "placeholder": PLACEHOLDER,
         "submitLabel": ENTER,
         "tall": TALL,
@@ -122,9 +130,10 @@ def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     most, _ = _room(asked.lines)
     fitting, now = choices.fitting, time.time()
     chosen = next((row for row in fitting if row.session_id == asked.at), None) or choices.chosen
-    top = max(0, min(fitting.index(chosen) - most + 2, len(fitting) - most)) if chosen else 0
-    shown = fitting[top : top + most]
-    edges = [*([shown[0]] if top else []), *([shown[-1]] if fitting[top + most :] else [])]
+    place = fitting.index(chosen) if chosen else 0
+    top, end = max(0, place - AHEAD), place + AHEAD + 1
+    shown = fitting[top:end]
+    edges = [*([shown[0]] if top else []), *([shown[-1]] if fitting[end:] else [])]
     more = "" if whole else "+"
     counted = f"{len(fitting):,} of {choices.count:,}{more}" if asked.words else f"{choices.count:,}{more}"
     what = "every project" if asked.everywhere else "this project"
@@ -132,6 +141,7 @@ def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     return {
         "head": cut(f"Sessions of {what}, newest first · {counted}{late}", asked.columns),
         "rows": [[row.session_id, *_lines(row, choices.said_in(row), asked.columns, now)] for row in shown],
+        "most": most,
         "at": chosen.session_id if chosen else "",
         "edges": [row.session_id for row in edges],
         "again": SAID if asked.words.strip() else NAMES,
