@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.errors import TooDeep
-from resume_hooks.transcripts.raw_edit import encode, with_fields, with_own, without_usage
+from resume_hooks.transcripts.raw_edit import encode, with_field, with_fields, with_own, without_usage
 from resume_hooks.transcripts.records import parse
 from tests.builders import assistant, line, usage, user
 
@@ -161,6 +161,15 @@ def test_what_nests_without_end_is_refused() -> None:
         deep = [deep]
     with pytest.raises(TooDeep, match="nested too deep"):
         encode({"uuid": "u1", "input": deep})
+
+
+@pytest.mark.parametrize("depth", [900, 1_015])
+def test_a_field_of_a_line_that_nests_deep(depth: int) -> None:
+    """As deep as a line may: the field is changed, the rest stays byte for byte."""
+    body = b'{"input":%s1%s,"cwd":"/a b"}' % (b"[" * depth, b"]" * depth)
+    record = parse(body)
+    assert record is not None
+    assert with_field(body, record, "cwd", "/c d") == body.replace(b"/a b", b"/c d")
 
 
 def test_counts_behind_the_usage_stay() -> None:

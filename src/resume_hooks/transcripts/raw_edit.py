@@ -61,7 +61,7 @@ def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
 
 def with_field(body: bytes, record: Record, key: str, value: object) -> bytes | None:
     """``body``, which parses to ``record``, with one of its own fields set, byte for byte otherwise; else None."""
-    return _at_the_top(body, _field(key, record[key]), _field(key, value), {**record, key: value})
+    return _at_the_top(body, key, record[key], value)
 
 
 def with_own(body: bytes, key: str, value: object) -> bytes:
@@ -106,19 +106,21 @@ def _one_by_one(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
         if value == old[key]:
             continue
         wanted = {**record, key: value}
-        body = _at_the_top(body, _field(key, old[key]), _field(key, value), wanted) or encode(wanted)
+        body = _at_the_top(body, key, old[key], value) or encode(wanted)
         record = wanted
     return body
 
 
-def _at_the_top(body: bytes, there: bytes, wanted: bytes, record: Record) -> bytes | None:
-    """The line with the one occurrence of a field replaced that makes it ``record``; None if none does."""
+def _at_the_top(body: bytes, key: str, old: object, value: object) -> bytes | None:
+    """The line with the one occurrence of a field replaced that is the record's own; None if none is."""
+    there, wanted = _field(key, old), _field(key, value)
     start = body.find(there)
     for _ in range(_TRIES):
         if start < 0:
             break
         changed = body[:start] + wanted + body[start + len(there) :]
-        if parse(changed) == record:
+        # One occurrence is replaced, so the field alone tells; comparing whole records may nest without end.
+        if (record := parse(changed)) and key in record and record[key] == value:
             return changed
         start = body.find(there, start + 1)
     return None
