@@ -14,14 +14,14 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.maintenance import find_moved_repo
-from resume_hooks.paths import Where, canonical, find_session
-from resume_hooks.sessions.link_log import read_links
+from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import belongs
 from resume_hooks.system.git_worktrees import removed_worktrees
 from resume_hooks.system.started_folders import as_started, started_folders
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.provenance import read_parent
 
 THERE = "has a copy there already"
 
@@ -92,13 +92,14 @@ def rehome(
     ``advance`` is told the bytes done and the total. A session that can't be copied is left out, with the reason.
     """
     made, left, done = list[Receipt](), list[NotCopied](), 0
-    total = sum(session.size for session in sessions)
+    total, there = sum(session.size for session in sessions), _copied(new, where)
     for session in sorted(sessions, key=lambda one: one.mtime):
         try:
-            if _is_there(session, new, where):
+            if session.session_id in there:
                 left.append(NotCopied(session.session_id, THERE))
             else:
                 made.append(carry_out(fork.plan(session, where, home=new), where, dry_run=dry_run))
+                there.add(session.session_id)
         except ResumeHooksError as error:
             left.append(NotCopied(session.session_id, error.message))
         done += session.size
@@ -130,10 +131,7 @@ def _became(old: str, new: str, where: Where) -> bool:
     return False
 
 
-def _is_there(session: SessionFile, new: str, where: Where) -> bool:
-    """Whether a copy of the session is at home in the folder."""
-    copies = (
-        row.child_id for row in read_links(where) if (row.parent_id, row.kind) == (session.session_id, fork.REHOMED)
-    )
-    paths = (path for copy in copies if (path := find_session(copy, where)))
-    return any(canonical(HeadTail(path).cwd) == canonical(new) for path in paths)
+def _copied(new: str, where: Where) -> set[str]:
+    """The sessions that have a copy at home in the folder, as the copies tell: a killed rehome noted no link."""
+    named = (read_parent(copy.path) for copy in own_sessions(new, where))
+    return {parent.session_id for parent in named if parent and parent.kind == fork.REHOMED}

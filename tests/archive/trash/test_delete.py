@@ -553,6 +553,24 @@ def test_what_was_half_removed_is_finished_by_the_next(
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
+def test_killed_before_it_took_anything(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Right after its first manifest: the session is where it was, and the trash names none."""
+    session = laid_out(config_home)
+    before = everything(config_home)
+    process = os.fork()
+    if not process:
+        monkeypatch.setattr(deletion, "take", lambda *_: os._exit(9))
+        delete(session, config_home)
+    os.waitpid(process, 0)
+    assert everything(config_home) == before
+    assert contents.all_deleted(config_home.where) == []
+    assert not contents.holds(SESSION, config_home.where)
+    (stray,) = contents.strays(config_home.where)
+    assert stray.gone
+    deletion.empty([], config_home.where, [stray])
+    assert not (config_home.config / "resume-hooks" / "trash").exists()
+
+
 @pytest.mark.parametrize("note", [None, b"{", b"{}"])
 def test_an_entry_that_can_not_be_told_is_counted(config_home: ConfigHome, note: bytes | None) -> None:
     """Its note missing or damaged: nothing takes it for empty, and only who names it removes it."""

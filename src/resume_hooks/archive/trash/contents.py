@@ -29,7 +29,10 @@ _LAST = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
 
 class StrayFolder(NamedTuple):
-    """A folder in the trash that is no session: ``gone`` if it was being removed, else without a readable manifest."""
+    """A folder in the trash that is no session: ``gone`` if it was being removed or took nothing yet.
+
+    Else it has no readable manifest.
+    """
 
     folder: str
     files: int
@@ -78,7 +81,7 @@ def all_deleted(where: Where) -> list[TrashEntry]:
     """Every deleted session that can be told, the last deleted first."""
     owned = ((path, os.path.basename(path)) for path in _folders_in(_home(where)))
     own = ((folder, name) for path, name in owned if is_session_id(name) for folder in _folders_in(path))
-    found = (read_manifest(folder, session_id) for folder, session_id in own)
+    found = (_taken(folder, session_id, where) for folder, session_id in own)
     return sorted((entry for entry in found if entry), key=lambda entry: entry.deleted_at, reverse=True)
 
 
@@ -88,8 +91,9 @@ def strays(where: Where) -> list[StrayFolder]:
     for path in _folders_in(_home(where)):
         session_id = os.path.basename(path)
         for folder in _folders_in(path) if is_session_id(session_id) else [path]:
-            gone = folder != path and folder.endswith(GONE)
-            if gone or read_manifest(folder, session_id) is None:
+            told = read_manifest(folder, session_id) is not None
+            gone = (folder != path and folder.endswith(GONE)) or (told and _taken(folder, session_id, where) is None)
+            if gone or not told:
                 sizes = list(_sizes(folder))
                 found += [StrayFolder(folder, len(sizes), sum(sizes), gone)] if gone or sizes else []
     return found
@@ -99,7 +103,7 @@ def holds(session_id: str, where: Where) -> bool:
     """Whether a session lies in the trash."""
     if not is_session_id(session_id):
         return False
-    return any(read_manifest(folder, session_id) for folder in _folders_in(os.path.join(_home(where), session_id)))
+    return any(_taken(folder, session_id, where) for folder in _folders_in(os.path.join(_home(where), session_id)))
 
 
 def find(locator: str, where: Where) -> TrashEntry:
@@ -125,6 +129,14 @@ def find(locator: str, where: Where) -> TrashEntry:
             wanted, rows, remedy="Give one of these, with its instant: resume-hooks restore ID@INSTANT"
         )
     return found[0]
+
+
+def _taken(folder: str, session_id: str, where: Where) -> TrashEntry | None:
+    """The entry of a folder; None if it has none, or was killed before it took anything."""
+    entry = read_manifest(folder, session_id)
+    if entry is None or entry.complete or any(entry.lies(part, where) for part in entry.parts):
+        return entry
+    return None
 
 
 def _named(wanted: str, entries: list[TrashEntry], where: Where) -> list[TrashEntry]:

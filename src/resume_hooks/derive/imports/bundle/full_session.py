@@ -23,6 +23,7 @@ from resume_hooks.reading.export.bundle import STAYED, stand_in
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import SessionFile, session_file
+from resume_hooks.storage.move import PART, inside, is_same, remove
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line, read_lines
@@ -131,15 +132,14 @@ class WholePlan(ChildPlan):
     def sidecars(self, where: Where) -> Iterator[list[str]]:
         """Put what lay beside the session there. WriteFailed."""
         own, made, done = self.draft.path.removesuffix(".jsonl"), False, False
+        part = os.path.join(os.path.dirname(own), f".{os.path.basename(own)}{PART}")
         try:
-            if self.packed.files:
-                os.mkdir(own, 0o700)  # what is there already is not ours to touch
+            if self.packed.files and not os.path.lexists(own):
+                if os.path.lexists(part):
+                    remove(part)  # of an import that was killed
+                _copy_beside(self.packed, part, where)
+                os.rename(part, own)
                 made = True
-            for place, path in self.packed.files:
-                target = os.path.join(own, *place.split("/"))
-                private_folder(os.path.dirname(target), where)
-                shutil.copyfile(path, target)
-                os.chmod(target, 0o600)
             yield []
             done = True
         except OSError as error:
@@ -147,6 +147,7 @@ class WholePlan(ChildPlan):
                 f"Could not write {own}: {error.strerror or error}", "Nothing was changed. Check free space."
             ) from error
         finally:
+            shutil.rmtree(part, ignore_errors=True)
             if made and not done:
                 shutil.rmtree(own, ignore_errors=True)
 
@@ -169,7 +170,7 @@ def plan(packed: BundledSession, home: str, called: Mapping[str, str], where: Wh
         )
 
     there, wanted = find_session(own_id, where), os.path.join(folder, f"{own_id}.jsonl")
-    if there is None and not os.path.lexists(wanted):
+    if there is None and not os.path.lexists(wanted) and _is_free(wanted.removesuffix(".jsonl"), packed):
         return at(wanted, own_id)
     if there is not None and not force and _holds(there, at(there, own_id).body):
         return at(there, own_id, session_file(there))
@@ -182,6 +183,28 @@ def take_back(path: str) -> None:
     with contextlib.suppress(OSError):
         os.unlink(path)
     shutil.rmtree(path.removesuffix(".jsonl"), ignore_errors=True)
+
+
+def _copy_beside(packed: BundledSession, folder: str, where: Where) -> None:
+    """Write what lay beside a session into a new private folder. OSError."""
+    os.mkdir(folder, 0o700)
+    for place, path in packed.files:
+        target = os.path.join(folder, *place.split("/"))
+        private_folder(os.path.dirname(target), where)
+        shutil.copyfile(path, target)
+        os.chmod(target, 0o600)
+
+
+def _is_free(own: str, packed: BundledSession) -> bool:
+    """Whether nothing lies beside a session to be, or just what came with it, as a killed import leaves it."""
+    if not os.path.lexists(own):
+        return True
+    try:
+        there = {name.replace(os.sep, "/") for name in inside(own)}
+        same = all(is_same(path, os.path.join(own, *place.split("/"))) for place, path in packed.files)
+    except OSError:
+        return False
+    return same and there == {place for place, _ in packed.files}
 
 
 def _holds(path: str, body: MovedLines) -> bool:
