@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import subprocess
 import threading
 import time
 from contextlib import closing, suppress
@@ -28,7 +30,7 @@ from tests.e2e.harness.mock_api import MockApi, Request, conversation, last_user
 from tests.e2e.harness.processes import pids_with, wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
 from tests.e2e.harness.xvfb import XServer
-from tests.needs import corpus
+from tests.needs import REPO, corpus
 
 # Small sessions of two client generations; both resume on every supported client.
 SMALL_SESSIONS = (
@@ -265,3 +267,23 @@ def send(api: MockApi, method: str, path: str, body: Request | None = None) -> b
         response = connection.getresponse()
         assert response.status == HTTPStatus.OK
         return response.read()
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_registry_that_does_not_answer_is_asked_once(tmp_path: Path, answers: bool) -> None:
+    """A line says what is being fetched; without an answer nothing else is tried."""
+    npm = tmp_path / "bin" / "npm"
+    npm.parent.mkdir()
+    npm.write_text(f'#!/bin/sh\necho "$1" >>{tmp_path}/asked\nexit {int(not answers)}\n')
+    npm.chmod(0o755)
+    done = subprocess.run(
+        ["sh", REPO / "tools" / "clients"],
+        env={"PATH": f"{npm.parent}:{os.environ['PATH']}", "RESUME_HOOKS_CLIENTS": str(tmp_path / "clients")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    asked = (tmp_path / "asked").read_text().split()
+    assert asked == (["view", *["install"] * 6] if answers else ["view"])
+    assert done.stderr.startswith("Fetching the clients")
+    assert done.stderr.count("could not be fetched") == (0 if answers else 6)
