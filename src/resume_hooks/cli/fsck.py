@@ -32,7 +32,7 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> int:
-    """DefectReport what is broken in a session, by record, and what the clients do with it.
+    """Report what is broken in a session, by record, and what the clients do with it.
 
     Ends with 1 where there are errors or warnings. Notes are what clients leave behind by themselves. The session
     itself is only read; a repaired child keeps everything that can be reached.

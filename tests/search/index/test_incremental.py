@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,17 +70,13 @@ def test_a_torn_line_waits_for_its_end(config_home: ConfigHome) -> None:
     assert holding.lines("delta") == [(NAME, 2)]
 
 
-def test_a_whole_line_without_an_end_is_taken_once_nobody_writes(config_home: ConfigHome) -> None:
-    """Seen while fresh it waits; a minute later the same bytes are taken in, though nothing in the file changed."""
+def test_a_whole_line_without_an_end_is_taken_at_once(config_home: ConfigHome) -> None:
+    """Also within the minute, as in a history that was just restored; nothing is left to be read again."""
     path = written(config_home, said("alpha"), old=False)
     add_bytes(path, line(said("gamma")))
-    now = time.time()
-    os.utime(path, (now, now - read_transcript.SETTLED + 5))
-    assert held(config_home).words() == {"alpha"}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read_transcript, "SETTLED", 1.0)
-        assert held(config_home).lines("gamma") == [(NAME, 1)]
-        assert held(config_home).outcome.size == 0
+    assert held(config_home).lines("gamma") == [(NAME, 1)]
+    with opened_index(config_home.where) as index:
+        assert changes(index.db, all_files(config_home.where)) == ([], [])
 
 
 def test_a_torn_line_that_was_taken_may_still_grow(config_home: ConfigHome, tmp_path: Path) -> None:

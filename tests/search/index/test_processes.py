@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.index import worker_pool
+from resume_hooks.search.index import connect, worker_pool
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.postings import WORDS
+from resume_hooks.search.index.postings import WORDS, Postings
 from resume_hooks.search.index.read_transcript import ReadJob, read
 from resume_hooks.search.index.worker_pool import readings
 from resume_hooks.sessions.transcript_files import all_files
@@ -189,6 +189,27 @@ def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
         assert held(config_home).words() == {"alpha", "beta", "gamma"}
     assert held(config_home).words() == {"alpha", "beta", "gamma"}
     assert held(config_home).outcome.files == 0
+
+
+def test_a_rebuild_that_begins_as_the_words_are_opened(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old table is not searched with the words, none yet, of the next one."""
+    written(config_home, said("alpha"))
+    held(config_home)
+    real, begun = Postings.look, []
+
+    def look(postings: Postings) -> None:
+        if not begun:
+            begun.append(True)
+            connect.forget_index(config_home.where)
+            begun.append(connect._opened(config_home.where, writing=True))
+            real(begun[1].words)
+        real(postings)
+
+    monkeypatch.setattr(Postings, "look", look)
+    with opened_index(config_home.where) as index:
+        assert index.words.records == 1
 
 
 def test_a_busy_index_is_searched_as_it_is(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:

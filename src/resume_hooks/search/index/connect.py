@@ -151,19 +151,28 @@ def _on_disk(task: _Task, *, rebuild: bool = False) -> OpenIndex:
 
 
 def _kept(task: _Task) -> OpenIndex:
-    """The index on disk, brought up to date by us, or as it is where another command is at it."""
+    """The index on disk, brought up to date by us, or as it is where another command is at it.
+
+    Its words are opened at ``look``: of a table that was removed before that they would be those of the next one.
+    """
+    seen = _identity(task.path)
     index = _opened(task.where, writing=False)
     with _closed_if_it_fails(index):
         if not any(changes(index.db, task.files, task.shelf)):  # there is nothing to wait for
             index.words.look()
-            return index
+            if _identity(task.path) == seen:
+                return index
     index.db.close()
     with _only_one(task.path, task.patience) as ours:
-        index = _opened(task.where, writing=ours)
-        with _closed_if_it_fails(index):
-            index = task.brought_up(index, ours=ours)
-            index.words.look()
-    return index
+        while True:
+            seen = _identity(task.path)
+            index = _opened(task.where, writing=ours)
+            with _closed_if_it_fails(index):
+                index = task.brought_up(index, ours=ours)
+                index.words.look()
+            if ours or _identity(task.path) == seen:
+                return index
+            index.db.close()
 
 
 def _opened(where: Where, *, writing: bool) -> OpenIndex:

@@ -1,7 +1,7 @@
 """One transcript as parts for the index, with what each word counts; only what was added, where the file only grew.
 
-Runs in worker processes: what goes in and comes out are plain values. A last line without its ending is left for the
-next time, unless nobody has been writing for a while and it is whole.
+Runs in worker processes: what goes in and comes out are plain values. A last line that is not whole is left for the
+next time, unless nobody has been writing for a while.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _read(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     for line in read_lines(stream, start.offset, start.lines):
         if full:
             break
-        if line.torn and not (settled and records.parse(line.body) is not None):
+        if line.torn and records.parse(line.body) is None:  # what is whole as JSON can't be the beginning of more
             torn = not settled
             break
         reader.take(line)
