@@ -54,12 +54,12 @@ def note(home: ConfigHome) -> dict[str, Any]:
 
 def test_it_says_so_once(config_home: ConfigHome, ask: Any) -> None:
     """At 80 per cent, with what fits best; never again of this window, whatever happens to the session."""
-    assert ask(full(159_999)) == ""
-    assert note(config_home) == {"version": 1, "look": 160_000, "told": 0}
-    assert ask(full(160_000)) == (
+    assert ask(full(143_999)) == ""
+    assert note(config_home) == {"version": 1, "look": 144_000, "told": 0}
+    assert ask(full(144_000)) == (
         "resume-hooks: 80 % of the context is used; a handoff fits best: /resume-hooks:handoff"
     )
-    assert note(config_home) == {"version": 1, "look": 800_000, "told": 200_000}
+    assert note(config_home) == {"version": 1, "look": 784_000, "told": 200_000}
     compacted = [*full(190_000), boundary(uuid="b", ts=9), summary("s", uuid="s", parent="b", ts=9)]
     for records in (full(160_000), full(199_999, 5), compacted, full(10), full(170_000)):
         assert ask(records) == ""
@@ -68,9 +68,9 @@ def test_it_says_so_once(config_home: ConfigHome, ask: Any) -> None:
 
 def test_a_window_that_proves_larger_is_told_of_too(config_home: ConfigHome, ask: Any) -> None:
     """Past 200,000 tokens the window is a million, of which the first line was not true."""
-    assert "82 %" in ask(full(163_000))
+    assert "91 %" in ask(full(163_000))
     assert ask(full(300_000)) == ""
-    assert "81 %" in ask(full(810_000))
+    assert "83 %" in ask(full(810_000))
     assert ask(full(990_000)) == ""
     assert note(config_home) == {"version": 1, "look": 10**9, "told": 1_000_000}
 
@@ -79,10 +79,10 @@ def test_the_settings_decide(config_home: ConfigHome, ask: Any) -> None:
     """Another level, another window, or never."""
     assert ask(full(190_000), RESUME_HOOKS_NOTICE_PERCENT="0") == ""
     assert ask(full(150_000), RESUME_HOOKS_CONTEXT_WINDOW="1000000") == ""
-    assert note(config_home)["look"] == 800_000
-    assert "resume-hooks: 50 %" in ask(full(100_000), RESUME_HOOKS_NOTICE_PERCENT="50")
+    assert note(config_home)["look"] == 784_000
+    assert "resume-hooks: 56 %" in ask(full(100_000), RESUME_HOOKS_NOTICE_PERCENT="50")
     set_window = ask(full(600_000), RESUME_HOOKS_NOTICE_PERCENT="60", RESUME_HOOKS_CONTEXT_WINDOW="1000000")
-    assert "60 %" in set_window
+    assert "61 %" in set_window
     assert note(config_home)["look"] == 10**9
 
 
@@ -125,7 +125,7 @@ def test_a_damaged_note_counts_as_none(config_home: ConfigHome, ask: Any, kept: 
     folder = config_home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True)
     (folder / f"notice-{SESSION}.json").write_bytes(kept)
-    assert "85 %" in ask(full(170_000))
+    assert "94 %" in ask(full(170_000))
     assert note(config_home)["told"] == 200_000
 
 
@@ -153,10 +153,10 @@ def test_the_band_takes_the_lines_place(config_home: ConfigHome, ask: Any, monke
     """By the client's figures: when to ask again, then what to show; the Stop hook has nothing more to say."""
     path = write_session(config_home.project(), SESSION, full(190_000))
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000}
-    assert answered("band", {**event, "tokens": 90_000}) == {"look": 160_000, "asks": 80}
+    assert answered("band", {**event, "tokens": 90_000}) == {"look": 144_000, "asks": 80}
     shown = answered("band", {**event, "tokens": 160_000})
-    assert (shown["from"], shown["window"]) == (160_000, 200_000)
-    assert shown["band"] == "{percent} % of 200,000 · /handoff"
+    assert (shown["from"], shown["window"]) == (144_000, 180_000)
+    assert shown["band"] == "{percent} % of 180,000 · /handoff"
     assert ask(full(190_000)) == ""
     monkeypatch.setenv("RESUME_HOOKS_NOTICE_PERCENT", "0")
     assert "band" not in answered("band", {**event, "tokens": 199_000})
@@ -168,5 +168,28 @@ def test_the_band_says_what_a_trim_frees(config_home: ConfigHome) -> None:
     path = write_session(config_home.project(), SESSION, bulky())
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000, "tokens": 190_000}
     assert re.fullmatch(
-        r"\{percent\} % of 200,000 · /trim frees about [\d,]+ · /handoff", answered("band", event)["band"]
+        r"\{percent\} % of 180,000 · /trim frees about [\d,]+ · /handoff", answered("band", event)["band"]
     )
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"autoCompactWindow": 100_000},
+        {"autoCompactWindow": 900_000, "modelSettings": {"claude-sonnet-4-5": {"autoCompactWindow": 100_000}}},
+    ],
+    ids=["for all", "for the model, as /autocompact writes it"],
+)
+def test_a_smaller_window_of_the_clients_settings(config_home: ConfigHome, ask: Any, chosen: dict[str, Any]) -> None:
+    """The client compacts at 67,000 then: the band and the line come before, by the share that it shows itself."""
+    (config_home.config / "settings.json").write_text(json.dumps(chosen))
+    rows = full(66_000)
+    rows[-1]["message"]["model"] = "claude-sonnet-4-5-20250929"
+    path = write_session(config_home.project(), SESSION, rows)
+    event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000}
+    assert "82 %" in ask(rows)
+    assert note(config_home)["look"] == 10**9
+    assert answered("band", {**event, "tokens": 60_000})["look"] == 64_000
+    shown = answered("band", {**event, "tokens": 66_000})
+    assert (shown["from"], shown["window"]) == (64_000, 80_000)
+    assert shown["band"].startswith("{percent} % of 80,000")

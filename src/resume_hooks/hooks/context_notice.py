@@ -16,7 +16,9 @@ from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where
-from resume_hooks.transcripts import tokens
+from resume_hooks.system.claude_settings import compaction_window
+from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextUse
 
 NEVER = 10**9
@@ -56,14 +58,14 @@ def notice(session_id: str, path: str) -> str:
     percent, window = settings.number("notice_percent"), settings.number("context_window")
     if not percent:
         return ""
-    context = tokens.recent_context(path, window)
-    due = context.measured and context.window > told and context.tokens >= _limit(context.window, percent)
+    context, most = tokens.recent_context(path, window), _window_set(path)
+    due = context.measured and context.window > told and context.tokens >= _limit(_room(context.window, most), percent)
     if due:
         told = context.window
-    larger = 0 if window else tokens.LARGE_WINDOW
-    ahead = [_limit(size, percent) for size in (context.window, larger) if size > told]
+    larger = 0 if window or most else tokens.LARGE_WINDOW
+    ahead = [_limit(_room(size, most), percent) for size in (context.window, larger) if size > told]
     hook_state.keep(name, {"look": ahead[0] if ahead else NEVER, "told": told})
-    return _line(path, context) if due else ""
+    return _line(path, context, _room(context.window, most)) if due else ""
 
 
 def band(session_id: str, path: str | None, used: int, window: int) -> dict[str, Any]:
@@ -76,11 +78,12 @@ def band(session_id: str, path: str | None, used: int, window: int) -> dict[str,
     if not percent or window < 1:
         return {"look": NEVER}
     hook_state.keep(f"{_PREFIX}{session_id}.json", {"look": NEVER, "told": max(window, tokens.LARGE_WINDOW)})
-    limit = _limit(window, percent)
+    room = _room(window, _window_set(path))
+    limit = _limit(room, percent)
     if used < limit:
         return {"look": limit}
-    text = f"{{percent}} % of {window:,}{_ways(path, used, window)} · /handoff"
-    return {"look": NEVER, "from": limit, "window": window, "band": text}
+    text = f"{{percent}} % of {room:,}{_ways(path, used, window)} · /handoff"
+    return {"look": NEVER, "from": limit, "window": room, "band": text}
 
 
 def _ways(path: str | None, used: int, window: int) -> str:
@@ -92,19 +95,33 @@ def _ways(path: str | None, used: int, window: int) -> str:
     return f" · /trim frees about {round(freed, -3):,}" if freed >= WORTH else ""
 
 
-def _line(path: str, context: ContextUse) -> str:
+def _line(path: str, context: ContextUse, room: int) -> str:
     """What is said. The advice reads the live part; it is worth that only once."""
     from resume_hooks.derive.compare import advise
     from resume_hooks.hooks.resume_card import NAMES, command_of  # nothing to most turns' ends
 
     advice = advise(path, context, Where())
-    full = f"resume-hooks: {context.percent} % of the context is used"
+    full = f"resume-hooks: {round(100 * context.tokens / room)} % of the context is used"
     return f"{full}; {NAMES[advice.strategy]} fits best: {command_of(advice)}"
 
 
-def _limit(window: int, percent: int) -> int:
-    """Tokens from which on a window is full enough."""
-    return -(-window * percent // 100)
+def _window_set(path: str | None) -> int:
+    """The window that the client's settings name for a session's folder and model; 0 for none."""
+    if path is None:
+        return 0
+    ends, where = HeadTail(path), Where()
+    model = next((name for record in reversed(ends.last_records) if (name := records.model(record))), "")
+    return compaction_window(ends.cwd, model, where)
+
+
+def _room(window: int, most: int) -> int:
+    """What the client's own per cent are of (2.1.330): its window, up to ``most``, 0 for any, without its answer."""
+    return max(1, min(window, most or window) - tokens.ANSWER)
+
+
+def _limit(room: int, percent: int) -> int:
+    """Tokens from which on it is full enough."""
+    return -(-room * percent // 100)
 
 
 def _whole(value: object) -> int:

@@ -11,6 +11,7 @@ from resume_hooks.paths import Where, read_object
 KEPT_DAYS = "cleanupPeriodDays"
 
 DEFAULT_KEPT_DAYS = 30  # days after its last write that the client keeps a transcript by default
+LEAST_WINDOW = 100_000  # tokens; clients take no smaller window to compact at
 MAX_KEPT_DAYS = 1_000_000  # days that a calendar can still add; more is for ever
 
 
@@ -23,6 +24,28 @@ def settings_files(cwd: str, where: Where) -> list[str]:
         os.path.join(cwd, ".claude", "settings.local.json"),
         os.path.join(managed, "managed-settings.json"),
     ]
+
+
+def compaction_window(cwd: str, model: str, where: Where) -> int:
+    """Tokens that a client started in ``cwd`` takes for the window of a ``model`` by its settings; 0: the model's own.
+
+    As 2.1.330 reads them: a model's own row, which /autocompact writes, goes before the file's; the variable first.
+    """
+    named = where.environ.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "")
+    if named.isdecimal():
+        return int(named)
+    found = 0
+    for path in settings_files(cwd, where):
+        row = read_object(path)
+        rows = row.get("modelSettings")
+        own = (
+            [each for key, each in rows.items() if f"{model}-".startswith(f"{key}-")] if isinstance(rows, dict) else []
+        )
+        said = [each["autoCompactWindow"] for each in own if isinstance(each, dict) and "autoCompactWindow" in each]
+        value = said[0] if said else row.get("autoCompactWindow")
+        if value == "auto" or (isinstance(value, int) and value >= LEAST_WINDOW):
+            found = 0 if value == "auto" else int(value)
+    return found
 
 
 class Retention(NamedTuple):

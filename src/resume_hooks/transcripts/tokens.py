@@ -19,6 +19,7 @@ from resume_hooks.transcripts.transcript import scan
 DEFAULT_WINDOW = 200_000
 LARGE_WINDOW = 1_000_000
 CHARACTERS_PER_TOKEN = 4.0  # what stands in where a session is too short to tell its own ratio
+ANSWER = 20_000  # tokens of a window that the client keeps for an answer; its own per cent are of the rest
 RESERVED_OUTPUT = 33_000  # tokens that the client keeps free for an answer and a summary before it compacts by itself
 
 TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)
