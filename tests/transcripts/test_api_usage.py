@@ -228,3 +228,10 @@ def test_a_number_without_end_is_no_count(config_home: ConfigHome) -> None:
     rows = [user("q", uuid="u"), asked("a", "u", 1, counted(10**18, 10**18))]
     assert seen(config_home, rows).cached <= 2 * records.MAX_TOKENS
     assert api_usage.LAST_TURNS > 1
+
+
+def test_a_file_that_begins_within_a_session(config_home: ConfigHome) -> None:
+    """Its first answer was counted with all that went before: no other session starts with that."""
+    rows = [user("on with it", uuid="b", parent="gone"), assistant("yes", uuid="c", parent="b", tokens=94_171)]
+    ends = HeadTail(write_session(config_home.project(), SESSION, rows))
+    assert base_of(ends) == FirstRequest(USUAL_BASE, USUAL_SHARED)

@@ -78,9 +78,13 @@ def traffic_of(path: str) -> Traffic:
 def base_of(ends: HeadTail) -> FirstRequest:
     """What a new session begins with, by the first request of this one; the usual figures where that is out of reach.
 
-    The first request less what was said before it: attachments stay in, since a new session is given its own.
+    The first request less what was said before it: attachments stay in, since a new session is given its own. A file
+    that begins within a session tells nothing of that.
     """
     said = 0
+    opening = next((record for record in ends.first_records if isinstance(record.get("uuid"), str)), {})
+    if opening.get("parentUuid") and not opening.get("isSidechain"):
+        return FirstRequest(USUAL_BASE, USUAL_SHARED)
     for record in ends.first_records:
         if records.kind(record) not in records.MESSAGES or not isinstance(record.get("uuid"), str):
             continue
