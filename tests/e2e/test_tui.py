@@ -140,7 +140,7 @@ def test_osc_52_reaches_the_terminal_and_clear_is_a_link(tui: Tui, plugin: Path)
     """
     parent = begin(tui, plugin, {"RESUME_HOOKS_CLIPBOARD": "osc52"})
     tui.submit(">session")
-    tui.wait_for(r"maybe copied \(OSC 52\)")
+    tui.wait_for(r"sent by OSC 52")
     assert tui.clipboard_writes()[-1] == parent.stem
     empty_box(tui)
     tui.submit("/clear")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import shlex
@@ -114,6 +115,15 @@ def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
         assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("output", ["-o", "-oreport.json", "--output", "--output=report.json"])
+def test_the_model_has_no_report_written(plugin: PluginCopy, output: str) -> None:
+    """What reads has its answer on stdout; a file of the model's choosing is none of it."""
+    done = plugin.engine("doctor", "--bundle", output, "report.json", CLAUDECODE="1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "is for the user to run" in done.stderr
+    assert plugin.engine("doctor", "--bundle", CLAUDECODE="1").stdout == "engine doctor --bundle\n"
+
+
 def test_a_slash_command_may_write_and_gets_the_users_text(plugin: PluginCopy) -> None:
     """The body of /resume-hooks:handoff hands the user's text over on stdin, never on a command line."""
     done = plugin.engine("--slash", "handoff", stdin="fix $(this) 'now'", CLAUDECODE="1")
@@ -155,14 +165,6 @@ def test_what_is_missing_is_said_in_one_line(plugin: PluginCopy, tmp_path: Path)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "not installed yet" in done.stderr
     assert done.stderr.endswith(install)
-
-
-def test_without_any_python_the_prompt_passes(plugin: PluginCopy, tmp_path: Path) -> None:
-    """No Python at all, or only one that is too old: silence."""
-    path = link_tools(tmp_path / "bare", "sh", "cat", "cmp")
-    fake(tmp_path / "bare" / "python3", "too old", status=1)
-    done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="", PATH=path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 @pytest.fixture
@@ -221,3 +223,47 @@ def test_the_fixture_copies_the_hooks_of_this_project(tmp_path: Path) -> None:
     """What the tests run is what ships."""
     copy = make_plugin(tmp_path)
     assert (copy.root / "hooks" / "engine").read_bytes() == (REPO / "hooks" / "engine").read_bytes()
+
+
+@pytest.fixture
+def pythonless(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
+    """The plugin on a machine with the tools of a shell and no Python but one that is too old, nor uv."""
+    plugin.env.update({"PATH": link_tools(tmp_path / "tools", "sh", "sed", "cat"), "RESUME_HOOKS_PYTHON": ""})
+    fake(tmp_path / "tools" / "python3", "too old", status=1)
+    return plugin
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        (">handoff", "handoff"),
+        ('>handoff fix "this" \\ and\nthat', "handoff"),
+        (">resume", "resume"),
+        ("/resume-hooks:resume", "resume"),
+        ("/resume-hooks:trim 80%", "trim"),
+        (">resume the work", ""),
+        (">handoffs", ""),
+        ("/resume-hooks:recover-context the words", ""),
+        ("fix it", ""),
+    ],
+)
+def test_a_trigger_without_any_python(pythonless: PluginCopy, prompt: str, told: str) -> None:
+    """It does not go to the model, which would be paid; the text is shown, as it was typed. Any other prompt passes."""
+    done = pythonless.hook("UserPromptSubmit", json.dumps({"session_id": "x", "prompt": prompt}).encode())
+    assert (done.returncode, done.stderr) == (0, b"")
+    if not told:
+        assert done.stdout == b""
+        return
+    answer = json.loads(done.stdout)
+    assert answer["decision"] == "block"
+    assert answer["reason"].startswith(f"resume-hooks: {told} needs Python 3.11 or newer, or uv.")
+    text = prompt.partition(" ")[2]
+    assert answer["reason"].endswith(f"not sent: {text}" if text else "again.")
+
+
+def test_a_command_without_any_python(pythonless: PluginCopy) -> None:
+    """The module shows the answer, with the text that was typed; what it asks unasked fails as before."""
+    event = '{"command":"handoff","args":"next \\"x\\"","session_id":"x"}'
+    done = pythonless.engine("--module", stdin=event)
+    assert json.loads(done.stdout)["text"].endswith('again.\n\nYour text was not sent: next "x"')
+    assert pythonless.engine("--module", stdin='{"command":"band","tokens":9}').returncode == 1

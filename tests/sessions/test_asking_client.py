@@ -35,10 +35,14 @@ write = '''
 born=$(cut -d" " -f22 /proc/$$/stat)
 printf '{"pid": %s, "procStart": "%s"}' $$ $born >"$CLAUDE_CONFIG_DIR/sessions/$$.json"
 '''
+move = '''
+export CLAUDE_CONFIG_DIR="$CLAUDE_CONFIG_DIR/another"
+mkdir -p "$CLAUDE_CONFIG_DIR/sessions"
+'''
 shells = {
     "itself": python,
     "exec": ["sh", "-c", 'exec "$@"', "sh", *python],
-    "shell": ["sh", "-c", (write if forge == "forged" else "") + '"$@"; true', "sh", *python],
+    "shell": ["sh", "-c", {"forged": write, "elsewhere": move + write}.get(forge, "") + '"$@"; true', "sh", *python],
 }
 subprocess.run(shells[how], start_new_session=own == "own", check=True)
 """
@@ -49,6 +53,7 @@ REFUSED = [
     ("shell", "own", "true", "plain", "the model's shell"),
     ("shell", "own", "true", "forged", "a shell that lists itself, below the client"),
     ("shell", "same", "true", "forged", "the same, had the client left it in its session"),
+    ("shell", "own", "true", "elsewhere", "a shell that lists itself in a config home of its own"),
     ("shell", "same", "true", "plain", "a shell between"),
     ("itself", "same", "none", "plain", "a program that is no client"),
     ("itself", "same", "12", "plain", "a number that went to another process"),

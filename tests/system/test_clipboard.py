@@ -158,7 +158,7 @@ def test_copy_that_cannot_be_read_back_in_time_is_only_sent(nowhere: dict[str, s
     assert is_running(pid)
     os.kill(pid, 9)
     assert copied == Copied("sent", "xclip")
-    assert copied.sentence("session id") == "session id maybe copied (xclip)"
+    assert copied.sentence("session id") == "session id sent by xclip"
 
 
 def test_hung_program_leaves_time_for_the_other_ways(nowhere: dict[str, str], tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None
     environ = {"PATH": str(tmp_path / "bin"), "WSL_DISTRO_NAME": "Debian"}
     copied = clipboard.copy("é\n", environ=environ)
     assert copied == Copied("sent", "clip.exe")
-    assert copied.sentence("session id") == "session id maybe copied (clip.exe)"
+    assert copied.sentence("session id") == "session id sent by clip.exe"
     assert (tmp_path / "got").read_bytes() == "é\n".encode("utf-16-le")
 
 
@@ -277,7 +277,7 @@ def test_unknown_way_is_refused() -> None:
     ("copied", "sentence"),
     [
         (Copied("copied", "xclip"), "session id copied (xclip)"),
-        (Copied("sent", "OSC 52"), "session id maybe copied (OSC 52)"),
+        (Copied("sent", "OSC 52"), "session id sent by OSC 52"),
         (NOT_COPIED, "session id not copied"),
     ],
 )

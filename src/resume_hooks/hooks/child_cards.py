@@ -64,8 +64,8 @@ def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
     """What to press for a text that is on the clipboard, or may be."""
     if copied.how == "sent":
         if busy:
-            return "Maybe copied: paste after the answer."
-        return "Maybe copied: check, then press Enter." if slash else "Ctrl+C (once!), paste, check, Enter."
+            return "Sent to the clipboard: paste it later."
+        return "Sent to the clipboard: paste it, check." if slash else "Ctrl+C (once!), paste, check, Enter."
     if busy:
         return "Copied: paste it once the answer ends."
     return "Copied: paste it, press Enter." if slash else "Copied: Ctrl+C (once!), paste, Enter."

@@ -114,8 +114,9 @@ def offer(event: dict[str, Any]) -> dict[str, Any]:
     word = reply.field(event, "args")
     if not word.isdigit():
         value = store(SETTING, word)
-        later = typed(f"config {SETTING} {TRIM}", os.environ)
-        return {"text": f"{SETTING} is {value}. To change it, in a shell: {later}, {HANDOFF} or {CLIENT}"}
+        one, other = (each for each in (TRIM, HANDOFF, CLIENT) if each != value)
+        later = typed(f"config {SETTING} {one}", os.environ)
+        return {"text": f"{SETTING} is {value}. To change it, in a shell, {other} in place of {one} as well: {later}"}
     if int(word) < asks_from().get("asks", 101):
         return {}
     hook_state.keep(ASKED, {"at": time.time()})

@@ -97,5 +97,5 @@ def offer(text: str) -> str:
 
 def id_line(copied: Copied) -> str:
     """The last line of a card that copied an id."""
-    lines = {"copied": "ID copied.", "sent": "Maybe copied: if not, the id is above."}
+    lines = {"copied": "ID copied.", "sent": "Sent to the clipboard; it is above, too."}
     return lines.get(copied.how, "Not copied: the id is above.")

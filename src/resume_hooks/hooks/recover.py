@@ -60,5 +60,5 @@ def _last_line(copied: Copied, *, slash: bool, busy: bool) -> str:
         return "Select and copy it into the next prompt."
     if slash:
         copied_line = "Copied: paste it into your next prompt."
-        return copied_line if copied.how == "copied" else "Maybe copied: paste, or copy the above."
+        return copied_line if copied.how == "copied" else "Sent to the clipboard: paste, or copy the above."
     return paste_line(copied, slash=slash, busy=busy)

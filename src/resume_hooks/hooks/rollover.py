@@ -64,7 +64,7 @@ def answer(request: Request) -> TriggerAnswer:
     if outcome.failure:
         hook_state.take(_name(request))
         answered = _answer_of("rolled over without a summary", outcome.receipt, facts, request)
-        return answered._replace(remark=" ".join(facts))
+        return answered._replace(remark="; ".join(fact.removesuffix(".") for fact in facts))
     _keep(request, outcome.receipt, facts)
     return _answer_of("rolled over", outcome.receipt, facts, request)
 
@@ -73,7 +73,7 @@ def _facts(outcome: add_summary.SummaryOutcome, request: Request) -> list[str]:
     """What the child holds, what that took, and the way to what it lacks."""
     spent = [f"it took {outcome.spent.words}"] if outcome.spent.words else []
     if outcome.failure:
-        again = f"to try again: the same here once more, or in a shell: {request.command}"
+        again = f"to try again, type it once more, or in a shell: {request.command}"
         return [add_summary.failure_text(outcome.failure), *spent, again]
     return [f"a summary by {outcome.spent.model} and a digest are in it", *spent]
 

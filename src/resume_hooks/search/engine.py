@@ -133,7 +133,7 @@ def _unsearched(files: int, hidden: Sequence[str]) -> list[str]:
 def _how(wording: Wording, best: Best) -> Iterator[str]:
     """How a query was taken: what stands for words that are nowhere, and what was left out."""
     for lookup in wording.lookups:
-        if lookup.how == "nowhere":
+        if lookup.how == "nowhere" or (not best.hits and lookup.how != "word"):  # other projects' words are no help
             yield f"no match for {lookup.term.name}"
         elif lookup.how != "word":
             yield f"'{lookup.term.name}' as {_KINDS[lookup.how]} {_listed(lookup.names)}"

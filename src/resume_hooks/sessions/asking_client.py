@@ -45,7 +45,21 @@ def command_of_client(where: Where) -> list[str]:
 
 
 def _is_client(pid: int, where: Where) -> bool:
-    """Whether a process is a client that lists itself, and its number did not go to another one since."""
-    entry = read_object(os.path.join(where.config, "sessions", f"{pid}.json"))
+    """Whether a process is a client that lists itself, and its number did not go to another one since.
+
+    In our config home or in its own: a shell below it can name us another, but can't change what it was started with.
+    """
     now = started(pid)
-    return entry.get("pid") == pid and (not now or entry.get("procStart") == now)
+    entries = (read_object(os.path.join(each.config, "sessions", f"{pid}.json")) for each in (where, *_own(pid)))
+    return any(entry.get("pid") == pid and (not now or entry.get("procStart") == now) for entry in entries)
+
+
+def _own(pid: int) -> list[Where]:
+    """The config home that a process was started with; none where that can't be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as stream:
+            pairs = [os.fsdecode(word).partition("=") for word in stream.read().split(b"\0")]
+    except OSError:
+        return []
+    environ = {name: value for name, _, value in pairs}
+    return [Where(environ)] if environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME") else []
