@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from resume_hooks.cli.question import meant
+from resume_hooks.cli.question import AnswerChoice, ask, meant
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.sessions.locator_forms import MOST_CANDIDATES
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
@@ -161,3 +161,15 @@ def test_the_word_that_is_replaced(
     monkeypatch.setattr("resume_hooks.cli.question._is_watched", lambda: True)
     monkeypatch.setattr("resume_hooks.cli.question.ask", lambda *_, **__: 1)
     assert meant(arguments, AmbiguousLocator("parser", ROWS)) == again
+
+
+def test_lines_break_between_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the terminal is narrow, what is said of an answer goes on below itself."""
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setattr("click.prompt", lambda *_, **__: "1")
+    about = "a copy without what a model finds is no longer needed; asking it costs tokens"
+    assert ask("How?", [AnswerChoice("smart-trim", about), AnswerChoice("fork")]) == 0
+    rows = capsys.readouterr().out.split("\n")[1:-2]
+    assert all(len(row) <= 50 for row in rows)
+    assert " ".join(" ".join(rows).split()) == f"> 1 smart-trim {about}"
+    assert all(row.startswith(" " * 18) for row in rows[1:])

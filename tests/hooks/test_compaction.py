@@ -113,6 +113,15 @@ def test_here_runs_the_clients_compaction(parent: Path) -> None:
     assert "is not an option" in refused["text"]
 
 
+@pytest.mark.parametrize("value", ["trim", "handoff", "client"])
+def test_what_is_said_to_be_typed_can_be(parent: Path, value: str) -> None:
+    """After the answer: the command that changes it ends with one value, another one."""
+    text = answered("compaction", {"session_id": SESSION, "screen": True, "args": value})["text"]
+    words = text.rpartition(": ")[2].split()
+    assert words[-3:-1] == ["config", "compaction"]
+    assert words[-1] in {"trim", "handoff", "client"} - {value}
+
+
 def automatic(rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the module gets where the client compacts by itself."""
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)

@@ -84,6 +84,13 @@ def test_what_must_not_be_there_is_never_guessed(home: ConfigHome) -> None:
     assert sessions(search(home, "webhook -receive")) == []
 
 
+def test_where_nothing_is_found_no_word_of_another_project_is_named(home: ConfigHome) -> None:
+    """A word that is like it, or holds it, was said elsewhere alone."""
+    talk(home, 9, "the Kundenverzeichnis of acme", cwd="/elsewhere")
+    found = search(home, "verzeichniss", folders=("/nowhere",))
+    assert (found.hits, found.how) == ([], "no match for verzeichniss")
+
+
 def test_a_word_that_is_there_comes_before_those_that_hold_it(home: ConfigHome) -> None:
     """Also where it was only said elsewhere; where there is enough of it, it alone is looked for."""
     talk(home, 9, "a wall and a Verbindung", cwd="/elsewhere")

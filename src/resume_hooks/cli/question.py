@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,6 +17,7 @@ from resume_hooks.system.columns import width
 from resume_hooks.system.text import plain_line
 
 LONGEST_WORDS = 60  # characters of a locator that are repeated
+ROOM = 24  # columns at least for what is said of an answer
 _BEHIND = (":", "/")  # what may follow a session's name in one word: a record, or a sub-agent
 
 
@@ -38,10 +41,11 @@ def ask(question: str, answers: Sequence[AnswerChoice], usual: int = 0, *, err: 
     say(question, err=err)
     for number, answer in enumerate(answers, 1):
         mark = ">" if number == usual + 1 else " "
-        say(
-            f" {mark} {number:>2}  {padded(plain_line(answer.name), wide)}  {plain_line(answer.about)}".rstrip(),
-            err=err,
-        )
+        front = f" {mark} {number:>2}  {padded(plain_line(answer.name), wide)}  "
+        room = max(ROOM, shutil.get_terminal_size().columns - width(front))
+        for row in textwrap.wrap(plain_line(answer.about), room) or [""]:
+            say(f"{front}{row}".rstrip(), err=err)
+            front = " " * width(front)
     while True:
         given = str(click.prompt("Number, or q to leave", default=str(usual + 1), err=err)).strip().lower()
         if given in {"q", "quit", ESCAPE}:

@@ -197,14 +197,14 @@ def test_a_rebuild_that_begins_as_the_words_are_opened(
     """The old table is not searched with the words, none yet, of the next one."""
     written(config_home, said("alpha"))
     held(config_home)
-    real, begun = Postings.look, []
+    real = Postings.look
+    begun: list[connect.OpenIndex] = []
 
     def look(postings: Postings) -> None:
         if not begun:
-            begun.append(True)
             connect.forget_index(config_home.where)
             begun.append(connect._opened(config_home.where, writing=True))
-            real(begun[1].words)
+            real(begun[0].words)
         real(postings)
 
     monkeypatch.setattr(Postings, "look", look)
