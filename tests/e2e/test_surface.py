@@ -273,23 +273,24 @@ def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path
             tui.start(plugin_dir=plugin, extra_env=QUIET | {"RESUME_HOOKS_COMPACTION": "client"}, resume=SESSION)
             tui.wait_idle()
             if shown:
-                tui.wait_for("% of 200,000")
-            assert ("of 200,000" in tui.text()) is shown
+                tui.wait_for("% of 180,000")
+            assert ("of 180,000" in tui.text()) is shown
             api.usage = ABOVE
             turns(tui, 2 * number - 1)
-            tui.wait_for(r"81 % of 200,000 · /handoff")
+            tui.wait_for(r"90 % of 180,000 · /handoff")
+            tui.wait_for("90% context used")  # which is the client's own count
             turns(tui, 2 * number)
-            assert tui.text().count("of 200,000") == 1
+            assert tui.text().count("of 180,000") == 1
             assert "Stop says" not in tui.text()
             if shown:
                 api.clear()
                 tui.submit(f"/handoff {STEP}")
                 tui.wait_for("Handed off from")
-                tui.wait_gone("of 200,000")
+                tui.wait_gone("of 180,000")
                 tui.wait_idle()
                 assert not api.requests
                 assert children(home, full)
-    assert "of 200,000" not in json.dumps(api.requests)
+    assert "of 180,000" not in json.dumps(api.requests)
 
 
 def test_the_model_may_ask_where_that_was_switched_on(tui: Tui, plugin: Path, parent: Path) -> None:
