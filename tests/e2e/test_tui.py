@@ -160,7 +160,7 @@ def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path, way: str) -> None:
     """Inside tmux its buffer holds the id, by tmux itself and by OSC 52 through it."""
     parent = begin(tmux_tui, plugin, {"RESUME_HOOKS_CLIPBOARD": way})
     tmux_tui.submit(">resume")
-    tmux_tui.wait_for(r"copied \(")
+    tmux_tui.wait_for(r"copied \(|sent by ")
     assert tmux_tui.buffer() == parent.stem
 
 
