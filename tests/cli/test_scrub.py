@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import sys
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from tests.builders import SESSION, ConfigHome, assistant, session_bytes, sessio
 from tests.cli.conftest import Cli, Document
 from tests.maintenance.scrub.planting import LONG_AGO, SECRETS, laid, places_with
 from tests.needs import REPO
+from tests.redaction.examples import examples
+from tests.redaction.planted import some
 
 ONE = SECRETS[0]
 
@@ -151,3 +154,38 @@ def test_it_asks_on_a_terminal(path: Path, config_home: ConfigHome, answer: str,
         shell.sendline(answer)
         shell.expect(pexpect.EOF)
     assert (ONE in path.read_text()) is there
+
+
+EXAMPLES = list(examples())
+TORN = "-----BEGIN RSA PRIVATE KEY-----\n" + some(random.Random(7), 64)
+
+
+@pytest.fixture
+def files(config_home: ConfigHome) -> list[Path]:
+    """A session in which each example stands between characters of several bytes, and a file of its own with all."""
+    rows, parent = [], None
+    for number, one in enumerate(EXAMPLES):
+        rows.append(user(f"…{one.text}…", uuid=f"u{number}", parent=parent, ts=number))
+        parent = f"u{number}"
+    rows.append(assistant(f"{TORN}…", uuid="a", parent=parent, ts=len(rows)))
+    session = config_home.project() / f"{SESSION}.jsonl"
+    text = session.with_suffix("") / "tool-results" / "out.txt"
+    text.parent.mkdir(parents=True)
+    text.write_text("\n\n".join(f"“{one.text}”" for one in EXAMPLES) + f"\n\n{TORN}…", encoding="utf-8")
+    laid(session, session_bytes(rows))
+    return [session, text]
+
+
+def test_whatever_is_written_is_text(files: list[Path], document: Document, tmp_path: Path) -> None:
+    """Exported, shared, scrubbed as a child and in place: valid UTF-8, and as many of the signs as there were."""
+    session, text = files
+    page, shared = tmp_path / "page.html", tmp_path / "shared.html"
+    document("export", SESSION, "-o", str(page))
+    document("share", SESSION, "-o", str(shared), "--yes")
+    child = document("scrub", SESSION)["data"]["receipt"]["file"]
+    document("scrub", SESSION, "--in-place", "--yes")
+    for path in (page, shared, Path(child), session, text):
+        assert TORN[-64:] not in path.read_text(encoding="utf-8")
+    said = [json.loads(row)["message"]["content"] for row in session.read_text(encoding="utf-8").splitlines()]
+    assert [row[0] + row[-1] for row in said[:-1]] == ["……"] * len(EXAMPLES)
+    assert text.read_text(encoding="utf-8").count("”") == len(EXAMPLES)

@@ -173,6 +173,7 @@ FORMS = [
     Form("teams-workflow", lambda r: encoded(r, 32),
          "https://prod-01.westus.logic.azure.com/workflows/01/triggers/manual/paths/invoke?sp=%2Frun&sv=1.0&sig={}"),
     Form("okta", lambda r: "00" + some(r, 40, ALNUM + "-_"), "curl -H 'Authorization: SSWS {}' https://x.okta.com/api"),
+    Form("curl-user", password, "curl -s -u deploy:{} https://api.internal/v1"),
     Form("key-tail", body, "{}\n-----END RSA PRIVATE KEY-----"),
     Form("key-head", lambda r: "MIIEpAIBAAKCAQEA" + body(r)),
     Form("key-one-line", lambda r: "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" + some(r, 900, ALNUM + "+/"), "KEY={}"),

@@ -37,7 +37,7 @@ _TELLING = 64
 
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
-_NO_NAME = re.compile(rb"[^A-Za-z_.\s-]")
+_NO_NAME = re.compile(rb"[^A-Za-z_.\s\x80-\xff-]")
 """What a name in a program does not hold."""
 
 

@@ -11,11 +11,6 @@ from resume_hooks.redaction.scanner import seen, suspects
 from resume_hooks.redaction.spans import Span, merged
 from resume_hooks.redaction.texts import Secret, placeholder, until_clean
 
-_ESCAPE = 6
-"""Bytes of the longest escape, \\u and four digits."""
-
-_BACKSLASH = 92
-
 _REACH = 100
 """Bytes before a string in which its key stands."""
 
@@ -69,25 +64,7 @@ def _in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
     spans = seen(raw)
     if leaf.path and not spans:
         spans = field(leaf.path[-1], raw)
-    whole = [span._replace(start=_outside(raw, span.start)[0], end=_outside(raw, span.end)[1]) for span in spans]
-    return [Span(span.kind, span.start + leaf.start, span.end + leaf.start, span.rank) for span in whole]
-
-
-def _outside(raw: bytes, place: int) -> tuple[int, int]:
-    """Where the escape around a place in a string of JSON begins and ends; the place itself if there is none."""
-    for start in range(place - 1, max(-1, place - _ESCAPE), -1):
-        if _slashes(raw, start) % 2:
-            end = start + (_ESCAPE if raw[start + 1 : start + 2] == b"u" else 2)
-            return (start, end) if place < end else (place, place)
-    return place, place
-
-
-def _slashes(raw: bytes, last: int) -> int:
-    """How many backslashes stand in a row, ``last`` being the last of them."""
-    place = last
-    while place >= 0 and raw[place] == _BACKSLASH:
-        place -= 1
-    return last - place
+    return [Span(span.kind, span.start + leaf.start, span.end + leaf.start, span.rank) for span in spans]
 
 
 def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:

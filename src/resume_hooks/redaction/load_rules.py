@@ -11,7 +11,7 @@ from typing import Any
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.own_rules import TOKENS
 
-REVISION = 3
+REVISION = 4
 """Of what our own code finds; raised with every change of it, so that what was scanned before is scanned anew."""
 
 FILE = os.path.join(os.path.dirname(__file__), "rules.json")
@@ -51,7 +51,7 @@ class Rule:
     def __init__(self, data: dict[str, Any], regex: str) -> None:
         self.kind: str = data["kind"]
         self.entropy: float = data["entropy"]
-        self._text = regex
+        self.text = regex
         self.regex = late(regex.encode())
         """What a secret of the kind looks like; its first group, where it has one, is the secret itself."""
         known = "|".join(f"(?:{text})" for text in data.get("allowed", []))
@@ -61,7 +61,7 @@ class Rule:
     @cached_property
     def reach(self) -> int:
         """Bytes from a keyword on in which a match ends, roughly: what its counts allow."""
-        return min(FARTHEST, 300 + 3 * max(map(int, _COUNT.findall(self._text)), default=0))
+        return min(FARTHEST, 300 + 3 * max(map(int, _COUNT.findall(self.text)), default=0))
 
 
 class Rules:

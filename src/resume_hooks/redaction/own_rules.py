@@ -10,7 +10,7 @@ from typing import Any
 _EDGE = "(?![A-Za-z0-9])"
 _SLACK = r"\bhooks\.slack\.com/[a-z]{5,10}/([A-Z0-9]{8,12}/[A-Z0-9]{8,12}/\w{20,30})"
 _DOPPLER = r"\bdp\.(?:st\.(?:[\w-]{2,35}\.)?|s[ac]\.|ct\.)[A-Za-z0-9]{40,44}"
-_TEAMS = r"(?i)/IncomingWebhook/([a-z0-9]{32}/[a-f0-9-]{36}(?:/[\w-]{1,120})?)"
+_TEAMS = r"(?i)/IncomingWebhook/([a-z0-9]{32}/[a-z0-9-]{36}(?:/[\w-]{1,120})?)"
 _DISCORD = r"(?<![\w.-])[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,45}(?![\w.-])"
 
 _KEY_WORDS = "ibaakc ibadanbgkqhkig9w0baqefaasc migh mhccaqee mc4caqawbqydk2vwbcie b3blbnnzac1rzxktdj"
@@ -22,9 +22,9 @@ _KEY_STARTS = (
 
 _KEY_LINES = (
     r"[A-Za-z0-9+/]{12,12000}={0,2}"
-    r"(?:\s{1,20}(?:\d{1,6}(?:\xe2\x86\x92|\xff|[\t:|]))?[A-Za-z0-9+/]{16,76}={0,2}(?!\S)){0,200}"
+    r"(?:\s{1,20}(?:\d{1,6}(?:\xe2\x86\x92|[\t:|]))?[A-Za-z0-9+/]{16,76}={0,2}(?![\w+/=.:(-])){0,200}"
 )
-"""How such a body goes on, with a number before each line as tools print it (an arrow that was escaped is \\xff)."""
+"""How such a body goes on, with a number before each line as tools print it."""
 
 
 def _token(kind: str, keywords: str, regex: str, entropy: float = 3.0) -> dict[str, Any]:

@@ -18,9 +18,19 @@ from resume_hooks.redaction.private_keys import private_keys
 from resume_hooks.redaction.spans import GENERIC, SHAPE, Span
 
 _QUOTED = rb"(?P<quote>\\{0,3}[\"'`])(?P<quoted>[^\"'`\r\n\\]{6,200})(?P=quote)"
-_VALUE = rb"(?:" + _QUOTED + rb"|(?P<bare>[^\s\"'`,;<>(){}|\\]{6,200}+)(?![(]))"
-_GAP = rb"(?:\s|\d{1,6}(?:\xe2\x86\x92|\xff))"
-"""White space, or the number of a line as the client's tools print it (an arrow that was escaped is \\xff)."""
+_LETTER = rb"[\xc3-\xdf][\x80-\xbf]|\xe1[\xb8-\xbb][\x80-\xbf]"
+"""A letter beyond ASCII, or an accent, whole. A dash, an arrow or a picture is none: it stands beside a value."""
+
+
+def _but(signs: bytes) -> bytes:
+    """A character of a value: any but white space and these signs of ASCII, or a letter beyond it."""
+    return rb"(?:[^\s\x7f-\xff" + re.escape(signs) + rb"]|" + _LETTER + rb")"
+
+
+_BARE = rb"(?P<bare>" + _but(b"\"'`,;<>(){}|\\") + rb"{6,200}+)"
+_VALUE = rb"(?:" + _QUOTED + rb"|(?:\xe2\x80[\x98-\x9f])?" + _BARE + rb"(?![(]))"
+_GAP = rb"(?:\s|\d{1,6}\xe2\x86\x92)"
+"""White space, or the number of a line as the client's tools print it."""
 
 _NAME = rb"(?i)(?:passw(?:or)?d|passphrase|pwd|secret(?:[_-]?(?:access[_-]?)?(?:key|token))?)"
 _SET = late(
@@ -35,7 +45,16 @@ _ASSIGNMENTS: list[tuple[re.Pattern[bytes], re.Pattern[bytes]]] = [
     (_SET, late(rb"")),
     (late(_NAME + rb"[ \t]+" + _VALUE), late(rb"--\Z")),
     (
-        late(_NAME + rb"[\w.-]{0,20}>" + _GAP + rb"{0,20}(?P<bare>[^\s<>]{6,200})\s{0,20}" + _GAP + rb"{0,20}</"),
+        late(
+            _NAME
+            + rb"[\w.-]{0,20}>"
+            + _GAP
+            + rb"{0,20}(?P<bare>"
+            + _but(b"<>")
+            + rb"{6,200})\s{0,20}"
+            + _GAP
+            + rb"{0,20}</"
+        ),
         late(rb"<[\w.:-]{0,40}\Z"),
     ),
     (late(rb"password\s{1,20}" + _VALUE), late(rb"\blogin\s{1,20}\S{1,100}" + _GAP + rb"{1,20}\Z")),
@@ -53,7 +72,7 @@ _ARGUMENTS: list[tuple[bytes, re.Pattern[bytes], re.Pattern[bytes]]] = [
     (
         b"-u",
         late(rb"curl\s"),
-        late(rb"-u(?:ser)?[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,64}:(?P<bare>[^\s\"'\\]{6,200})"),
+        late(rb"-u(?:ser)?[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,64}:(?P<bare>" + _but(b"\"'\\") + rb"{6,200})"),
     ),
 ]
 """Options that take a password, the programs whose they are, and how it stands there."""
@@ -71,7 +90,7 @@ _ADDRESS = late(rb"://[^\s/@\"]{0,300}@")
 _AUTH = late(rb"(?i)_auth(?P<token>token)?[\"'\\]{0,4}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,4}(?P<value>[\w+/=.~-]{8,400})")
 
 _COOKIES = late(rb"(?i)cookie(?:[\"'\\]{0,4}[ \t]{0,4}:|(?P<flag>[ \t=]))[ \t]{0,4}[\"'\\]{0,4}")
-_COOKIE = late(rb"([\w.!%-]{1,80})=([^\s;\"'\\,<>]{1,4000})(?:;[ \t]?|(?=[\s\"'\\,<])|\Z)")
+_COOKIE = late(rb"([\w.!%-]{1,80})=([^\s;\"'\\,<>\x7f-\xff]{1,4000})(?:;[ \t]?|(?=[\s\"'\\,<\x7f-\xff])|\Z)")
 _SESSION = late(rb"(?i)sess|sid|auth|token|jwt|logged|login|remember|credential|cookies|secret")
 _NO_SESSION = late(rb"(?i)csrf|xsrf")
 MOST_COOKIES = 60

@@ -14,11 +14,14 @@ LONGEST = 20_000
 _NAME = rb" (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 _BEGIN = late(rb"(?i)-----BEGIN" + _NAME)
 _END = late(rb"(?i)-----END" + _NAME)
-_TORN = late(rb"[A-Za-z0-9+/=\s\\:,.\xe2\x86\x92\xff-]{0,16000}")
+_TORN = late(rb"(?:\s\d{1,6}\xe2\x86\x92|[A-Za-z0-9+/=\s:,.-]|\\(?=\s)){0,16000}")
 _BODY = late(rb"[A-Za-z0-9+/]{24}")
-_NUMBERED = rb"\s*(?:\d{1,6}(?:\xe2\x86\x92|\xff|[\t:|])\s*)?"
+_NUMBERED = rb"\s*(?:\d{1,6}(?:\xe2\x86\x92|[\t:|])\s*)?"
 _BODY_LINE = late(_NUMBERED + rb"[A-Za-z0-9+/]{16,76}={0,2}\s*")
 """A line of a key's body, with a number before it as tools print it."""
+
+_LINE_END = late(rb"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{24,76}={0,2}\s*\Z")
+"""What is left of a line of which the beginning was cut off."""
 
 _LAST_LINE = late(_NUMBERED + rb"[A-Za-z0-9+/]{0,76}={0,2}\s*(?:\n" + _NUMBERED + rb")?")
 """The last one, which may be short, up to where the line behind it begins."""
@@ -61,7 +64,8 @@ def _first_line(raw: bytes, stop: int) -> int:
     while stop > least:
         start = raw.rfind(b"\n", least, stop - 1) + 1 or least
         if not _BODY_LINE.fullmatch(raw, start, stop):
-            break
+            torn = _LINE_END.search(raw, max(start, stop - 100), stop)
+            return torn.start() if torn else stop
         stop = start
     return stop
 

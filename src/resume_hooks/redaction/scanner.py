@@ -9,7 +9,7 @@ from resume_hooks.redaction.long_runs import begin, promising
 from resume_hooks.redaction.match_tokens import is_called, tokens
 from resume_hooks.redaction.passwords import word_spans, word_suspects
 from resume_hooks.redaction.spans import Span, merged
-from resume_hooks.redaction.unescape import ESCAPED, Views, blanked, shown
+from resume_hooks.redaction.unescape import ESCAPED, Views, beside_escapes, blanked, shown
 
 
 def suspects(raw: bytes) -> Iterator[int]:
@@ -34,7 +34,9 @@ def seen(raw: bytes) -> list[Span]:
     views = Views(raw)
     found: list[Span] = []
     for depth, text in views:
-        found += (Span(span.kind, *views.traced(depth, span.start, span.end), span.rank) for span in _coloured(text))
+        for span in _coloured(text):
+            start, end = beside_escapes(text, span.start, span.end) if b"\\" in text else span[1:3]
+            found.append(Span(span.kind, *views.traced(depth, start, end), span.rank))
     return merged(found)
 
 

@@ -14,7 +14,15 @@ DEEPEST = 4
 """Layers of escapes that are looked through."""
 
 _SIMPLE = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f", b'"': b'"', b"/": b"/"}
-_ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|([ntrbf\"/\\]))")
+_PAIR = rb"u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4})"
+"""A character by its code; one beyond the first 65,536 has two, and no half of it goes without the other."""
+
+_ESCAPE = re.compile(rb"\\(?:(" + _PAIR + rb")|([ntrbf\"/\\]))")
+
+_BACKSLASH = 92
+_SLASHES = 64
+_LONGEST = 12
+"""Bytes of the longest escape."""
 
 ESCAPED = re.compile(rb"\\u00(?:[2-7]|1b)")
 """A character that any text may hold, or a terminal's control sequence, written by its code."""
@@ -92,6 +100,21 @@ class Views:
         return start, end
 
 
+def beside_escapes(raw: bytes, start: int, end: int) -> tuple[int, int]:
+    """A stretch without the half of an escape that it begins with, which is of what stands before it, up to a whole."""
+    return _behind(raw, start), _behind(raw, end)
+
+
+def _behind(raw: bytes, place: int) -> int:
+    """Where the escape ends that ``place`` stands inside of; the place itself if there is none."""
+    for start in range(place - 1, max(-1, place - _LONGEST), -1):
+        if raw[start] == _BACKSLASH and (escape := _ESCAPE.match(raw, start)) and escape.end() > place:
+            before = raw[max(0, start - _SLASHES) : start]
+            if (len(before) - len(before.rstrip(b"\\"))) % 2 == 0:
+                return escape.end()
+    return place
+
+
 def blanked(raw: bytes) -> bytes:
     """``raw`` with spaces where a terminal's control sequences stand, whose last letter would join a word."""
     return _CODES.sub(lambda found: b" " * len(found[0]), raw) if b"\x1b" in raw else raw
@@ -118,6 +141,7 @@ def unescaped(raw: bytes) -> bytes | None:
 
 def _resolved(found: re.Match[bytes]) -> bytes:
     if found[1]:
-        code = int(found[1], 16)
-        return bytes([code]) if code < 0x80 else b"\xff"
+        codes = (int(code, 16) for code in found[1].replace(b"\\", b"").split(b"u")[1:])
+        text = b"".join(code.to_bytes(2, "big") for code in codes)
+        return text.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")
     return _SIMPLE.get(found[2], found[2])

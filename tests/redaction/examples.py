@@ -1,0 +1,90 @@
+"""An example of every rule, made from the rule itself, so that no rule goes without one."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import re
+import string
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from resume_hooks.redaction.load_rules import Rule, rules
+from resume_hooks.redaction.texts import redact
+from tests.redaction.planted import FORMS
+
+parser: Any = importlib.import_module("re._parser")
+sre: Any = importlib.import_module("re._constants")
+
+SIGNS = string.ascii_letters + string.digits + "_-./+=:;,@~%!&?#' "
+TRIES = 400
+
+
+class Example(NamedTuple):
+    """A text that ends with a secret. ``worded``: what it may hold is not letters of ASCII alone."""
+
+    name: str
+    text: str
+    worded: bool
+
+
+def examples() -> Iterator[Example]:
+    """One or more of each rule of ``rules.json``, of our own token rules, and of the words."""
+    for group in rules().by_keyword.values():
+        yield from (Example(rule.kind, _found(rule, "{}"), worded=False) for rule in group)
+    for words, group in rules().by_name.items():
+        name = _drawn(words, random.Random(words))
+        yield from (Example(rule.kind, _found(rule, name + "_token={}"), worded=False) for rule in group)
+    for form in FORMS:
+        secret = form.make(random.Random(form.name))
+        torn = form.words.partition("{}")[0].replace("{{", "{").rstrip("\"'") + secret
+        for text in (form.words.format(secret), torn):
+            if redact(text)[1]:
+                yield Example(form.name, text, worded=True)
+
+
+def _found(rule: Rule, words: str) -> str:
+    """A text with a secret that the rule matches, and that is no placeholder."""
+    for seed in range(TRIES):
+        text = words.format(_drawn(rule.text, random.Random(f"{rule.kind} {seed}")))
+        if redact(text)[1]:
+            return text
+    raise AssertionError(f"no example of {rule.kind}")
+
+
+def _drawn(pattern: str, rng: random.Random) -> str:
+    """A text that an expression matches, of random letters; what it only looks at is left out."""
+    return "".join(_parts(parser.parse(pattern), rng))
+
+
+def _parts(tree: Any, rng: random.Random) -> Iterator[str]:
+    for operation, value in tree:
+        if operation is sre.LITERAL:
+            yield chr(value)
+        elif operation is sre.ANY:
+            yield "."
+        elif operation is sre.IN:
+            yield rng.choice(_letters(value))
+        elif operation is sre.SUBPATTERN:
+            yield from _parts(value[3], rng)
+        elif operation is sre.BRANCH:
+            yield from _parts(rng.choice(value[1]), rng)
+        elif operation in {sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT}:
+            least, most, inner = value
+            for _ in range(rng.randint(least, min(most, least + 40))):
+                yield from _parts(inner, rng)
+
+
+def _letters(members: Any) -> list[str]:
+    allowed = re.compile(f"[{''.join(_class_part(*member) for member in members)}]")
+    return [sign for sign in SIGNS if allowed.match(sign)]
+
+
+def _class_part(operation: Any, value: Any) -> str:
+    if operation is sre.NEGATE:
+        return "^"
+    if operation is sre.RANGE:
+        return f"\\x{value[0]:02x}-\\x{value[1]:02x}"
+    if operation is sre.CATEGORY:
+        return {sre.CATEGORY_WORD: r"\w", sre.CATEGORY_DIGIT: r"\d", sre.CATEGORY_SPACE: r"\s"}.get(value, r"\S")
+    return f"\\x{value:02x}"

@@ -1,0 +1,76 @@
+"""What a rule takes out begins and ends at characters, and what stands beside it is as it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resume_hooks.maintenance.scrub.cleaner import Cleaner
+from resume_hooks.redaction import passwords
+from resume_hooks.redaction.json_lines import redact_bytes, redact_line
+from resume_hooks.redaction.texts import redact
+from tests.redaction.examples import Example, examples
+
+EXAMPLES = list(examples())
+
+
+def in_line(text: str, clean: Callable[[bytes], bytes], *, ascii_only: bool) -> str:
+    """A text as it is in a record that was cleaned."""
+    line = json.dumps({"message": {"content": text}}, ensure_ascii=ascii_only).encode()
+    content = json.loads(clean(line).decode())["message"]["content"]
+    assert isinstance(content, str)
+    return content
+
+
+WAYS: list[Callable[[str], str]] = [
+    lambda text: redact(text)[0],
+    lambda text: redact_bytes(text.encode())[0].decode(),
+    lambda text: in_line(text, lambda line: redact_line(line)[0], ascii_only=True),
+    lambda text: in_line(text, lambda line: redact_line(line)[0], ascii_only=False),
+    lambda text: in_line(text, lambda line: Cleaner().line(line).raw, ascii_only=True),
+    lambda text: in_line(text, lambda line: Cleaner().line(line).raw, ascii_only=False),
+    lambda text: Cleaner().text(text.encode()).raw.decode(),
+    lambda text: json.loads(redact(json.dumps(text))[0]),
+]
+"""Each way that redaction is done: of texts, of files, of lines with and without escapes, by a scrub, in escapes."""
+
+NEIGHBOURS = "…—“”•→·\u00a0\u2028漢。🔑é\u0301"
+OF_VALUES = "é\u0301"
+"""Letters and accents belong to a password, so they are no neighbours of one."""
+
+
+@pytest.mark.parametrize("one", EXAMPLES, ids=lambda one: one.name)
+def test_every_rule_leaves_its_neighbours(one: Example) -> None:
+    """Characters of two, three and four bytes, directly before and behind, in each way."""
+    letters = "".join(sign for sign in NEIGHBOURS if not (one.worded and sign in OF_VALUES))
+    for clean in WAYS:
+        alone = clean(one.text)
+        assert alone != one.text
+        for sign in letters:
+            assert clean(f"{sign}{one.text}{sign}") == f"{sign}{alone}{sign}"
+
+
+@given(
+    st.sampled_from(EXAMPLES),
+    st.text(max_size=3),
+    st.text(st.characters(codec="utf-8", min_codepoint=0x2000), min_size=1, max_size=3),
+)
+@settings(max_examples=300)
+def test_any_neighbours(one: Example, before: str, after: str) -> None:
+    """Whatever the characters are."""
+    for clean in WAYS:
+        text = clean(f"{before} {one.text}{after}")
+        assert text.startswith(before)
+        assert text.endswith(after)
+
+
+def test_every_word_has_an_example() -> None:
+    """A word that is added without a form in ``planted`` is told."""
+    texts = [one.text.encode() for one in EXAMPLES if one.worded]
+    assert all(any(word in text.lower() for text in texts) for word in passwords._WORDS)
+    patterns = [argument for _, _, argument in passwords._ARGUMENTS] + [each for each, _ in passwords._ASSIGNMENTS]
+    assert all(any(pattern.search(text) for text in texts) for pattern in patterns)
