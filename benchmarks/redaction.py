@@ -7,6 +7,7 @@ the text; it takes an hour.
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import re
@@ -16,13 +17,14 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from pkgutil import iter_modules
 
 from hypothesis.strategies import from_regex
 
+from resume_hooks import redaction
 from resume_hooks.maintenance.audit.scan import BLOCK
 from resume_hooks.maintenance.scrub import cleaner, literals
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
-from resume_hooks.redaction import assignments, false_positives, json_strings, passwords, private_keys, unescape
 from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, redact_line
 from resume_hooks.redaction.load_rules import rules
 from resume_hooks.redaction.scanner import suspects
@@ -163,10 +165,11 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[bytes] | re.Pattern[str]]]:
         yield rule.kind, rule.regex
         if rule.allowed:
             yield f"allowed: {rule.kind}", rule.allowed
-    for module in (assignments, cleaner, false_positives, json_strings, literals, passwords, private_keys, unescape):
+    own = (importlib.import_module(f"{redaction.__name__}.{each.name}") for each in iter_modules(redaction.__path__))
+    for module in (cleaner, literals, *own):
         for name, value in vars(module).items():
             for each in value if isinstance(value, list) else [[value]]:
-                found = [pattern for pattern in each if isinstance(pattern, re.Pattern)]
+                found = [re.compile(pattern.pattern) for pattern in each if hasattr(pattern, "pattern")]
                 yield from ((f"{module.__name__}.{name}", pattern) for pattern in found)
 
 

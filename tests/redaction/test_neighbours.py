@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
-from resume_hooks.redaction import passwords
+from resume_hooks.redaction import passwords, program_options, telling_words
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.redaction.texts import redact
 from tests.redaction.examples import Example, examples
@@ -71,6 +71,6 @@ def test_any_neighbours(one: Example, before: str, after: str) -> None:
 def test_every_word_has_an_example() -> None:
     """A word that is added without a form in ``planted`` is told."""
     texts = [one.text.encode() for one in EXAMPLES if one.worded]
-    assert all(any(word in text.lower() for text in texts) for word in passwords._WORDS)
-    patterns = [argument for _, _, argument in passwords._ARGUMENTS] + [each for each, _ in passwords._ASSIGNMENTS]
+    assert all(any(word in text.lower() for text in texts) for word in telling_words.WORDS)
+    patterns = [row.argument for row in program_options.OPTIONS] + [each for each, _ in passwords._ASSIGNMENTS]
     assert all(any(pattern.search(text) for text in texts) for pattern in patterns)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from resume_hooks.redaction.credentials import is_basic
 from resume_hooks.redaction.false_positives import entropy, is_key, is_password, stands_for
 from resume_hooks.redaction.load_rules import rules
-from resume_hooks.redaction.passwords import is_basic, is_password_name
+from resume_hooks.redaction.passwords import is_password_name
 from resume_hooks.redaction.spans import ASSIGNED, GENERIC, Span
 
 _REACH = 64

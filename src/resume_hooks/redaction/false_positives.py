@@ -6,11 +6,14 @@ import math
 import re
 
 _STANDS_FOR = re.compile(
-    rb"example|placeholder|your|my[_-]?(?:secret|token|key|pass)|change[_-]?(?:me|it|this)|replace|redacted|removed|"
-    rb"dummy|sample|x{4}|\*{3}|\.{3}|0{8}|1234567|abcdefg|dead-?beef|fake|insert|<[^>]*>|todo|lorem|"
-    rb"suppressed|masked|hidden|truncated|not[_-]?a[_-]?real"
+    rb"example|placeholder|your|my(?:secret|token|key|pass)|change(?:me|it|this)|replace|redacted|removed|dummy|sample|"
+    rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
+    rb"truncated|notareal"
 )
-"""Words and runs of characters that people and documentation put where a secret would stand."""
+"""Words and runs that people and documentation put where a secret would stand, without ``-`` and ``_``."""
+
+_SHOWN = 200
+"""Bytes of a value that are looked at for them: in a long one chance makes such a word, too."""
 
 _REFERENCE = re.compile(
     rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|\[|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\(|^[\w$]+(?:\.[\w$]+)+$|^[\w$.]+[\[(]|=>|::|^/|^\\|^--|^:[a-z_:]+$|"
@@ -44,12 +47,16 @@ _NO_NAME = re.compile(rb"[^A-Za-z_.\s\x80-\xff-]")
 def entropy(value: bytes) -> float:
     """Shannon's entropy of the bytes, in bits a byte."""
     size = len(value)
-    return -sum(n / size * math.log2(n / size) for n in map(value.count, set(value))) if size else 0.0
+    return (
+        math.log2(size) - sum(n * math.log2(n) for n in map(value.count, set(value)) if n > 1) / size if size else 0.0
+    )
 
 
 def stands_for(value: bytes) -> bool:
     """Whether a value of a token's shape is a placeholder or an example of documentation."""
-    return len(set(value)) < 6 or _STANDS_FOR.search(value.lower()) is not None
+    if len(set(value)) < 6 or b">" in value.partition(b"<")[2]:
+        return True
+    return _STANDS_FOR.search(value[:_SHOWN].lower().translate(None, b"-_")) is not None
 
 
 def is_id(value: bytes) -> bool:
@@ -65,15 +72,14 @@ def is_wordy(value: bytes) -> bool:
 
 def is_key(value: bytes) -> bool:
     """Whether the value that a key or token is set to is a secret: long, mixed, made by chance."""
-    if is_id(value) or stands_for(value) or (_REFERENCE.search(value) and not _NO_PATH.fullmatch(value)):
+    if not (_DIGIT.search(value) and _LETTER.search(value)) or is_id(value) or stands_for(value):
         return False
-    mixed = _DIGIT.search(value) and _LETTER.search(value)
-    return bool(mixed) and entropy(value) >= 3.2 and not is_wordy(value)
+    is_reference = _REFERENCE.search(value) and not _NO_PATH.fullmatch(value)
+    return not is_reference and entropy(value) >= 3.2 and not is_wordy(value)
 
 
 def is_password(value: bytes) -> bool:
     """Whether what a password is set to is one: more than words that everybody puts there, and no text of a program."""
-    if is_id(value) or stands_for(value) or _REFERENCE.search(value) or len(set(value)) < 5:
+    if not (_LETTER.search(value) and _NO_NAME.search(value)) or _REFERENCE.search(value) or is_id(value):
         return False
-    rest = _COMMON.sub(b"", value[:_TELLING].lower())
-    return len(rest) >= 4 and _LETTER.search(value) is not None and _NO_NAME.search(value) is not None
+    return not stands_for(value) and len(_COMMON.sub(b"", value[:_TELLING].lower())) >= 4

@@ -61,7 +61,7 @@ def _in_leaves(line: bytes, places: list[int]) -> list[Span]:
 
 def _in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
     raw = line[leaf.start : leaf.end]
-    spans = seen(raw)
+    spans = seen(raw, in_json=True)
     if leaf.path and not spans:
         spans = field(leaf.path[-1], raw)
     return [Span(span.kind, span.start + leaf.start, span.end + leaf.start, span.rank) for span in spans]
@@ -69,4 +69,9 @@ def _in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
 
 def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:
     """A whole text, such as a tool's result in a file of its own, without its secrets; otherwise as ``redact_line``."""
-    return until_clean(raw, lambda each: [Secret(*span[:3]) for span in seen(each)], without)
+    return until_clean(raw, find_in_bytes, without)
+
+
+def find_in_bytes(raw: bytes) -> list[Secret]:
+    """Every secret in a whole text, in order."""
+    return [Secret(*span[:3]) for span in seen(raw)]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from resume_hooks.redaction.assignments import is_named, run_values
 from resume_hooks.redaction.long_runs import begin, promising
 from resume_hooks.redaction.match_tokens import is_called, tokens
-from resume_hooks.redaction.passwords import word_spans, word_suspects
 from resume_hooks.redaction.spans import Span, merged
+from resume_hooks.redaction.telling_words import word_spans, word_suspects
 from resume_hooks.redaction.unescape import ESCAPED, Views, beside_escapes, blanked, shown
 
 
@@ -29,9 +29,12 @@ def suspects(raw: bytes) -> Iterator[int]:
             yield start
 
 
-def seen(raw: bytes) -> list[Span]:
-    """Every secret in UTF-8 text, through each layer of its escapes, in places of ``raw``; none over another."""
-    views = Views(raw)
+def seen(raw: bytes, *, in_json: bool = False) -> list[Span]:
+    """Every secret in UTF-8 text, through each layer of its escapes, in places of ``raw``; none over another.
+
+    ``in_json``: the text is the one that a string of JSON says, of which ``raw`` are the bytes.
+    """
+    views = Views(raw, in_json=in_json)
     found: list[Span] = []
     for depth, text in views:
         for span in _coloured(text):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
 
 DEEPEST = 4
 """Layers of escapes that are looked through."""
@@ -17,7 +18,7 @@ _SIMPLE = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f", b'"'
 _PAIR = rb"u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4})"
 """A character by its code; one beyond the first 65,536 has two, and no half of it goes without the other."""
 
-_ESCAPE = re.compile(rb"\\(?:(" + _PAIR + rb")|([ntrbf\"/\\]))")
+_ESCAPE = re.compile(rb"\\(?:" + _PAIR + rb"|[ntrbf\"/\\])")
 
 _BACKSLASH = 92
 _SLASHES = 64
@@ -39,26 +40,21 @@ class View:
     """``text`` with one layer of escapes resolved; ``original`` places are those of the bytes it was made from."""
 
     def __init__(self, raw: bytes, escapes: re.Pattern[bytes] = _ESCAPE) -> None:
-        self._starts = [0]
-        self._origins = [0]
-        self._ends = [0]
+        self._starts: list[int] = []
+        self._escapes: list[tuple[int, int, int]] = []
         parts: list[bytes] = []
         size = place = 0
         for found in escapes.finditer(raw):
-            resolved = _resolved(found) if escapes is _ESCAPE else b""
-            parts += [raw[place : found.start()], resolved]
-            size += found.start() - place
-            self._add(size, found.start(), found.end())
+            start, end = found.span()
+            resolved = _resolved(found[0]) if escapes is _ESCAPE else b""
+            parts += [raw[place:start], resolved]
+            size += start - place
+            self._starts.append(size)
             size += len(resolved)
-            place = found.end()
-            self._add(size, place, place)
+            self._escapes.append((size, start, end))
+            place = end
         parts.append(raw[place:])
         self.text = b"".join(parts)
-
-    def _add(self, start: int, origin: int, end: int) -> None:
-        self._starts.append(start)
-        self._origins.append(origin)
-        self._ends.append(end)
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
         """The stretch of the original that ``start`` up to ``end`` came from; an escape counts as a whole."""
@@ -67,29 +63,31 @@ class View:
     def _place(self, place: int) -> tuple[int, int]:
         """Where the byte at ``place`` began and ended in the original."""
         number = bisect_right(self._starts, place) - 1
-        origin, end = self._origins[number], self._ends[number]
-        if end > origin:  # an escape
-            return origin, end
-        there = origin + place - self._starts[number]
-        return there, there + 1
+        stop, origin, end = self._escapes[number] if number >= 0 else (0, 0, 0)
+        there = end + place - stop
+        return (origin, end) if place < stop else (there, there + 1)
 
 
 class Views:
-    """Every view of some bytes, itself first; the last one has no escapes left, or is the deepest that is looked at."""
+    """Every view of some bytes, itself first; the last one has no escapes left, or is the deepest that is looked at.
 
-    def __init__(self, raw: bytes) -> None:
+    ``in_json``: the bytes are those of a string of JSON, which is not what they say where they hold escapes.
+    """
+
+    def __init__(self, raw: bytes, *, in_json: bool = False) -> None:
         self._texts = [raw]
         self._layers: dict[int, View] = {}
+        self._in_json = in_json
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """The views by depth; each is made when it is asked for."""
-        yield 0, self._texts[0]
-        for depth in range(1, DEEPEST + 1):
-            text = unescaped(self._texts[-1])
-            if text is None:
+        for depth in range(DEEPEST + 1):
+            deeper = unescaped(self._texts[depth])
+            if depth or deeper is None or not self._in_json:
+                yield depth, self._texts[depth]
+            if deeper is None:
                 return
-            self._texts.append(text)
-            yield depth, text
+            self._texts.append(deeper)
 
     def traced(self, depth: int, start: int, end: int) -> tuple[int, int]:
         """A stretch of the view at ``depth`` in places of the bytes themselves."""
@@ -139,9 +137,10 @@ def unescaped(raw: bytes) -> bytes | None:
     return None if text == raw else text
 
 
-def _resolved(found: re.Match[bytes]) -> bytes:
-    if found[1]:
-        codes = (int(code, 16) for code in found[1].replace(b"\\", b"").split(b"u")[1:])
-        text = b"".join(code.to_bytes(2, "big") for code in codes)
-        return text.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")
-    return _SIMPLE.get(found[2], found[2])
+@lru_cache(maxsize=4096)
+def _resolved(escape: bytes) -> bytes:
+    if escape[1:2] != b"u":
+        return _SIMPLE.get(escape[1:], escape[1:])
+    codes = (int(code, 16) for code in escape.translate(None, b"\\").split(b"u")[1:])
+    text = b"".join(code.to_bytes(2, "big") for code in codes)
+    return text.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")

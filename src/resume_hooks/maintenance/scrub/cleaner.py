@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from resume_hooks.maintenance.scrub.literals import Literals
-from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, without
+from resume_hooks.redaction.json_lines import find_in_bytes, find_in_line, without
 from resume_hooks.redaction.json_strings import is_kept, leaves, strings
 from resume_hooks.redaction.scanner import suspects
 from resume_hooks.redaction.texts import Secret
@@ -130,7 +130,7 @@ class Cleaner:
         return b"".join([*parts, body[place:]])
 
     def _scanned(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
-        return self._without(raw, redact_bytes(raw)[1], found) if self._scanning else raw
+        return self._without(raw, find_in_bytes(raw), found) if self._scanning else raw
 
     def _without(self, raw: bytes, secrets: Sequence[Secret], found: list[RemovedSecret]) -> bytes:
         """Bytes without those of these secrets that are of a wanted kind."""

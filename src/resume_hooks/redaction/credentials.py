@@ -1,0 +1,93 @@
+"""Credentials told by a form around them: in addresses, cookies, npm's settings, hashes of passwords."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Generator, Iterator
+
+from resume_hooks.redaction.false_positives import is_id, is_key, is_password, stands_for
+from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.spans import GENERIC, SHAPE, Span
+
+_FARTHEST = 300
+"""Bytes before an ``@`` in which its address begins."""
+
+_USERINFO = late(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/?#\"'`@\\<>]{3,200})@[\w.\[$-]")
+_ADDRESS = late(rb"://[^\s/@\"]{0,300}@")
+_AUTH = late(rb"(?i)_auth(?P<token>token)?[\"'\\]{0,4}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,4}(?P<value>[\w+/=.~-]{8,400})")
+
+_COOKIES = late(rb"(?i)cookie(?:[\"'\\]{0,4}[ \t]{0,4}:|(?P<flag>[ \t=]))[ \t]{0,4}[\"'\\]{0,4}")
+_COOKIE = late(
+    rb"([\w.!%-]{1,80}+)=([^\s;\"'\\,<>=\x7f-\xff]{1,4000}+(?:=[^\s;\"'\\,<>\x7f-\xff]{0,200}+)?)(?:;[ \t]?|(?!>))"
+)
+"""One cookie; what stands behind a further ``=`` is short, so that no text is read again and again."""
+
+_SESSION = late(rb"(?i)sess|sid|auth|token|jwt|logged|login|remember|credential|cookies|secret")
+_NO_SESSION = late(rb"(?i)csrf|xsrf")
+MOST_COOKIES = 60
+
+_HASHED = late(
+    rb"\$(?:2[abxy]\$\d\d\$[./A-Za-z0-9]{53}"
+    rb"|6\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{86}"
+    rb"|5\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43}"
+    rb"|(?:1|apr1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}"
+    rb"|y\$[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}"
+    rb"|argon2(?:id|[id])\$v=\d{1,3}\$m=\d{1,9},t=\d{1,4},p=\d{1,4}\$[A-Za-z0-9+/]{8,86}\$[A-Za-z0-9+/]{16,128}"
+    rb"|(?<=pbkdf2_sha256\$)\d{4,8}\$[\w.+/-]{1,64}\$[A-Za-z0-9+/]{43}=)(?![./A-Za-z0-9])"
+)
+
+
+def userinfo(raw: bytes, place: int) -> Iterator[Span]:
+    """The password in an address, before the ``@`` at ``place``; at most one."""
+    found = _USERINFO.match(raw, max(0, raw.rfind(b"://", max(0, place - _FARTHEST), place)))
+    if found and found.end(1) == place and (is_password(found[1]) or (len(found[1]) >= 12 and is_key(found[1]))):
+        yield Span("password-in-address", found.start(1), found.end(1), SHAPE)
+
+
+def may_be_userinfo(lower: bytes, place: int) -> object:
+    """Whether an ``@`` may end what an address holds before its host."""
+    start = lower.rfind(b"://", max(0, place - _FARTHEST), place)
+    return start >= 0 and _ADDRESS.match(lower, start)
+
+
+def registry_auth(raw: bytes, place: int) -> Iterator[Span]:
+    """What ``_auth`` or ``_authToken`` is set to in npm's settings, at ``place``; a token may be a UUID there."""
+    found = _AUTH.match(raw, place)
+    if not found or raw[max(0, place - 1) : place].isalnum():
+        return
+    value = found["value"]
+    if (is_id(value) or is_key(value)) if found["token"] else is_basic(value):
+        yield Span("npm-auth", found.start("value"), found.end("value"), GENERIC)
+
+
+def cookies(raw: bytes, place: int) -> Generator[Span, None, int]:
+    """The values of session cookies in a header, or an option of curl, at ``place``; returns where it ends."""
+    header = _COOKIES.match(raw, place)
+    if not header or (header["flag"] and raw[max(0, place - 2) : place] != b"--"):
+        return 0
+    end = header.end()
+    for _ in range(MOST_COOKIES):
+        found = _COOKIE.match(raw, end)
+        if not found:
+            break
+        end = found.end()
+        if _SESSION.search(found[1]) and not _NO_SESSION.search(found[1]) and (is_id(found[2]) or is_key(found[2])):
+            yield Span("session-cookie", found.start(2), found.end(2), GENERIC)
+    return end
+
+
+def hashes(raw: bytes, place: int) -> Iterator[Span]:
+    """The hash of a password that begins at ``place``; at most one."""
+    found = _HASHED.match(raw, place)
+    if found and len(set(found[0])) >= 16 and not stands_for(found[0]):
+        yield Span("password-hash", found.start(), found.end(), SHAPE)
+
+
+def is_basic(value: bytes) -> bool:
+    """Whether a value is the ``user:password`` of basic authentication in base64."""
+    try:
+        user, colon, password = base64.b64decode(value + b"=" * (-len(value) % 4), validate=True).partition(b":")
+    except (binascii.Error, ValueError):
+        return False
+    return bool(colon) and len(password or user) >= 4 and not stands_for(password or user)

@@ -1,0 +1,112 @@
+"""Words that stand before a secret of any length, and who looks at what is behind them.
+
+Each word has a loose expression for the first pass, which sees bytes with escapes of any depth, and a function that
+says which secrets there are where the word stands in a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from resume_hooks.redaction.credentials import cookies, hashes, may_be_userinfo, registry_auth, userinfo
+from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.passwords import BEFORE_PASS, after_sec, assigned
+from resume_hooks.redaction.private_keys import private_keys
+from resume_hooks.redaction.program_options import OPTIONS, arguments, may_be_arguments, net_use
+from resume_hooks.redaction.spans import Span
+
+_NESTED = 2
+"""Words that are looked behind within what was looked at behind another; more stand there only to take time."""
+
+
+class _Word(NamedTuple):
+    """What a word calls for: at which of its places in raw lower-case bytes it may tell a secret, and what it tells."""
+
+    may_tell: Callable[[bytes, Iterable[int]], Iterator[int]]
+    spans: Callable[[bytes, Iterable[int]], Iterator[Span]]
+
+
+def _word(may_tell: Callable[[bytes, int], object], look: Callable[[bytes, int], Iterator[Span]]) -> _Word:
+    """A word that is looked at by itself; ``look`` may return where what it looked at ends."""
+
+    def telling(lower: bytes, places: Iterable[int]) -> Iterator[int]:
+        return (place for place in places if may_tell(lower, place))
+
+    def spans(raw: bytes, places: Iterable[int]) -> Iterator[Span]:
+        end = nested = 0
+        for place in places:
+            nested = nested + 1 if place < end else 0
+            if nested <= _NESTED:
+                end = max(end, (yield from look(raw, place)) or 0)
+
+    return _Word(telling, spans)
+
+
+_ASSIGNED = late(rb"[a-z][\w.-]{2,35}+(?:[\\\"'`]{0,20}\]?[ \t]{0,4}[=:>]|[ \t]+is[: \t])")
+
+
+def _may_be_set(lower: bytes, place: int) -> bool:
+    """Whether a name may tell a secret: by a sign, as an option, after a login in netrc."""
+    return bool(
+        _ASSIGNED.match(lower, place)
+        or lower[max(0, place - 2) : place] == b"--"
+        or (lower.startswith(b"password", place) and b"login" in lower[max(0, place - BEFORE_PASS) : place])
+    )
+
+
+def _may_be_secret(lower: bytes, place: int) -> bool:
+    return lower.startswith(b"securestring", place) or (
+        lower.startswith(b"secret", place) and _may_be_set(lower, place)
+    )
+
+
+def _matching(text: bytes) -> Callable[[bytes, int], object]:
+    pattern = late(text)
+    return lambda lower, place: pattern.match(lower, place)  # noqa: PLW0108 - .match alone would compile it now
+
+
+_PASS = _word(_may_be_set, assigned)
+
+WORDS: dict[bytes, _Word] = {
+    b"pass": _PASS,
+    b"pwd": _PASS,
+    b"sec": _word(_may_be_secret, after_sec),
+    **{
+        row.option: _Word(partial(may_be_arguments, option=row.option), partial(arguments, option=row.option))
+        for row in OPTIONS
+    },
+    b"net use": _word(_matching(rb"net use"), net_use),
+    b"_auth": _word(_matching(rb"_auth(?:token)?[\\\"']{0,20}[ \t]{0,4}[=:]"), registry_auth),
+    b"cookie": _word(_matching(rb"cookie(?:[\\\"' \t]{0,20}[:=]|[ =])"), cookies),
+    b"private": _word(_matching(rb"private(?: key|-lines)"), private_keys),
+    b"@": _word(may_be_userinfo, userinfo),
+    b"$": _word(_matching(rb"\$(?:(?:2[abxy]|[156y]|apr1|argon2)[^\s\"]{24}|\d{4,8}\$)"), hashes),
+}
+"""What may stand before a secret of any length, lower-case; few enough to be searched for one by one."""
+
+
+def word_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
+    """Every secret that a word tells; ``lower`` is ``raw`` in lower case."""
+    for word, places in _places(lower):
+        yield from word.spans(raw, word.may_tell(lower, places))
+
+
+def word_suspects(lower: bytes) -> Iterator[int]:
+    """The places in lower-case bytes, with escapes of any depth, at which a word may tell a secret."""
+    for word, places in _places(lower):
+        yield from word.may_tell(lower, places)
+
+
+def _places(lower: bytes) -> Iterator[tuple[_Word, Iterator[int]]]:
+    for text, word in WORDS.items():
+        if text in lower:
+            yield word, _find(lower, text)
+
+
+def _find(raw: bytes, text: bytes) -> Iterator[int]:
+    place = raw.find(text)
+    while place >= 0:
+        yield place
+        place = raw.find(text, place + len(text))
