@@ -1,7 +1,7 @@
 """What the scanner finds of secrets planted in copies of real sessions, what it takes for one, and how fast it is.
 
-``python -m benchmarks.redaction [--times] [--growth]``. Prints shares and rates, never a secret. ``--growth`` builds
-forms from every pattern that a search could begin anew at, repeats them, and says of which the time grows faster than
+``python -m benchmarks.redaction [--times] [--hostile] [--growth]``. Prints shares and rates, never a secret.
+``--hostile`` times texts that are there to take time; ``--growth`` builds forms from every pattern that a search could begin anew at, repeats them, and says of which the time grows faster than
 the text; it takes an hour.
 """
 
@@ -29,6 +29,7 @@ from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, redact
 from resume_hooks.redaction.load_rules import rules
 from resume_hooks.redaction.scanner import suspects
 from tests.needs import corpus_folder
+from tests.redaction.hostile import hostile
 from tests.redaction.planted import Planted, planted
 
 SAMPLES = 2
@@ -127,6 +128,16 @@ WAYS: dict[str, Callable[[str], object]] = {
 }
 
 
+def hostile_times(size: int = 60_000) -> None:
+    """Print the seconds that a MB of each hostile text takes in each way, the slowest last."""
+    rows = []
+    for text in hostile(size):
+        spent = [_spent(work, text) / len(text.encode()) * 1e6 for work in WAYS.values()]
+        rows.append((max(spent[:2]), text[:24], spent))
+    for _, text, spent in sorted(rows):
+        print(f"{text!r:44} " + "  ".join(f"{way} {each:.2f}" for way, each in zip(WAYS, spent, strict=True)))
+
+
 def growth(size: int = 16_000, least: float = 0.05) -> None:
     """Print the forms with which twice the text takes more than 2.6 times the time, seconds for 1, 2 and 4 sizes."""
     for name, unit in _repeated_forms():
@@ -178,5 +189,7 @@ if __name__ == "__main__":
     shares(everything)
     if "--times" in sys.argv:
         times(everything)
+    if "--hostile" in sys.argv:
+        hostile_times()
     if "--growth" in sys.argv:
         growth()

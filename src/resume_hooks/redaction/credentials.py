@@ -10,11 +10,7 @@ from resume_hooks.redaction.false_positives import is_id, is_key, is_password, s
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import GENERIC, SHAPE, Span
 
-_FARTHEST = 300
-"""Bytes before an ``@`` in which its address begins."""
-
 _USERINFO = late(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/?#\"'`@\\<>]{3,200})@[\w.\[$-]")
-_ADDRESS = late(rb"://[^\s/@\"]{0,300}@")
 _AUTH = late(rb"(?i)_auth(?P<token>token)?[\"'\\]{0,4}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,4}(?P<value>[\w+/=.~-]{8,400})")
 
 _COOKIES = late(rb"(?i)cookie(?:[\"'\\]{0,4}[ \t]{0,4}:|(?P<flag>[ \t=]))[ \t]{0,4}[\"'\\]{0,4}")
@@ -39,16 +35,10 @@ _HASHED = late(
 
 
 def userinfo(raw: bytes, place: int) -> Iterator[Span]:
-    """The password in an address, before the ``@`` at ``place``; at most one."""
-    found = _USERINFO.match(raw, max(0, raw.rfind(b"://", max(0, place - _FARTHEST), place)))
-    if found and found.end(1) == place and (is_password(found[1]) or (len(found[1]) >= 12 and is_key(found[1]))):
+    """The password in an address whose ``://`` is at ``place``; at most one."""
+    found = _USERINFO.match(raw, place)
+    if found and (is_password(found[1]) or (len(found[1]) >= 12 and is_key(found[1]))):
         yield Span("password-in-address", found.start(1), found.end(1), SHAPE)
-
-
-def may_be_userinfo(lower: bytes, place: int) -> object:
-    """Whether an ``@`` may end what an address holds before its host."""
-    start = lower.rfind(b"://", max(0, place - _FARTHEST), place)
-    return start >= 0 and _ADDRESS.match(lower, start)
 
 
 def registry_auth(raw: bytes, place: int) -> Iterator[Span]:

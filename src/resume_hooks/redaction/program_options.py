@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ OPTIONS = [
 _FARTHEST = 300
 """Bytes before an option in which its program stands."""
 
-_COMMAND_ENDS = (b"\n", b";", b"|", b"&")
+_COMMAND_END = re.compile(rb"[\n;|&]")
 _NET_USE = late(rb"(?i)net use[ \t]+(?:[a-z*]:?[ \t]+)?\\{2,8}\S{1,200}(?:[ \t]+/\S{1,100}+){0,4}[ \t]+(?!/)" + VALUE)
 
 
@@ -59,9 +59,9 @@ def _given(raw: bytes, places: Iterable[int], option: bytes) -> Iterator[tuple[i
     rows = [(row, starts) for row in OPTIONS if row.option == option and (starts := list(_starts(raw, row)))]
     for place in places if rows else ():
         for row, starts in rows:
-            number = bisect_left(starts, place) - 1
-            start = starts[number] if number >= 0 else -1
-            if 0 <= place - start <= _FARTHEST and not any(raw.find(end, start, place) >= 0 for end in _COMMAND_ENDS):
+            number = bisect(starts, place)
+            start = starts[number - 1] if number else place - _FARTHEST - 1
+            if place - start <= _FARTHEST and not _COMMAND_END.search(raw, start, place):
                 yield place, row
                 break
 

@@ -11,6 +11,9 @@ from resume_hooks.redaction.spans import Span, merged
 from resume_hooks.redaction.telling_words import word_spans, word_suspects
 from resume_hooks.redaction.unescape import ESCAPED, Views, beside_escapes, blanked, shown
 
+_SHORTEST = 9
+"""Bytes of the shortest text that holds a secret: a password of three characters in an address."""
+
 
 def suspects(raw: bytes) -> Iterator[int]:
     """The places in raw bytes of any kind at or shortly after which a secret may stand, in no order.
@@ -34,6 +37,8 @@ def seen(raw: bytes, *, in_json: bool = False) -> list[Span]:
 
     ``in_json``: the text is the one that a string of JSON says, of which ``raw`` are the bytes.
     """
+    if len(raw) < _SHORTEST:
+        return []
     views = Views(raw, in_json=in_json)
     found: list[Span] = []
     for depth, text in views:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from resume_hooks.redaction.credentials import cookies, hashes, may_be_userinfo, registry_auth, userinfo
+from resume_hooks.redaction.credentials import cookies, hashes, registry_auth, userinfo
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.passwords import BEFORE_PASS, after_sec, assigned
 from resume_hooks.redaction.private_keys import private_keys
@@ -81,7 +81,7 @@ WORDS: dict[bytes, _Word] = {
     b"_auth": _word(_matching(rb"_auth(?:token)?[\\\"']{0,20}[ \t]{0,4}[=:]"), registry_auth),
     b"cookie": _word(_matching(rb"cookie(?:[\\\"' \t]{0,20}[:=]|[ =])"), cookies),
     b"private": _word(_matching(rb"private(?: key|-lines)"), private_keys),
-    b"@": _word(may_be_userinfo, userinfo),
+    b"://": _word(_matching(rb"://[^\s/@\"]{1,300}+@"), userinfo),
     b"$": _word(_matching(rb"\$(?:(?:2[abxy]|[156y]|apr1|argon2)[^\s\"]{24}|\d{4,8}\$)"), hashes),
 }
 """What may stand before a secret of any length, lower-case; few enough to be searched for one by one."""

@@ -53,7 +53,7 @@ def parse(body: bytes) -> Record | None:
     slower standard parser, and U+FFFD stands for what is no character, so that every string can be written again.
     """
     record = parse_strict(body)
-    return _parse_tolerantly(body) if record is None else record
+    return _parse_tolerantly(body) if record is None and body.lstrip()[:1] == b"{" else record
 
 
 def parse_strict(body: bytes) -> Record | None:

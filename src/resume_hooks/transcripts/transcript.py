@@ -151,6 +151,8 @@ def _lines_of(stream: BinaryIO, transcript: Transcript, reach: int, start: ScanS
 
 def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
     raw = line.raw if line.offset else line.body  # a copy of each line would cost a tenth of the scan
+    if raw.isspace():
+        return
     record = records.parse_strict(raw)
     if record is None and (record := records.parse(raw)) is not None:
         transcript.lenient_lines.add(line.number)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from resume_hooks.maintenance.scrub.literals import Literals
+from resume_hooks.maintenance.scrub.literals import SHORTEST_NAMED, Literals
 from resume_hooks.redaction.json_lines import find_in_bytes, find_in_line, without
 from resume_hooks.redaction.json_strings import is_kept, leaves, strings
 from resume_hooks.redaction.scanner import suspects
@@ -60,6 +60,8 @@ class Cleaner:
     def line(self, raw: bytes) -> Cleaned:
         """One line of a transcript, with its ending or without."""
         body = raw.rstrip(b"\r\n")
+        if len(body) < SHORTEST_NAMED:
+            return Cleaned(raw, (), stuck=False)
         found: list[RemovedSecret] = []
         cleaned = _until_stable(body, lambda each: self._line(each, found))
         return self._cleaned(cleaned + raw[len(body) :], found)

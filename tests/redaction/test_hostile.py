@@ -1,0 +1,55 @@
+"""Texts that are there to take time get no more work than others: counted in calls, not in seconds."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from resume_hooks.maintenance.scrub.cleaner import Cleaner
+from resume_hooks.redaction.json_lines import redact_bytes, redact_line
+from tests.redaction.hostile import hostile
+
+MOST = 10
+"""Calls for a byte. ``python -m benchmarks.redaction --hostile`` has seconds."""
+
+
+def in_line(text: str) -> bytes:
+    """A record that says a text."""
+    return json.dumps({"message": {"content": text}}, ensure_ascii=False).encode()
+
+
+def calls(work: Callable[[], object]) -> int:
+    """How many functions are called, those of C among them."""
+    count = 0
+
+    def one(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    work()
+    sys.setprofile(one)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("text", list(hostile(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode())
+def test_no_text_takes_more_than_its_share(text: str) -> None:
+    """As a text, a line of a transcript, and in a scrub, which looks at all again after a change."""
+    raw, line = text.encode(), in_line(text)
+    dirty = in_line(f"password: Hx7kQ2mZp9Lr4Tw8 {text}")
+    assert calls(lambda: redact_bytes(raw)) <= MOST * len(raw)
+    assert calls(lambda: redact_line(line)) <= MOST * len(line)
+    assert calls(lambda: Cleaner().line(dirty)) <= 2 * MOST * len(dirty)
+
+
+def test_blank_lines_cost_next_to_nothing() -> None:
+    """A scrub passes them over."""
+    cleaner = Cleaner()
+    assert calls(lambda: cleaner.line(b"\r\n")) <= 8
