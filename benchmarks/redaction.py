@@ -1,8 +1,8 @@
 """What the scanner finds of secrets planted in copies of real sessions, what it takes for one, and how fast it is.
 
 ``python -m benchmarks.redaction [--times] [--hostile] [--growth]``. Prints shares and rates, never a secret.
-``--hostile`` times texts that are there to take time; ``--growth`` builds forms from every pattern that a search could begin anew at, repeats them, and says of which the time grows faster than
-the text; it takes an hour.
+``--hostile`` times texts that are there to take time. ``--growth`` builds forms from every pattern that a search could
+begin anew at, repeats them, and says of which the time grows faster than the text; it takes an hour.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from resume_hooks.redaction.load_rules import Rule, rules
 from resume_hooks.redaction.texts import redact
+from tests.redaction.placed_forms import PLACED_FORMS
 from tests.redaction.planted import FORMS
 
 parser: Any = importlib.import_module("re._parser")
@@ -35,7 +36,7 @@ def examples() -> Iterator[Example]:
     for words, group in rules().by_name.items():
         name = _drawn(words, random.Random(words))
         yield from (Example(rule.kind, _found(rule, name + "_token={}"), worded=False) for rule in group)
-    for form in FORMS:
+    for form in [*FORMS, *PLACED_FORMS]:
         secret = form.make(random.Random(form.name))
         torn = form.words.partition("{}")[0].replace("{{", "{").rstrip("\"'") + secret
         for text in (form.words.format(secret), torn):

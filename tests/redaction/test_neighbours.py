@@ -72,5 +72,10 @@ def test_every_word_has_an_example() -> None:
     """A word that is added without a form in ``planted`` is told."""
     texts = [one.text.encode() for one in EXAMPLES if one.worded]
     assert all(any(word in text.lower() for text in texts) for word in telling_words.WORDS)
-    patterns = [row.argument for row in program_options.OPTIONS] + [each for each, _ in passwords._ASSIGNMENTS]
+    patterns = [
+        *(row.argument for row in program_options.OPTIONS),
+        *program_options.COMMANDS.values(),
+        *program_options.NAMED,
+        *(pattern for pattern, _ in passwords._ASSIGNMENTS),
+    ]
     assert all(any(pattern.search(text) for text in texts) for pattern in patterns)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.redaction.texts import find, left_out, redact
+from tests.redaction.placed_forms import PLACED_FORMS
 from tests.redaction.planted import FORMS, WAYS, Form, private_key, some
 
 RNG = random.Random(3)
@@ -20,7 +21,7 @@ FORMS_BY_NAME = {form.name: form for form in FORMS}
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [*FORMS, *PLACED_FORMS], ids=lambda form: form.name)
 def test_every_form_is_found_in_every_way(form: Form, way: Callable[[str], str]) -> None:
     """However a secret is wrapped, nothing of it is left, and nothing is found in what is returned."""
     secret = form.make(random.Random(f"{form.name} {way.__name__}"))

@@ -6,9 +6,10 @@ import re
 from functools import lru_cache
 
 from resume_hooks.redaction.credentials import is_basic
-from resume_hooks.redaction.false_positives import entropy, is_key, is_password, stands_for
+from resume_hooks.redaction.false_positives import entropy, is_id, is_key, is_password, stands_for
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.load_rules import rules
-from resume_hooks.redaction.passwords import is_password_name
+from resume_hooks.redaction.passwords import PAIRED, is_password_name
 from resume_hooks.redaction.spans import ASSIGNED, GENERIC, Span
 
 _REACH = 64
@@ -21,8 +22,8 @@ _BETWEEN = b"\"'`\\ \t=:>,?|]"
 _SCHEMES = (b"bearer", b"basic", b"token", b"apikey", b"ssws")
 """Last words before the credentials in an ``Authorization`` header."""
 
-_ENV = re.compile(rb"env +[\w.-]+\Z")
-"""A line of a Dockerfile, where a space parts a name from its value."""
+_ENV = re.compile(rb"(?:env|define|setx|setenv|configure set) +[\w.-]+\Z")
+"""Commands, a Dockerfile's among them, where a space parts a name from its value."""
 
 _SIGNS = re.compile(rb"[=:>]|[\"'`] ?, ?\\*[\"'`]")
 _NAME = bytes(sign if chr(sign).isalnum() or sign in b"_.-" else 0 for sign in range(128)) + bytes(128)
@@ -30,15 +31,32 @@ _PHRASE = bytes(sign or (32 if place in b" \t" else 0) for place, sign in enumer
 _NAMED = re.compile(
     rb"(?:api|app|access|secret|private|auth|encryption|signing|master|account|shared|service|license|deploy|admin|"
     rb"storage|subscription|consumer|client|write|webhook|integration|hmac|jwt|session[_.-]?secret)[_.-]?(?:secret[_.-]?)?"
-    rb"key(?:[_.-]?base)?|(?<!key)(?<!key.)(?:token|secret|passw(?:or)?d|passphrase|pwd|credentials?)"
+    rb"key(?:[_.-]?base)?|(?<!key)(?<!key.)(?:token|secret|(?<=_)pat|passw(?:or)?d|passphrase|pwd|credentials?)"
 )
 _ENDING = re.compile(
     rb"(?:[_.-]?(?:\d{1,2}|value|prod|production|dev|staging|test|live|default|primary|secondary|old|new))?\Z"
 )
 _HARMLESS = re.compile(
-    rb"(?:page|next|prev|csrf|xsrf|sync|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
+    rb"(?:page|change|forward|backward|start|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
     rb"stop|public|design|color|cache|lock|resume|delivery|event|first|last|current|leaf)[_.-]?(?:token|key|secret)s?"
 )
+_FIELDS = (b"value", b"default", b"content", b"secretstring", b"plaintext", b"body")
+_FARTHEST = 200
+_PAIRED = late(
+    rb"(?<![\w.-])([\w.-]{3,60}+)[\\\"'`]{0,8}"
+    rb"(?:[ \t]{0,4},?(?:\s|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}|[ \t]{0,4},|[ \t]{0,4}\{[^{}]{0,160}?\W)"
+    rb"[\\\"'` -]{0,16}" + PAIRED + rb"\Z"
+)
+"""A name in a field before the one that holds the value."""
+
+_TYPED = re.compile(rb"([\w-]+)[ \t]*:[ \t]*&?[\w<>&']{1,24}\Z")
+"""A name with its type behind it."""
+
+_UUID_NAME = re.compile(
+    rb"(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.-]?key)?|_(?:token|key|pat|secret|password))\Z"
+)
+"""What sets a UUID that is a secret; most only name something."""
+
 _VALUE = re.compile(rb"[\w.=+/~-]{16,400}")
 
 
@@ -57,7 +75,9 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
     value = _VALUE.match(raw, start)
     if value and _is_auth(name) and is_basic(value[0]):
         return [Span("basic-credentials", start, value.end(), GENERIC)]
-    if not generic or not value or raw[value.end() : value.end() + 1] == b"(" or not is_key(value[0]):
+    if not generic or not value or raw[value.end() : value.end() + 1] == b"(":
+        return []
+    if not (_UUID_NAME.search(name) if is_id(value[0]) else is_key(value[0])):
         return []
     return [Span(generic, start, value.end(), GENERIC)]
 
@@ -67,7 +87,7 @@ def _headers(raw: bytes, start: int, name: bytes) -> list[Span]:
     value = _VALUE.match(raw, start) if name.endswith(_SCHEMES) else None
     if not value:
         return []
-    secret = is_basic(value[0]) if name.endswith(b"basic") else is_key(value[0])
+    secret = is_basic(value[0]) if name.endswith(b"basic") else is_key(value[0]) and not _HARMLESS.search(name)
     return [Span("authorization-header", start, value.end(), GENERIC)] if secret else []
 
 
@@ -108,7 +128,16 @@ def _before(lower: bytes, start: int) -> tuple[bytes, bytes]:
         return b"", b""
     before = lower[max(0, start - _REACH) : start]
     name = before.rstrip(_BETWEEN)
-    return name.translate(_PHRASE).rpartition(b"\0")[2][-40:], before[len(name) :]
+    phrase, between = name.translate(_PHRASE).rpartition(b"\0")[2][-40:], before[len(name) :]
+    if phrase.endswith(_FIELDS) and (paired := _PAIRED.search(lower, max(0, start - _FARTHEST), start - len(between))):
+        return paired[1], b"="
+    if b"=" in between and (typed := _TYPED.search(name, max(0, len(name) - 60))):
+        return typed[1], between
+    if lower[start - 5 : start] in {b"?key=", b"&key="}:
+        return b"api_key", between
+    if name.endswith(b"::" + phrase):
+        return b"", b""  # a type of a program, not a name of what is set
+    return phrase, between
 
 
 @lru_cache(maxsize=4096)

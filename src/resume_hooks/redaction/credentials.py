@@ -10,10 +10,13 @@ from resume_hooks.redaction.false_positives import is_id, is_key, is_password, s
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import GENERIC, SHAPE, Span
 
-_USERINFO = late(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/?#\"'`@\\<>]{3,200})@[\w.\[$-]")
+_USERINFO = late(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/\"'`@\\<>]{3,200})@[\w.\[$-]")
+_TOKEN_USER = late(rb"://([\w-]{20,200}):?@[\w.\[$-]")
+_SIGNED = late(rb"(?i)sig(?:nature)?=([\w%+/-]{20,200}+(?:%3d|=){0,2})")
+_DRIVER = late(rb"[^\s:/@\"'`]{1,60}:([^\s/\"'`@\\<>]{3,200})@\Z")
 _AUTH = late(rb"(?i)_auth(?P<token>token)?[\"'\\]{0,4}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,4}(?P<value>[\w+/=.~-]{8,400})")
 
-_COOKIES = late(rb"(?i)cookie(?:[\"'\\]{0,4}[ \t]{0,4}:|(?P<flag>[ \t=]))[ \t]{0,4}[\"'\\]{0,4}")
+_COOKIES = late(rb"(?i)cookie(?:[\"'\\]{0,4}[ \t]{0,4}:|(?P<flag>[ \t=]))[ \t]{0,4}=?[ \t]{0,4}[\"'\\]{0,4}")
 _COOKIE = late(
     rb"([\w.!%-]{1,80}+)=([^\s;\"'\\,<>=\x7f-\xff]{1,4000}+(?:=[^\s;\"'\\,<>\x7f-\xff]{0,200}+)?)(?:;[ \t]?|(?!>))"
 )
@@ -39,6 +42,22 @@ def userinfo(raw: bytes, place: int) -> Iterator[Span]:
     found = _USERINFO.match(raw, place)
     if found and (is_password(found[1]) or (len(found[1]) >= 12 and is_key(found[1]))):
         yield Span("password-in-address", found.start(1), found.end(1), SHAPE)
+    elif (user := _TOKEN_USER.match(raw, place)) and is_key(user[1]):
+        yield Span("token-in-address", user.start(1), user.end(1), SHAPE)
+
+
+def signature(raw: bytes, place: int) -> Iterator[Span]:
+    """What makes an address that was signed one for anybody: ``sig=``, ``X-Amz-Signature=``; at most one."""
+    found = _SIGNED.match(raw, place)
+    if found and raw[place - 1 : place] in {b"?", b"&", b";", b"-"} and is_key(found[1]):
+        yield Span("signature", found.start(1), found.end(1), SHAPE)
+
+
+def driver(raw: bytes, place: int) -> Iterator[Span]:
+    """The password before the ``@tcp(`` of a database's address, as Go writes it; at most one."""
+    found = _DRIVER.search(raw, max(0, place - 260), place + 1)
+    if found and is_password(found[1]):
+        yield Span("password-in-address", found.start(1), found.end(1), SHAPE)
 
 
 def registry_auth(raw: bytes, place: int) -> Iterator[Span]:
@@ -54,7 +73,7 @@ def registry_auth(raw: bytes, place: int) -> Iterator[Span]:
 def cookies(raw: bytes, place: int) -> Generator[Span, None, int]:
     """The values of session cookies in a header, or an option of curl, at ``place``; returns where it ends."""
     header = _COOKIES.match(raw, place)
-    if not header or (header["flag"] and raw[max(0, place - 2) : place] != b"--"):
+    if not header or (header["flag"] and raw[max(0, place - 2) : place] != b"--" and raw[place - 1 : place] != b"."):
         return 0
     end = header.end()
     for _ in range(MOST_COOKIES):

@@ -30,9 +30,9 @@ _VOWEL = re.compile(rb"[aeiouyAEIOUY]")
 _NUMBER = re.compile(rb"[0-9]+")
 _NO_LETTERS = bytes(sign for sign in range(256) if not bytes([sign]).isalpha())
 _COMMON = re.compile(
-    rb"pass(?:word|wd|phrase|code)?|secret|token|test(?:ing|er)?|admin|root|user(?:name)?|guest|default|demo|hello|"
-    rb"world|foo|bar|baz|qux|string|value|none|null|true|false|undefined|required|optional|hunter|letmein|qwerty|"
-    rb"welcome|login|postgres|mysql|redis|mongo|database|local|host|invalid|wrong|correct|valid|right|new|old|"
+    rb"pass(?:word|wd|phrase|code)?|secret|token|test(?:ing|er)?|admin|root|user(?:name)?|guest|anonymous|default|demo|hello|"
+    rb"world|foo|bar|baz|qux|string|value|none|null|true|false|undefined|required|optional|\Ahunter2?\Z|"
+    rb"login|postgres|mysql|redis|mongo|database|local|host|invalid|wrong|correct|valid|right|new|old|"
     rb"key|api|auth|credential|access|private|public|bearer|basic|some|any|123(?:4(?:56*)?)?|abc|[^a-z0-9]"
 )
 _TELLING = 64
@@ -81,5 +81,7 @@ def is_key(value: bytes) -> bool:
 def is_password(value: bytes) -> bool:
     """Whether what a password is set to is one: more than words that everybody puts there, and no text of a program."""
     if not (_LETTER.search(value) and _NO_NAME.search(value)) or _REFERENCE.search(value) or is_id(value):
+        return False
+    if b"/" in value and is_wordy(value):
         return False
     return not stands_for(value) and len(_COMMON.sub(b"", value[:_TELLING].lower())) >= 4

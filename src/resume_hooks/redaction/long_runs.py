@@ -6,6 +6,8 @@ where every such character is the same one; what stands around a run decides.
 
 from __future__ import annotations
 
+import re
+
 from resume_hooks.redaction.load_rules import rules
 
 SHORTEST = 16
@@ -29,6 +31,8 @@ _BACK = 96
 """Bytes before a run in which the value begins that it belongs to."""
 
 _HYPHEN = 45
+_SETTING = frozenset([b"=", b'"', b"'", b" ", b":"])
+_NAMED = re.compile(rb"(?i)(?:key|token|secret|pat|password)[\"'\\]{0,8}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,8}\Z")
 
 
 def promising(raw: bytes) -> list[tuple[int, int]]:
@@ -43,7 +47,11 @@ def promising(raw: bytes) -> list[tuple[int, int]]:
         if end < 0:
             end = len(raw)
         run = raw[start:end]
-        if run in _dull or run[:5] in _IDS or (end - start == 36 and run[8] == run[13] == _HYPHEN):
+        if (
+            run in _dull
+            or run[:5] in _IDS
+            or (end - start == 36 and run[8] == run[13] == _HYPHEN and not _sets(raw, start))
+        ):
             continue
         if not run.translate(None, _NO_DIGITS) and not keyword(run.lower()):
             if len(_dull) < _DULL:
@@ -51,6 +59,11 @@ def promising(raw: bytes) -> list[tuple[int, int]]:
         elif not _is_inside(raw, start, end):
             found.append((start, end))
     return found
+
+
+def _sets(raw: bytes, start: int) -> bool:
+    """Whether a name that keys and tokens have is set to what begins at ``start``."""
+    return raw[start - 1 : start] in _SETTING and _NAMED.search(raw, max(0, start - 40), start) is not None
 
 
 def begin(raw: bytes, start: int) -> int:

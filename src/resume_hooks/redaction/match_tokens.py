@@ -64,7 +64,7 @@ def _from(raw: bytes, start: int) -> int:
     start = begin(raw, start)
     before = raw[start - 1 : start]
     far = before == b"=" or (before == b"/" and raw.rfind(b"hook", max(0, start - 64), start) >= 0)
-    return max(0, start - (64 if far else 12))
+    return max(0, start - (64 if far else 24 if before == b":" else 12))
 
 
 def _counts(rule: Rule, value: bytes) -> bool:

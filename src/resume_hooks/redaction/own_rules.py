@@ -31,7 +31,53 @@ def _token(kind: str, keywords: str, regex: str, entropy: float = 3.0) -> dict[s
     return {"kind": kind, "keywords": keywords.split(), "regex": regex, "entropy": entropy, "allowed": []}
 
 
+_WORDS = (
+    "sk|key|tok|token|tkn|secret|api|apikey|live|prod|pat|auth|access|priv|private|svc|refresh|oauth|bot|admin|deploy"
+)
+_MIXED = r"(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*[a-z])(?=(?:[A-Za-z]*\d){3})[A-Za-z0-9]"
+_PREFIXED = (
+    rf"(?<![A-Za-z0-9_.-])(?<!sha256=)(?:[A-Za-z][A-Za-z0-9]{{0,11}}[_-]){{0,2}}(?:{_WORDS})(?:[_-][a-z0-9]{{1,8}}){{0,2}}[_-]"
+    rf"(?:{_MIXED}{{24,200}}|[a-f0-9]{{32,128}})(?![A-Za-z0-9])"
+)
+"""A token as most services make them now: words that say whose and what for, then chance."""
+
+_ENCODED_KEY = r"\bLS0tLS1CRUdJTi(?!BDRVJU|BQVUJM)[A-Za-z0-9+/]{80,12000}={0,2}"
+"""A private key in base64; a certificate or a public key begins in another way."""
+_OLD_VAULT = r"(?<![\w.$/-])[sb]\.(?=[A-Za-z0-9]{0,20}\d)(?=[A-Za-z0-9]{0,20}[A-Z])[A-Za-z0-9]{24}(?![\w.(-])"
+_ATLASSIAN = r"\b(?:AT[AC]TT3[\w=-]{60,250}|ATBB[A-Za-z0-9]{32}|BBDC-[A-Za-z0-9+/]{40,50})"
+_UUID = "[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"
+
+
 TOKENS: list[dict[str, Any]] = [
+    _token("prefixed-token", " ".join(f"{word}_ {word}-" for word in _WORDS.split("|")), _PREFIXED, 3.5),
+    _token("prefixed-token", "_sk_ _pk_ _live_ _test_ _key_ _pat_ _tok_ _api_", _PREFIXED, 3.5),
+    _token("hubspot-token", "pat-na1- pat-eu1- pat-na2- pat-ap1-", r"\bpat-(?:na1|na2|eu1|ap1)-" + _UUID),
+    _token("tailscale-key", "tskey-", r"\btskey-[a-z]{2,12}-[A-Za-z0-9]{6,24}(?:CNTRL)?-[A-Za-z0-9]{16,64}" + _EDGE),
+    _token("dropbox-token", "sl.", r"(?<![\w.-])sl\.(?:u\.)?[\w-]{60,1500}", 4.0),
+    _token("mapbox-secret-token", "sk.eyj tk.eyj", r"\b[st]k\.eyJ[\w-]{20,300}\.[\w-]{16,64}"),
+    _token("nuget-api-key", "oy2", r"\boy2[a-z0-9]{43}" + _EDGE),
+    _token("vault-service-token", "s. b.", _OLD_VAULT, 3.8),
+    _token("telegram-bot-token", "/bot", r"/bot(\d{6,12}:[\w-]{30,40})"),
+    _token("nvidia-api-key", "nvapi-", r"\bnvapi-[\w-]{50,80}"),
+    _token("tavily-api-key", "tvly-", r"\btvly-(?:dev-|prod-)?[A-Za-z0-9]{28,40}" + _EDGE),
+    _token("cerebras-api-key", "csk-", r"\bcsk-[a-z0-9]{40,60}" + _EDGE),
+    _token("fireworks-api-key", "fw_", r"\bfw_[A-Za-z0-9]{22,32}" + _EDGE),
+    _token("notion-api-token", "ntn_", r"\bntn_[A-Za-z0-9]{40,60}" + _EDGE),
+    _token("render-api-key", "rnd_", r"\brnd_[A-Za-z0-9]{28,40}" + _EDGE),
+    _token("posthog-key", "phx_ phs_", r"\bph[xs]_[A-Za-z0-9]{40,60}" + _EDGE),
+    _token("sentry-token", "sntrys_ sntryu_", r"\bsntry[su]_[\w+/=-]{40,300}"),
+    _token("terraform-cloud-token", ".atlasv1.", r"\b[A-Za-z0-9]{14}\.atlasv1\.[\w-]{60,80}"),
+    _token("atlassian-token", "atatt3 atctt3 atbb bbdc-", _ATLASSIAN),
+    _token("square-token", "sq0atp- sq0csp- sq0idp- eaaa", r"\b(?:sq0(?:atp|csp)-[\w-]{22,50}|EAAA[\w-]{60})"),
+    _token("easypost-key", "ezak ezt", r"\bEZ[AT]K[a-zA-Z0-9]{54}" + _EDGE),
+    _token("cloudflare-key", "v1.0-", r"\bv1\.0-[a-f0-9]{24}-[a-f0-9]{100,160}"),
+    _token("fly-token", "fm1 fm2_ fo1_", r"\b(?:fm[12][ar]?_[\w+/=,-]{60,900}|fo1_[\w-]{43})"),
+    _token("contentful-token", "cfpat-", r"\bCFPAT-[\w-]{40,50}"),
+    _token("clojars-token", "clojars_", r"\bCLOJARS_[a-z0-9]{60}" + _EDGE),
+    _token("crates-token", "cio", r"\bcio[A-Za-z0-9]{32}" + _EDGE, 3.5),
+    _token("jfrog-token", "akcp cmvmdgtu", r"\b(?:AKCp[A-Za-z0-9]{60,75}|cmVmdGtu[A-Za-z0-9]{50,60})"),
+    _token("brevo-api-key", "xkeysib- xsmtpsib-", r"\bx(?:key|smtp)sib-[a-f0-9]{64}-[A-Za-z0-9]{16}" + _EDGE),
+    _token("shippo-token", "shippo_", r"\bshippo_(?:live|test)_[a-f0-9]{40}"),
     _token("aws-access-token", "akia asia", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}" + _EDGE),
     _token("anthropic-api-key", "sk-ant-", r"\bsk-ant-[a-z]{2,6}\d{2}-[\w-]{20,200}"),
     _token("openai-api-key", "sk-proj- sk-svcacct- sk-admin-", r"\bsk-(?:proj|svcacct|admin)-[\w-]{20,200}"),
@@ -71,7 +117,7 @@ TOKENS: list[dict[str, Any]] = [
     _token("slack-webhook", "hooks.slack.com", _SLACK),
     _token("jwt", "eyj", r"(?<![\w-])eyJ[\w-]{14,4000}\.eyJ[\w-]{10,8000}\.[\w-]{16,1400}"),
     _token("jwt-in-base64", "zxlk", r"(?<![\w-])ZXlK[\w+/-]{100,12000}={0,2}", 4.0),
-    _token("encoded-private-key", "ls0tls1crudj", r"\bLS0tLS1CRUdJTi[A-Za-z0-9+/]{80,12000}={0,2}", 4.0),
+    _token("encoded-private-key", "ls0tls1crudj", _ENCODED_KEY, 4.0),
     _token("encoded-token", "z2hwx", r"\bZ2hwX[A-Za-z0-9+/]{40,60}={0,2}"),
     _token("encoded-token", "z2l0ahvix3bhdf", r"\bZ2l0aHViX3BhdF[A-Za-z0-9+/]{90,140}={0,2}"),
     _token("encoded-token", "c2stch c2styw z2xwyxqt", r"\b(?:c2stcHJvai|c2stYW50L|Z2xwYXQt)[\w+/]{20,300}={0,2}"),

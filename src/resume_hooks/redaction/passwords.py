@@ -24,18 +24,52 @@ VALUE = rb"(?:" + QUOTED + rb"|(?:\xe2\x80[\x98-\x9f])?" + _BARE + rb"(?![(]))"
 _GAP = rb"(?:\s|\d{1,6}\xe2\x86\x92)"
 """White space, or the number of a line as the client's tools print it."""
 
-_NAME = rb"(?i)(?:passw(?:or)?d|passphrase|pwd|secret(?:[_-]?(?:access[_-]?)?(?:key|token))?)"
-_SET = late(
-    _NAME + rb"(?:[_-]?(?:\d{1,2}|value|prod|production|dev|staging|test|live|base))?"
-    rb"(?:[\"'`\\]{0,4}\]?[ \t]{0,4}(?:=>|:=|={1,2}|:)[ \t]{0,4}|[ \t]+is:?[ \t]+)" + VALUE
+_PASS = (
+    rb"(?-i:(?<![A-Za-z0-9])pass(?![A-Za-z])|(?<=[a-z])Pass(?![a-z])|(?<=[A-Z]_)PASS(?![A-Z])|(?<=[a-z][_.-])pass(?![A-Za-z])"
+    rb"|(?:(?<=store)|(?<=key)|(?<=smtp)|(?<=mail)|(?<=user)|(?<=db)|(?<=bind))pass(?![A-Za-z]))"
 )
+"""The short form, which names many other things: what passed a test, what is passed on."""
+
+_NAME = (
+    rb"(?i)(?:pass(?:w(?:or)?d|phrase|code)|pwd|secret(?:[_-]?(?:access[_-]?)?(?:key|token))?|" + _PASS + rb")"
+    rb"(?:[_-]?(?:\d{1,2}|value|prod|production|dev|staging|test|live|base))?"
+)
+_TYPE = rb"(?::[ \t]{0,3}[&A-Za-z][\w.<>&]{0,20}[ \t]{0,10}(?==))?"
+_SIGN = rb"[ \t]{0,30}" + _TYPE + rb"(?:=>|:=|={1,2}|:)[ \t]{0,30}"
+_SET = late(_NAME + rb"(?:[\"'`\\]{0,4}\]?" + _SIGN + rb"|[ \t]+is:?[ \t]+)" + VALUE)
 BEFORE_PASS = 160
 """Bytes before a word that are looked at for what it belongs to."""
 
+PAIRED = rb"(?:value|default|content|secretstring|plaintext|body)"
+"""How the field is called that holds the value, where another one before it holds the name."""
+
+_PAIR = late(
+    _NAME
+    + rb"[\"'`]{0,2}[ \t]{0,4}(?:,?"
+    + _GAP
+    + rb"{1,40}|\{[^{}]{0,200}?\s)[\"'`-]{0,3}(?i:"
+    + PAIRED
+    + rb")[\"'`]{0,2}\s{0,10}[:=]\s{0,4}"
+    + VALUE
+)
 
 _ASSIGNMENTS: list[tuple[re.Pattern[bytes], re.Pattern[bytes]]] = [
-    (_SET, late(rb"")),
-    (late(_NAME + rb"[ \t]+" + VALUE), late(rb"--\Z")),
+    (_SET, late(rb"(?<![\d*]:)\Z")),
+    (_PAIR, late(rb"")),
+    (
+        late(_NAME + rb"[\"'`]{1,4}[ \t]{0,4},[ \t]{0,30}" + QUOTED),
+        late(
+            rb"(?i)(?:define|set|put|add|prop|param|header|append|with|env|const)\w{0,20}[ \t]{0,2}\([ \t]{0,2}"
+            rb"[\"'`][\w.:-]{0,40}\Z"
+        ),
+    ),
+    (late(_NAME + rb"[ \t]+(?!(?:pass|env|file|fd):)" + VALUE), late(rb"(?i)(?<![\w-])--?[a-z][a-z-]{0,20}\Z|--\Z")),
+    (late(_NAME + rb"[ \t]+(?=')" + VALUE), late(rb"(?i)\b(?:user|role|login|encrypted|with)\b[^\n;]{0,120}\Z")),
+    (
+        late(_NAME + rb"[\"']?[ \t]+" + VALUE),
+        late(rb"(?i)(?:define|setx|setenv|set|set -g?x|env)[ \t]+[\"']?[\w.:-]{0,40}\Z"),
+    ),
+    (late(_NAME + rb"\(" + QUOTED + rb"\)"), late(rb"(?i)(?:set|with)[a-z_]{0,20}\Z")),
     (
         late(
             _NAME
@@ -53,7 +87,11 @@ _ASSIGNMENTS: list[tuple[re.Pattern[bytes], re.Pattern[bytes]]] = [
     (late(rb"pass[ \t=]" + VALUE), late(rb"redis-cli[^\n;|&]{0,120} --\Z")),
     (late(rb"pass:" + VALUE), late(rb"-pass(?:in|out)?[ \t]+[\"']?\Z")),
 ]
-"""How a password is written and what stands before: set, option, element of XML, netrc, redis-cli, openssl."""
+"""How a password is written and what stands before it.
+
+Set; in a field beside its name; by a function; as an option; in SQL; by a command that sets variables; by a method;
+in an element of XML, netrc, redis-cli, openssl.
+"""
 
 
 _SECURE_STRING = late(rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))*[ \t]+" + QUOTED)
@@ -61,12 +99,15 @@ _SECURE_STRING = late(rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))
 
 def assigned(raw: bytes, place: int) -> Generator[Span, None, int]:
     """The password or secret whose name begins at ``place``; at most one. Returns where what was looked at ends."""
+    end = 0
     for pattern, before in _ASSIGNMENTS:
         found = pattern.match(raw, place)
         if found and before.search(raw, max(0, place - BEFORE_PASS), place):
-            yield from password_of(found)
-            return found.end()
-    return 0
+            end = found.end()
+            if any_ := list(password_of(found)):
+                yield from any_
+                break
+    return end
 
 
 def is_password_name(name: bytes) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.passwords import VALUE, but, password_of
+from resume_hooks.redaction.passwords import QUOTED, VALUE, but, password_of
 from resume_hooks.redaction.spans import Span
 
 
@@ -21,10 +21,29 @@ class Option(NamedTuple):
     argument: re.Pattern[bytes]
 
 
+_SPACE = rb"[ \t]{1,4}"
 _END = rb"(?:\s|\Z)"
 OPTIONS = [
     Option(b" -p", (b"mysql", b"mariadb"), late(rb"[\w-]{0,12}" + _END), late(rb" -p" + VALUE)),
     Option(b" -p", (b" login", b"\tlogin", b"sshpass"), late(_END), late(rb" -p[ \t=]{0,4}" + VALUE)),
+    Option(
+        b" -p",
+        (b"mongo", b"7z", b"winrm", b"mapexec", b"netexec"),
+        late(rb"[\w-]{0,12}" + _END),
+        late(rb" -p[ \t]{0,4}" + VALUE),
+    ),
+    Option(
+        b" -p",
+        (b"sqlcmd", b"zip", b"mosquitto_", b"bcp"),
+        late(rb"[\w-]{0,12}" + _END),
+        late(rb" -P[ \t]{0,4}" + VALUE),
+    ),
+    Option(
+        b"-u",
+        (b"smb",),
+        late(rb"[\w-]{0,12}" + _END),
+        late(rb"-[uU]" + _SPACE + rb"[\"']?[^\s%,\"']{1,60}[%,](?P<bare>" + but(b"\"'\\") + rb"{6,200})"),
+    ),
     Option(b" -w", (b"ldap",), late(rb"[a-z]{3,8}" + _END), late(rb" -w[ \t]{0,4}" + VALUE)),
     Option(b" -a", (b"redis-cli",), late(_END), late(rb" -a[ \t]{1,4}" + VALUE)),
     Option(
@@ -39,7 +58,6 @@ _FARTHEST = 300
 """Bytes before an option in which its program stands."""
 
 _COMMAND_END = re.compile(rb"[\n;|&]")
-_NET_USE = late(rb"(?i)net use[ \t]+(?:[a-z*]:?[ \t]+)?\\{2,8}\S{1,200}(?:[ \t]+/\S{1,100}+){0,4}[ \t]+(?!/)" + VALUE)
 
 
 def arguments(raw: bytes, places: Iterable[int], option: bytes) -> Iterator[Span]:
@@ -80,7 +98,62 @@ def _ends(raw: bytes, word: bytes) -> Iterator[int]:
         place = raw.find(word, place + len(word))
 
 
-def net_use(raw: bytes, place: int) -> Iterator[Span]:
-    """The password of ``net use`` on Windows; at most one."""
-    if found := _NET_USE.match(raw, place):
+COMMANDS = {
+    b"net use": late(
+        rb"(?i)net use(?:[ \t]+(?:[a-z*]:?[ \t]+)?\\{2,8}\S{1,200}(?:[ \t]+/\S{1,100}+){0,4}|r[ \t]+[^\s/]{1,60})"
+        rb"[ \t]+(?!/)" + VALUE
+    ),
+    b"rabbitmqctl": late(
+        rb"rabbitmqctl(?:[ \t]+-\S{1,60}){0,4}[ \t]+(?:add_user|change_password|authenticate_user)[ \t]+\S{1,60}[ \t]+"
+        + VALUE
+    ),
+    b"identified": late(
+        rb"(?i)identified[ \t]+(?:with[ \t]+\S{1,60}[ \t]+)?(?:by|as)[ \t]+(?:password[ \t]+)?" + QUOTED
+    ),
+    b":5432:": late(rb"(?<=[\w*-]):5432:[\w.*-]{1,60}:[\w.*-]{1,60}:" + VALUE),
+    b"psk": late(rb"psk[\"']?(?:[ \t]{0,4}=[ \t]{0,4}|(?<=wifi-sec\.psk)[ \t]{1,4})" + VALUE),
+}
+"""Commands, statements and files in which the place alone tells a password, and how it stands there."""
+
+NAMED = [
+    late(rb"(?<=wpa_)passphrase[ \t]+(?:\"[^\"\n]{1,60}\"|\S{1,60})[ \t]+" + VALUE),
+    late(rb"(?<=ht)passwd(?:[ \t]+-\w{1,8}){1,4}[ \t]+[^\s-]\S{0,100}[ \t]+\S{1,60}[ \t]+" + VALUE),
+    late(rb"secrets set[ \t]+\w{1,60}=" + VALUE),
+]
+"""The same for commands that have a word for a secret in their own names, from that word on."""
+
+_NAMED = late(rb"(?<=wpa_)passphrase|(?<=ht)passwd|secrets set")
+_READER = late(rb"(?<=ch)passwd|passwd --stdin|password-stdin|passphrase-fd|secret put")
+"""What reads a password from its input, from its word for one on."""
+
+_PIPED = late(
+    rb"(?:echo|printf)[ \t]+(?:-\w{1,3}[ \t]+|[\"']%s(?:\\n)?[\"'][ \t]+){0,3}"
+    rb"(?:(?P<quote>[\"'])(?:[\w.@-]{1,60}:)?(?P<quoted>[^\"'\r\n\\:]{6,200})(?P=quote)"
+    rb"|(?:[\w.@-]{1,60}:)?(?P<bare>" + but(b"\"'`,;<>(){}|\\:") + rb"{6,200}))[ \t]{0,4}\|[^|\n]{0,100}\Z"
+)
+_HERE = late(rb"[^|\n<]{1,60}<<<[ \t]*" + VALUE)
+
+
+def command(raw: bytes, place: int, word: bytes) -> Iterator[Span]:
+    """The password in a command that begins at ``place``; at most one."""
+    if found := COMMANDS[word].match(raw, place):
+        yield from password_of(found)
+
+
+def is_command(lower: bytes, place: int) -> object:
+    """Whether a word for a secret, at ``place``, is a part of a command's name."""
+    return _NAMED.match(lower, place) or _READER.match(lower, place)
+
+
+def by_name(raw: bytes, place: int) -> Iterator[Span]:
+    """The password of a command that has a word for a secret, at ``place``, in its name; at most one."""
+    if _READER.match(raw, place):
+        yield from piped(raw, place)
+    elif _NAMED.match(raw, place) and (found := next(filter(None, (one.match(raw, place) for one in NAMED)), None)):
+        yield from password_of(found)
+
+
+def piped(raw: bytes, place: int) -> Iterator[Span]:
+    """What is given to the reader of a password at ``place``, by a pipe or behind it; at most one."""
+    if found := _PIPED.search(raw, max(0, place - _FARTHEST), place) or _HERE.match(raw, place):
         yield from password_of(found)

@@ -6,15 +6,24 @@ says which secrets there are where the word stands in a text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from resume_hooks.redaction.credentials import cookies, hashes, registry_auth, userinfo
+from resume_hooks.redaction.credentials import cookies, driver, hashes, registry_auth, signature, userinfo
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.passwords import BEFORE_PASS, after_sec, assigned
+from resume_hooks.redaction.passwords import BEFORE_PASS, PAIRED, after_sec, assigned
 from resume_hooks.redaction.private_keys import private_keys
-from resume_hooks.redaction.program_options import OPTIONS, arguments, may_be_arguments, net_use
+from resume_hooks.redaction.program_options import (
+    COMMANDS,
+    OPTIONS,
+    arguments,
+    by_name,
+    command,
+    is_command,
+    may_be_arguments,
+    piped,
+)
 from resume_hooks.redaction.spans import Span
 
 _NESTED = 2
@@ -44,14 +53,20 @@ def _word(may_tell: Callable[[bytes, int], object], look: Callable[[bytes, int],
     return _Word(telling, spans)
 
 
-_ASSIGNED = late(rb"[a-z][\w.-]{2,35}+(?:[\\\"'`]{0,20}\]?[ \t]{0,4}[=:>]|[ \t]+is[: \t])")
+_ASSIGNED = late(
+    rb"[a-z][\w.-]{2,35}+(?:[\\\"'`]{0,20}\]?[ \t]{0,30}[=:>,({]|[ \t]+is[: \t]|[ \t]+\\*'"
+    rb"|[\\\"'`,]{0,20}(?:[\s\"'`-]|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}" + PAIRED + rb")"
+)
+_TOLD = late(rb"(?:-[a-z-]{0,24}|(?:define|set|env)[^\n]{0,40})\Z")
+"""How an option begins, or a command that sets what is named next."""
 
 
 def _may_be_set(lower: bytes, place: int) -> bool:
-    """Whether a name may tell a secret: by a sign, as an option, after a login in netrc."""
+    """Whether a name may tell a secret: by a sign, as an option, in a command, after a login in netrc."""
     return bool(
         _ASSIGNED.match(lower, place)
-        or lower[max(0, place - 2) : place] == b"--"
+        or _TOLD.search(lower, max(0, place - 48), place)
+        or is_command(lower, place)
         or (lower.startswith(b"password", place) and b"login" in lower[max(0, place - BEFORE_PASS) : place])
     )
 
@@ -67,17 +82,38 @@ def _matching(text: bytes) -> Callable[[bytes, int], object]:
     return lambda lower, place: pattern.match(lower, place)  # noqa: PLW0108 - .match alone would compile it now
 
 
-_PASS = _word(_may_be_set, assigned)
+def _always(lower: bytes, place: int) -> object:  # noqa: ARG001 - a word's form
+    return True
+
+
+def _may_be_given(lower: bytes, place: int) -> object:
+    return b"|" in lower[max(0, place - 60) : place] or b"<<<" in lower[place : place + 64]
+
+
+def _either(look: Callable[[bytes, int], Generator[Span, None, int]]) -> Callable[[bytes, int], Iterator[Span]]:
+    """What is set to a name, or given to a command that has it in its own."""
+
+    def spans(raw: bytes, place: int) -> Generator[Span, None, int]:
+        yield from by_name(raw, place)
+        return (yield from look(raw, place))
+
+    return spans
+
+
+_PASS = _word(_may_be_set, _either(assigned))
 
 WORDS: dict[bytes, _Word] = {
     b"pass": _PASS,
     b"pwd": _PASS,
-    b"sec": _word(_may_be_secret, after_sec),
+    b"sec": _word(_may_be_secret, _either(after_sec)),
     **{
         row.option: _Word(partial(may_be_arguments, option=row.option), partial(arguments, option=row.option))
         for row in OPTIONS
     },
-    b"net use": _word(_matching(rb"net use"), net_use),
+    **{text: _word(_always, partial(command, word=text)) for text in COMMANDS},
+    b"sudo ": _word(_may_be_given, piped),
+    **dict.fromkeys([b"sig=", b"signature="], _word(_always, signature)),
+    b"@tcp(": _word(_always, driver),
     b"_auth": _word(_matching(rb"_auth(?:token)?[\\\"']{0,20}[ \t]{0,4}[=:]"), registry_auth),
     b"cookie": _word(_matching(rb"cookie(?:[\\\"' \t]{0,20}[:=]|[ =])"), cookies),
     b"private": _word(_matching(rb"private(?: key|-lines)"), private_keys),
