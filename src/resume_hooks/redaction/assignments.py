@@ -37,9 +37,12 @@ _ENDING = re.compile(
     rb"(?:[_.-]?(?:\d{1,2}|value|prod|production|dev|staging|test|live|default|primary|secondary|old|new))?\Z"
 )
 _HARMLESS = re.compile(
-    rb"(?:page|change|forward|backward|start|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
+    rb"(?:page|change|forward|backward|start(?:ing)?|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
     rb"stop|public|design|color|cache|lock|resume|delivery|event|first|last|current|leaf)[_.-]?(?:token|key|secret)s?"
 )
+_NO_NAMES = tuple(sign + b":secret" for sign in (*(b"%d" % digit for digit in range(10)), b"*", b"}"))
+"""What stands before the name of a secret, as AWS writes it."""
+
 _FIELDS = (b"value", b"default", b"content", b"secretstring", b"plaintext", b"body")
 _FARTHEST = 200
 _PAIRED = late(
@@ -135,8 +138,8 @@ def _before(lower: bytes, start: int) -> tuple[bytes, bytes]:
         return typed[1], between
     if lower[start - 5 : start] in {b"?key=", b"&key="}:
         return b"api_key", between
-    if name.endswith(b"::" + phrase):
-        return b"", b""  # a type of a program, not a name of what is set
+    if name.endswith(_NO_NAMES) or name.endswith(b"::" + phrase):
+        return b"", b""  # a type of a program, or what is named itself
     return phrase, between
 
 

@@ -12,7 +12,7 @@ from resume_hooks.redaction.spans import GENERIC, SHAPE, Span
 
 _USERINFO = late(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/\"'`@\\<>]{3,200})@[\w.\[$-]")
 _TOKEN_USER = late(rb"://([\w-]{20,200}):?@[\w.\[$-]")
-_SIGNED = late(rb"(?i)sig(?:nature)?=([\w%+/-]{20,200}+(?:%3d|=){0,2})")
+_SIGNED = late(rb"(?i)sig(?:nature)?=([\w%+/~-]{20,400}+(?:%3d|=){0,2})")
 _DRIVER = late(rb"[^\s:/@\"'`]{1,60}:([^\s/\"'`@\\<>]{3,200})@\Z")
 _AUTH = late(rb"(?i)_auth(?P<token>token)?[\"'\\]{0,4}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,4}(?P<value>[\w+/=.~-]{8,400})")
 

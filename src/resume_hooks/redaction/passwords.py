@@ -54,7 +54,7 @@ _PAIR = late(
 )
 
 _ASSIGNMENTS: list[tuple[re.Pattern[bytes], re.Pattern[bytes]]] = [
-    (_SET, late(rb"(?<![\d*]:)\Z")),
+    (_SET, late(rb"(?:\A|[^\w.:-]|[^:\d*}]:)[\w.-]{0,60}\Z")),
     (_PAIR, late(rb"")),
     (
         late(_NAME + rb"[\"'`]{1,4}[ \t]{0,4},[ \t]{0,30}" + QUOTED),
