@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 
 from resume_hooks.redaction.false_positives import is_id, is_key, is_password, stands_for
 from resume_hooks.redaction.lazy_patterns import late
@@ -37,7 +37,7 @@ _HASHED = late(
 )
 
 
-def userinfo(raw: bytes, place: int) -> Iterator[Span]:
+def userinfo(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The password in an address whose ``://`` is at ``place``; at most one."""
     found = _USERINFO.match(raw, place)
     if found and (is_password(found[1]) or (len(found[1]) >= 12 and is_key(found[1]))):
@@ -46,21 +46,21 @@ def userinfo(raw: bytes, place: int) -> Iterator[Span]:
         yield Span("token-in-address", user.start(1), user.end(1), SHAPE)
 
 
-def signature(raw: bytes, place: int) -> Iterator[Span]:
+def signature(raw: bytes, place: int) -> Generator[Span, None, None]:
     """What makes an address that was signed one for anybody: ``sig=``, ``X-Amz-Signature=``; at most one."""
     found = _SIGNED.match(raw, place)
     if found and raw[place - 1 : place] in {b"?", b"&", b";", b"-"} and is_key(found[1]):
         yield Span("signature", found.start(1), found.end(1), SHAPE)
 
 
-def driver(raw: bytes, place: int) -> Iterator[Span]:
+def driver(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The password before the ``@tcp(`` of a database's address, as Go writes it; at most one."""
     found = _DRIVER.search(raw, max(0, place - 260), place + 1)
     if found and is_password(found[1]):
         yield Span("password-in-address", found.start(1), found.end(1), SHAPE)
 
 
-def registry_auth(raw: bytes, place: int) -> Iterator[Span]:
+def registry_auth(raw: bytes, place: int) -> Generator[Span, None, None]:
     """What ``_auth`` or ``_authToken`` is set to in npm's settings, at ``place``; a token may be a UUID there."""
     found = _AUTH.match(raw, place)
     if not found or raw[max(0, place - 1) : place].isalnum():
@@ -86,7 +86,7 @@ def cookies(raw: bytes, place: int) -> Generator[Span, None, int]:
     return end
 
 
-def hashes(raw: bytes, place: int) -> Iterator[Span]:
+def hashes(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The hash of a password that begins at ``place``; at most one."""
     found = _HASHED.match(raw, place)
     if found and len(set(found[0])) >= 16 and not stands_for(found[0]):

@@ -70,17 +70,20 @@ def is_wordy(value: bytes) -> bool:
     return words * 10 >= len(value.translate(None, _NO_LETTERS)) * 7 and len(_NUMBER.findall(value)) <= 2
 
 
+def _is_reference(value: bytes) -> bool:
+    return _REFERENCE.search(value) is not None and not _NO_PATH.fullmatch(value)
+
+
 def is_key(value: bytes) -> bool:
     """Whether the value that a key or token is set to is a secret: long, mixed, made by chance."""
     if not (_DIGIT.search(value) and _LETTER.search(value)) or is_id(value) or stands_for(value):
         return False
-    is_reference = _REFERENCE.search(value) and not _NO_PATH.fullmatch(value)
-    return not is_reference and entropy(value) >= 3.2 and not is_wordy(value)
+    return not _is_reference(value) and entropy(value) >= 3.2 and not is_wordy(value)
 
 
 def is_password(value: bytes) -> bool:
     """Whether what a password is set to is one: more than words that everybody puts there, and no text of a program."""
-    if not (_LETTER.search(value) and _NO_NAME.search(value)) or _REFERENCE.search(value) or is_id(value):
+    if not (_LETTER.search(value) and _NO_NAME.search(value)) or _is_reference(value) or is_id(value):
         return False
     if b"/" in value and is_wordy(value):
         return False

@@ -30,13 +30,18 @@ _PASS = (
 )
 """The short form, which names many other things: what passed a test, what is passed on."""
 
-_NAME = (
+_NAME = late(
     rb"(?i)(?:pass(?:w(?:or)?d|phrase|code)|pwd|secret(?:[_-]?(?:access[_-]?)?(?:key|token))?|" + _PASS + rb")"
     rb"(?:[_-]?(?:\d{1,2}|value|prod|production|dev|staging|test|live|base))?"
 )
 _TYPE = rb"(?::[ \t]{0,3}[&A-Za-z][\w.<>&]{0,20}[ \t]{0,10}(?==))?"
 _SIGN = rb"[ \t]{0,30}" + _TYPE + rb"(?:=>|:=|={1,2}|:)[ \t]{0,30}"
-_SET = late(_NAME + rb"(?:[\"'`\\]{0,4}\]?" + _SIGN + rb"|[ \t]+is:?[ \t]+)" + VALUE)
+_SET = late(rb"(?:[\"'`\\]{0,4}\]?" + _SIGN + rb"|[ \t]+is:?[ \t]+)" + VALUE)
+_OF_A_TYPE = late(rb"(?:[\d*}:]:)\Z")
+"""What stands before a name that is a type of a program, or part of what AWS calls a secret by."""
+
+_WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+_LONGEST_NAME = 64
 BEFORE_PASS = 160
 """Bytes before a word that are looked at for what it belongs to."""
 
@@ -44,8 +49,7 @@ PAIRED = rb"(?:value|default|content|secretstring|plaintext|body)"
 """How the field is called that holds the value, where another one before it holds the name."""
 
 _PAIR = late(
-    _NAME
-    + rb"[\"'`]{0,2}[ \t]{0,4}(?:,?"
+    rb"[\"'`]{0,2}[ \t]{0,4}(?:,?"
     + _GAP
     + rb"{1,40}|\{[^{}]{0,200}?\s)[\"'`-]{0,3}(?i:"
     + PAIRED
@@ -53,41 +57,32 @@ _PAIR = late(
     + VALUE
 )
 
-_ASSIGNMENTS: list[tuple[re.Pattern[bytes], re.Pattern[bytes]]] = [
-    (_SET, late(rb"(?:\A|[^\w.:-]|[^:\d*}]:)[\w.-]{0,60}\Z")),
-    (_PAIR, late(rb"")),
+_ASSIGNMENTS: list[tuple[re.Pattern[bytes], re.Pattern[bytes] | None]] = [
+    (_SET, None),
+    (_PAIR, None),
     (
-        late(_NAME + rb"[\"'`]{1,4}[ \t]{0,4},[ \t]{0,30}" + QUOTED),
+        late(rb"[\"'`]{1,4}[ \t]{0,4},[ \t]{0,30}" + QUOTED),
         late(
             rb"(?i)(?:define|set|put|add|prop|param|header|append|with|env|const)\w{0,20}[ \t]{0,2}\([ \t]{0,2}"
             rb"[\"'`][\w.:-]{0,40}\Z"
         ),
     ),
-    (late(_NAME + rb"[ \t]+(?!(?:pass|env|file|fd):)" + VALUE), late(rb"(?i)(?<![\w-])--?[a-z][a-z-]{0,20}\Z|--\Z")),
-    (late(_NAME + rb"[ \t]+(?=')" + VALUE), late(rb"(?i)\b(?:user|role|login|encrypted|with)\b[^\n;]{0,120}\Z")),
+    (late(rb"[ \t]+(?!(?:pass|env|file|fd):)" + VALUE), late(rb"(?i)(?<![\w-])--?[a-z][a-z-]{0,20}\Z|--\Z")),
+    (late(rb"[ \t]+(?=')" + VALUE), late(rb"(?i)\b(?:user|role|login|encrypted|with)\b[^\n;]{0,120}\Z")),
     (
-        late(_NAME + rb"[\"']?[ \t]+" + VALUE),
+        late(rb"[\"']?[ \t]+" + VALUE),
         late(rb"(?i)(?:define|setx|setenv|set|set -g?x|env)[ \t]+[\"']?[\w.:-]{0,40}\Z"),
     ),
-    (late(_NAME + rb"\(" + QUOTED + rb"\)"), late(rb"(?i)(?:set|with)[a-z_]{0,20}\Z")),
+    (late(rb"\(" + QUOTED + rb"\)"), late(rb"(?i)(?:set|with)[a-z_]{0,20}\Z")),
     (
-        late(
-            _NAME
-            + rb"[\w.-]{0,20}>"
-            + _GAP
-            + rb"{0,20}(?P<bare>"
-            + but(b"<>")
-            + rb"{6,200})\s{0,20}"
-            + _GAP
-            + rb"{0,20}</"
-        ),
+        late(rb"[\w.-]{0,20}>" + _GAP + rb"{0,20}(?P<bare>" + but(b"<>") + rb"{6,200})\s{0,20}" + _GAP + rb"{0,20}</"),
         late(rb"<[\w.:-]{0,40}\Z"),
     ),
-    (late(rb"password\s{1,20}" + VALUE), late(rb"\blogin\s{1,20}\S{1,100}" + _GAP + rb"{1,20}\Z")),
-    (late(rb"pass[ \t=]" + VALUE), late(rb"redis-cli[^\n;|&]{0,120} --\Z")),
-    (late(rb"pass:" + VALUE), late(rb"-pass(?:in|out)?[ \t]+[\"']?\Z")),
+    (late(rb"\s{1,20}" + VALUE), late(rb"\blogin\s{1,20}\S{1,100}" + _GAP + rb"{1,20}\Z")),
+    (late(rb"[ \t=]" + VALUE), late(rb"redis-cli[^\n;|&]{0,120} --\Z")),
+    (late(rb":" + VALUE), late(rb"-pass(?:in|out)?[ \t]+[\"']?\Z")),
 ]
-"""How a password is written and what stands before it.
+"""How a password is written behind its name, and what stands before that.
 
 Set; in a field beside its name; by a function; as an option; in SQL; by a command that sets variables; by a method;
 in an element of XML, netrc, redis-cli, openssl.
@@ -100,19 +95,24 @@ _SECURE_STRING = late(rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))
 def assigned(raw: bytes, place: int) -> Generator[Span, None, int]:
     """The password or secret whose name begins at ``place``; at most one. Returns where what was looked at ends."""
     end = 0
+    name = _NAME.match(raw, place)
+    if not name:
+        return 0
     for pattern, before in _ASSIGNMENTS:
-        found = pattern.match(raw, place)
-        if found and before.search(raw, max(0, place - BEFORE_PASS), place):
+        found = pattern.match(raw, name.end())
+        if found and (before is None or before.search(raw, max(0, place - BEFORE_PASS), place)):
             end = found.end()
-            if any_ := list(password_of(found)):
-                yield from any_
-                break
+            for span in password_of(found):
+                if not _OF_A_TYPE.search(raw[max(0, place - _LONGEST_NAME) : place].rstrip(_WORD)):
+                    yield span
+                return end
     return end
 
 
 def is_password_name(name: bytes) -> bool:
     """Whether what is set to a name that ends so is a password."""
-    return _SET.search(name + b'zzzzzz"') is not None
+    text = name + b'zzzzzz"'
+    return any(_SET.match(text, found.end()) for found in _NAME.finditer(text))
 
 
 def after_sec(raw: bytes, place: int) -> Generator[Span, None, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import SHAPE, Span
@@ -31,7 +31,7 @@ _PUTTY = late(rb"(?i)private-lines: ?\d{1,4}")
 _PUTTY_END = late(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
 
 
-def private_keys(raw: bytes, place: int) -> Iterator[Span]:
+def private_keys(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The private key of which a line holds ``PRIVATE KEY``, or PuTTY's ``Private-Lines``, at ``place``; at most one.
 
     A key without its end goes as far as it looks like one, one without its beginning from where it begins to.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import late
@@ -122,9 +122,12 @@ NAMED = [
 ]
 """The same for commands that have a word for a secret in their own names, from that word on."""
 
-_NAMED = late(rb"(?<=wpa_)passphrase|(?<=ht)passwd|secrets set")
-_READER = late(rb"(?<=ch)passwd|passwd --stdin|password-stdin|passphrase-fd|secret put")
+_READS = rb"(?<=ch)passwd|passwd --stdin|password-stdin|passphrase-fd|secret put"
+_READER = late(_READS)
 """What reads a password from its input, from its word for one on."""
+
+_CALLED = late(_READS + rb"|(?<=wpa_)passphrase|(?<=ht)passwd|secrets set")
+"""Any of both."""
 
 _PIPED = late(
     rb"(?:echo|printf)[ \t]+(?:-\w{1,3}[ \t]+|[\"']%s(?:\\n)?[\"'][ \t]+){0,3}"
@@ -134,7 +137,7 @@ _PIPED = late(
 _HERE = late(rb"[^|\n<]{1,60}<<<[ \t]*" + VALUE)
 
 
-def command(raw: bytes, place: int, word: bytes) -> Iterator[Span]:
+def command(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
     """The password in a command that begins at ``place``; at most one."""
     if found := COMMANDS[word].match(raw, place):
         yield from password_of(found)
@@ -142,18 +145,18 @@ def command(raw: bytes, place: int, word: bytes) -> Iterator[Span]:
 
 def is_command(lower: bytes, place: int) -> object:
     """Whether a word for a secret, at ``place``, is a part of a command's name."""
-    return _NAMED.match(lower, place) or _READER.match(lower, place)
+    return _CALLED.match(lower, place)
 
 
-def by_name(raw: bytes, place: int) -> Iterator[Span]:
+def by_name(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The password of a command that has a word for a secret, at ``place``, in its name; at most one."""
     if _READER.match(raw, place):
         yield from piped(raw, place)
-    elif _NAMED.match(raw, place) and (found := next(filter(None, (one.match(raw, place) for one in NAMED)), None)):
+    elif _CALLED.match(raw, place) and (found := next(filter(None, (one.match(raw, place) for one in NAMED)), None)):
         yield from password_of(found)
 
 
-def piped(raw: bytes, place: int) -> Iterator[Span]:
+def piped(raw: bytes, place: int) -> Generator[Span, None, None]:
     """What is given to the reader of a password at ``place``, by a pipe or behind it; at most one."""
     if found := _PIPED.search(raw, max(0, place - _FARTHEST), place) or _HERE.match(raw, place):
         yield from password_of(found)

@@ -30,6 +30,10 @@ _NESTED = 2
 """Words that are looked behind within what was looked at behind another; more stand there only to take time."""
 
 
+_Look = Callable[[bytes, int], Generator[Span, None, int | None]]
+"""Finds what is behind a word at a place, and may return where what it looked at ends."""
+
+
 class _Word(NamedTuple):
     """What a word calls for: at which of its places in raw lower-case bytes it may tell a secret, and what it tells."""
 
@@ -37,7 +41,7 @@ class _Word(NamedTuple):
     spans: Callable[[bytes, Iterable[int]], Iterator[Span]]
 
 
-def _word(may_tell: Callable[[bytes, int], object], look: Callable[[bytes, int], Iterator[Span]]) -> _Word:
+def _word(may_tell: Callable[[bytes, int], object], look: _Look) -> _Word:
     """A word that is looked at by itself; ``look`` may return where what it looked at ends."""
 
     def telling(lower: bytes, places: Iterable[int]) -> Iterator[int]:
@@ -73,7 +77,9 @@ def _may_be_set(lower: bytes, place: int) -> bool:
 
 def _may_be_secret(lower: bytes, place: int) -> bool:
     return lower.startswith(b"securestring", place) or (
-        lower.startswith(b"secret", place) and _may_be_set(lower, place)
+        lower.startswith(b"secret", place)
+        and not lower.startswith(b"removed: ", place + 7)
+        and _may_be_set(lower, place)
     )
 
 
@@ -90,10 +96,10 @@ def _may_be_given(lower: bytes, place: int) -> object:
     return b"|" in lower[max(0, place - 60) : place] or b"<<<" in lower[place : place + 64]
 
 
-def _either(look: Callable[[bytes, int], Generator[Span, None, int]]) -> Callable[[bytes, int], Iterator[Span]]:
+def _either(look: _Look) -> _Look:
     """What is set to a name, or given to a command that has it in its own."""
 
-    def spans(raw: bytes, place: int) -> Generator[Span, None, int]:
+    def spans(raw: bytes, place: int) -> Generator[Span, None, int | None]:
         yield from by_name(raw, place)
         return (yield from look(raw, place))
 
