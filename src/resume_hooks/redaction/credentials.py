@@ -40,7 +40,7 @@ _HASHED = late(
 def userinfo(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The password in an address whose ``://`` is at ``place``; at most one."""
     found = _USERINFO.match(raw, place)
-    if found and (is_password(found[1]) or (len(found[1]) >= 12 and is_key(found[1]))):
+    if found and (is_password(found[1].replace(b":", b"_")) or (len(found[1]) >= 12 and is_key(found[1]))):
         yield Span("password-in-address", found.start(1), found.end(1), SHAPE)
     elif (user := _TOKEN_USER.match(raw, place)) and is_key(user[1]):
         yield Span("token-in-address", user.start(1), user.end(1), SHAPE)

@@ -68,7 +68,7 @@ TOKENS: list[dict[str, Any]] = [
     _token("sentry-token", "sntrys_ sntryu_", r"\bsntry[su]_[\w+/=-]{40,300}"),
     _token("terraform-cloud-token", ".atlasv1.", r"\b[A-Za-z0-9]{14}\.atlasv1\.[\w-]{60,80}"),
     _token("atlassian-token", "atatt3 atctt3 atbb bbdc-", _ATLASSIAN),
-    _token("square-token", "sq0atp- sq0csp- sq0idp- eaaa", r"\b(?:sq0(?:atp|csp)-[\w-]{22,50}|EAAA[\w-]{60})"),
+    _token("square-token", "sq0atp- sq0csp-", r"\bsq0(?:atp|csp)-[\w-]{22,50}"),
     _token("easypost-key", "ezak ezt", r"\bEZ[AT]K[a-zA-Z0-9]{54}" + _EDGE),
     _token("cloudflare-key", "v1.0-", r"\bv1\.0-[a-f0-9]{24}-[a-f0-9]{100,160}"),
     _token("fly-token", "fm1 fm2_ fo1_", r"\b(?:fm[12][ar]?_[\w+/=,-]{60,900}|fo1_[\w-]{43})"),

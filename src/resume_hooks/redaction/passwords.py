@@ -67,11 +67,11 @@ _ASSIGNMENTS: list[tuple[re.Pattern[bytes], re.Pattern[bytes] | None]] = [
             rb"[\"'`][\w.:-]{0,40}\Z"
         ),
     ),
-    (late(rb"[ \t]+(?!(?:pass|env|file|fd):)" + VALUE), late(rb"(?i)(?<![\w-])--?[a-z][a-z-]{0,20}\Z|--\Z")),
+    (late(rb"[ \t]+(?!(?:pass|env|file|fd):)" + VALUE), late(rb"(?i)(?<![\w-])--?[a-z][a-z-]{0,20}\Z|(?<!\w)--\Z")),
     (late(rb"[ \t]+(?=')" + VALUE), late(rb"(?i)\b(?:user|role|login|encrypted|with)\b[^\n;]{0,120}\Z")),
     (
         late(rb"[\"']?[ \t]+" + VALUE),
-        late(rb"(?i)(?:define|setx|setenv|set|set -g?x|env)[ \t]+[\"']?[\w.:-]{0,40}\Z"),
+        late(rb"(?i)(?:define|setx|setenv|secrets set|(?:\A|\n)[ \t]*set|set -g?x|env)[ \t]+[\"']?[\w.:-]{0,40}\Z"),
     ),
     (late(rb"\(" + QUOTED + rb"\)"), late(rb"(?i)(?:set|with)[a-z_]{0,20}\Z")),
     (
