@@ -22,8 +22,14 @@ _BETWEEN = b"\"'`\\ \t=:>,?|]"
 _SCHEMES = (b"bearer", b"basic", b"token", b"apikey", b"ssws")
 """Last words before the credentials in an ``Authorization`` header."""
 
-_ENV = re.compile(rb"(?:env|define|setx|setenv|configure set) +[\w.-]+\Z")
+_ENV = re.compile(rb"(?:env|setx|setenv|configure set) +[\w.-]+\Z")
 """Commands, a Dockerfile's among them, where a space parts a name from its value."""
+
+_DEFINED = re.compile(rb"define +[\w.-]+\Z")
+"""The same in C, where what stands in no quotes is a name."""
+
+_SHORTEST_PAT = 30
+"""Bytes of a personal access token; shorter ones are other things that are called so."""
 
 _SIGNS = re.compile(rb"[=:>]|[\"'`] ?, ?\\*[\"'`]")
 _NAME = bytes(sign if chr(sign).isalnum() or sign in b"_.-" else 0 for sign in range(128)) + bytes(128)
@@ -69,7 +75,7 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
     if not between:
         return []
     if not _parted(name, between):
-        return _headers(raw, start, name)
+        return [] if b"|" in between else _headers(raw, start, name)
     numbers, generic = _kinds(name)
     for rule in (rule for number in numbers for rule in rules().vendors[number]):
         found = rule.regex.match(raw, start)
@@ -79,6 +85,8 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
     if value and _is_auth(name) and is_basic(value[0]):
         return [Span("basic-credentials", start, value.end(), GENERIC)]
     if not generic or not value or raw[value.end() : value.end() + 1] == b"(":
+        return []
+    if name.endswith(b"_pat") and len(value[0]) < _SHORTEST_PAT:
         return []
     if not (_UUID_NAME.search(name) if is_id(value[0]) else is_key(value[0])):
         return []
@@ -117,7 +125,7 @@ def field(key: bytes, value: bytes) -> list[Span]:
 
 def _parted(name: bytes, between: bytes) -> bool:
     """Whether what stands between a name and a value sets one to the other."""
-    return bool(_SIGNS.search(between) or _ENV.search(name))
+    return bool(_SIGNS.search(between) or _ENV.search(name) or (_DEFINED.search(name) and between.strip()))
 
 
 def _is_auth(name: bytes) -> bool:

@@ -71,8 +71,9 @@ _ASSIGNMENTS: list[tuple[re.Pattern[bytes], re.Pattern[bytes] | None]] = [
     (late(rb"[ \t]+(?=')" + VALUE), late(rb"(?i)\b(?:user|role|login|encrypted|with)\b[^\n;]{0,120}\Z")),
     (
         late(rb"[\"']?[ \t]+" + VALUE),
-        late(rb"(?i)(?:define|setx|setenv|secrets set|(?:\A|\n)[ \t]*set|set -g?x|env)[ \t]+[\"']?[\w.:-]{0,40}\Z"),
+        late(rb"(?i)(?:setx|setenv|secrets set|(?:\A|\n)[ \t]*set|set -g?x|env)[ \t]+[\"']?[\w.:-]{0,40}\Z"),
     ),
+    (late(rb"[ \t]+" + QUOTED), late(rb"(?i)define[ \t]+\w{0,40}\Z")),
     (late(rb"\(" + QUOTED + rb"\)"), late(rb"(?i)(?:set|with)[a-z_]{0,20}\Z")),
     (
         late(rb"[\w.-]{0,20}>" + _GAP + rb"{0,20}(?P<bare>" + but(b"<>") + rb"{6,200})\s{0,20}" + _GAP + rb"{0,20}</"),
