@@ -147,7 +147,8 @@ def test_the_receipt_and_both_links(config_home: ConfigHome) -> None:
     assert receipt.tokens_before == 1_300
     assert 0 < receipt.tokens_after < 1_000
     at = records[0]["continue_metadata"]["continued_at"]
-    assert read_links(config_home.where) == [Link(receipt.session_id, SESSION, "handoff", at)]
+    (link,) = read_links(config_home.where)
+    assert link == Link(receipt.session_id, SESSION, "handoff", at, client_pid=link.client_pid)
 
 
 def test_bookkeeping_is_carried_byte_for_byte(config_home: ConfigHome) -> None:

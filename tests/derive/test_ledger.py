@@ -110,10 +110,15 @@ def test_what_is_no_ledger_is_left_alone(tmp_path: Path, kind: str, monkeypatch:
         if kind == "link":
             target.write_text("current session: x\n")
         path.symlink_to(target)
-    before = os.lstat(path), target.exists() and target.read_bytes()
+
+    def state() -> object:
+        found = os.lstat(path)
+        return found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, target.exists() and target.read_bytes()
+
+    before = state()
     with pytest.raises(WriteFailed, match="left alone"):
         ledger.renew(str(path), NOW)
-    assert (os.lstat(path), target.exists() and target.read_bytes()) == before
+    assert state() == before
 
 
 def test_a_ledger_that_changes_meanwhile_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def test_a_resume_says_what_a_cold_cache_costs(tui: Tui, plugin: Path) -> None:
     records[-1]["message"]["usage"] = BELOW.as_dict()
     tui.home.install_session(session_bytes(records), SESSION, set_cwd=True)
     tui.start(plugin_dir=plugin, extra_env=ENGINE, resume=SESSION)
-    tui.wait_for(r"no cache holds this session any\s+more: the next prompt sends all 150,0\d\d\s+tokens anew")
+    tui.wait_for(r"no cache holds this session any\s+more: the next prompt sends all 130,0\d\d\s+tokens anew")
     turns(tui, 1)
     assert "no cache holds" not in json.dumps(tui.api.requests)
 

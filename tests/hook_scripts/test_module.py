@@ -133,7 +133,7 @@ def test_the_launcher_gives_way_to_the_engine(plugin: PluginCopy) -> None:
 def test_without_any_python_it_says_what_installs_one(plugin: PluginCopy, tmp_path: Path) -> None:
     """One line, exit status 1: the module shows it."""
     (tmp_path / "bare").mkdir()
-    for tool in ("sh", "cmp"):
+    for tool in ("sh", "cmp", "cat", "sed"):
         (tmp_path / "bare" / tool).symlink_to(shutil.which(tool) or tool)
     done = plugin.engine("--module", stdin="{}", RESUME_HOOKS_PYTHON="", PATH=str(tmp_path / "bare"))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)

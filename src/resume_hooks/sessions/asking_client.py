@@ -27,7 +27,7 @@ def is_asked_by_client(where: Where) -> bool:
     except (OSError, AttributeError):  # Windows knows no such sessions
         return False
     above = [parent, *(process.pid for process in ancestors(parent))]
-    return [pid for pid in above if _is_client(pid, where)] == [parent]
+    return [pid for pid in above if _is_client(pid, where, *_own(pid))] == [parent]
 
 
 def command_of_client(where: Where) -> list[str]:
@@ -44,18 +44,18 @@ def command_of_client(where: Where) -> list[str]:
     return command if all(map(os.path.isfile, command)) else []
 
 
-def _is_client(pid: int, where: Where) -> bool:
-    """Whether a process is a client that lists itself, and its number did not go to another one since.
-
-    In our config home or in its own: a shell below it can name us another, but can't change what it was started with.
-    """
+def _is_client(pid: int, *homes: Where) -> bool:
+    """Whether a process is a client that lists itself in one of some homes, and its number did not go to another one."""
     now = started(pid)
-    entries = (read_object(os.path.join(each.config, "sessions", f"{pid}.json")) for each in (where, *_own(pid)))
+    entries = (read_object(os.path.join(each.config, "sessions", f"{pid}.json")) for each in homes)
     return any(entry.get("pid") == pid and (not now or entry.get("procStart") == now) for entry in entries)
 
 
 def _own(pid: int) -> list[Where]:
-    """The config home that a process was started with; none where that can't be read."""
+    """The config home that a process was started with; none where that can't be read.
+
+    A shell below a client can name us another home, but can't change what the client was started with.
+    """
     try:
         with open(f"/proc/{pid}/environ", "rb") as stream:
             pairs = [os.fsdecode(word).partition("=") for word in stream.read().split(b"\0")]
