@@ -16,11 +16,15 @@ export async function measure($, tokens, window) {
   const now = filled
   now.tokens = tokens
   if (tokens >= now.look) {
-    now.look = Infinity // asked once, whatever becomes of it
+    const { look: before } = now
+    now.look = Infinity // asked once
     try {
       const { look = Infinity, ...more } = await ask($, { command: 'band', tokens, window })
       Object.assign(now, more, { look })
-    } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
+    } catch (error) { // the engine failed, or came too late on a busy machine: the next turn asks again
+      now.look = before
+      $.ui.log(String(error), { to: 'debug' })
+    }
   }
   $.ui.invalidate('ui.render')
   return now.asks // the per cent from which on the engine has a question

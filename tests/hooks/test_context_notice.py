@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.hooks import context_notice
 from resume_hooks.hooks.inside import answered
 from tests.builders import SESSION, ConfigHome, Record, boundary, conversation, session_id, summary, write_session
 from tests.hooks.conftest import Run
@@ -161,6 +162,18 @@ def test_the_band_takes_the_lines_place(config_home: ConfigHome, ask: Any, monke
     monkeypatch.setenv("RESUME_HOOKS_NOTICE_PERCENT", "0")
     assert "band" not in answered("band", {**event, "tokens": 199_000})
     assert answered("band", {**event, "tokens": "x"}) == {}
+
+
+def test_a_band_that_never_came_leaves_the_line(
+    config_home: ConfigHome, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the engine ends before it answered, on a busy machine, the Stop hook says it."""
+    path = write_session(config_home.project(), SESSION, full(190_000))
+    event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000, "tokens": 190_000}
+    with monkeypatch.context() as patch:
+        patch.setattr(context_notice, "_ways", lambda *_: 1 // 0)
+        assert "band" not in answered("band", event)
+    assert "of the context is used" in ask(full(190_000))
 
 
 def test_the_band_says_what_a_trim_frees(config_home: ConfigHome) -> None:

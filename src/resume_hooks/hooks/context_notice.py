@@ -77,13 +77,15 @@ def band(session_id: str, path: str | None, used: int, window: int) -> dict[str,
     percent = settings.number("notice_percent")
     if not percent or window < 1:
         return {"look": NEVER}
-    hook_state.keep(f"{_PREFIX}{session_id}.json", {"look": NEVER, "told": max(window, tokens.LARGE_WINDOW)})
     room = _room(window, _window_set(path))
     limit = _limit(room, percent)
-    if used < limit:
-        return {"look": limit}
-    text = f"{{percent}} % of {room:,}{_ways(path, used, window)} · /handoff"
-    return {"look": NEVER, "from": limit, "window": room, "band": text}
+    shown: dict[str, Any] = {"look": limit}
+    if used >= limit:
+        text = f"{{percent}} % of {room:,}{_ways(path, used, window)} · /handoff"
+        shown = {"look": NEVER, "from": limit, "window": room, "band": text}
+    # Last of all: an engine that ends before it answered has kept the Stop hook from nothing.
+    hook_state.keep(f"{_PREFIX}{session_id}.json", {"look": NEVER, "told": max(window, tokens.LARGE_WINDOW)})
+    return shown
 
 
 def _ways(path: str | None, used: int, window: int) -> str:
