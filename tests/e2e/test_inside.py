@@ -268,8 +268,6 @@ def test_an_untrim_and_the_reading_ones(tui: Tui, plugin: Path, parent: Path) ->
     begin(tui, plugin)
     for typed, shown in {
         "/lineage": "oldest first",
-        "/find hook_registry": r"/resume 22222222",
-        "/search hook_registry": r"/resume 22222222",
         "/untrim": "Nothing in this session is trimmed",
     }.items():
         tui.submit(typed)

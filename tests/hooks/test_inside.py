@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.inside import CHOICES, COMMANDS, PANED, UNTYPED, VERBS, answered
+from resume_hooks.hooks.inside import CHOICES, COMMANDS, UNTYPED, VERBS, answered
 from resume_hooks.hooks.plain_cards import TRIGGERS
 from resume_hooks.hooks.triggers import UNASKED
 from tests.builders import SESSION, ConfigHome, conversation, write_session
@@ -154,7 +154,8 @@ def test_the_reading_ones_answer_with_a_text(parent: Path) -> None:
     assert f"/resume {SESSION}" in listed
     assert ask("sessions", "--all", screen=False)["text"].startswith("sessions of every project")
     assert "is no option" in ask("sessions", "new")["text"]
-    assert f"/resume {SESSION}" in ask("search", "prompt")["text"]
+    assert f"/resume {SESSION}" in ask("search", "prompt", screen=False)["text"]
+    assert ask("search", "--all prompt")["pane"]["words"] == "prompt"
     assert children(parent) == []
 
 
@@ -172,7 +173,7 @@ def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None
     """No session, no id, a verb that is switched off."""
     del config_home
     for event in ({"session_id": "x"}, {"session_id": SESSION, "args": 5}):
-        shown = "pane" if (verb, "") in PANED else "text"
+        shown = "pane" if verb in {"search", "sessions"} else "text"
         assert set(answered(verb, {**event, "screen": True, "waiting": True})) == {shown}
 
 

@@ -29,8 +29,8 @@ OWN_LANES = {"untrim": "untrim", "sessions": "sessions", UNASKED: "fsck"}
 PANE = "pane"
 """What the module asks with while the pane of /search and /sessions is open."""
 
-PANED = {(verb, text) for verb in ("search", "sessions") for text in ("", "--all")}
-"""The commands that open it; with words each shows its text."""
+PANED = {("sessions", ""), ("sessions", "--all")}
+"""What opens it beside a search; other words of /sessions are answered with a text."""
 
 BAND = "band"
 """What it asks with once a session is large enough to be looked at."""
@@ -117,7 +117,7 @@ def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
-    if on_screen and (verb, trigger.text) in PANED:
+    if on_screen and (verb == "search" or (verb, trigger.text) in PANED):
         from resume_hooks.hooks.session_list import pane  # nothing to the other commands
 
         return {"pane": pane.opened(trigger.text)}

@@ -33,7 +33,7 @@ NAMES, SAID, PREVIEW = "names", "said", "preview"
 """What is asked for, in this order."""
 
 LISTING = 1.0
-"""Seconds after which no more sessions are listed; the newest are by then."""
+"""Seconds of processor time after which no more sessions are listed; the newest are by then, on a busy machine too."""
 
 ABOVE = 3
 """Lines beside list and preview: the words, what is listed, the keys."""
@@ -59,6 +59,7 @@ What makes a session says so first, and is done when the letter is pressed again
 AHEAD = 100
 """Rows before and behind the marked one that the module has, so that it moves among them without asking."""
 
+LOOKING = " by name · looking for what was said"
 OPEN = "open"
 HELP = "Up, Down · Enter opens · Esc closes"
 START = "Down: list · Esc closes"
@@ -80,8 +81,11 @@ class PaneEvent(NamedTuple):
 def opened(text: str) -> dict[str, Any]:
     """The pane that a command opens, ``text`` being what followed it; what it lists is asked for once it has a size."""
     keys = [list(key) for key in KEYS]
+    first, _, rest = text.partition(" ")
+    everywhere = first == EVERYWHERE
     return {
-        "everywhere": text == EVERYWHERE,
+        "everywhere": everywhere,
+        "words": rest.strip() if everywhere else text,
         "keys": keys,
         "help": HELP,
         "start": START,
@@ -117,10 +121,10 @@ def _asked(event: dict[str, Any]) -> PaneEvent:
 
 def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     choices, whole = Choices(asked.words), True
-    until = time.monotonic() + LISTING
+    until = time.process_time() + LISTING
     for one in found(folder, where, everywhere=asked.everywhere):
         choices.add([one])
-        if time.monotonic() > until:
+        if time.process_time() > until:
             whole = False
             break
     behind = 0
@@ -138,10 +142,13 @@ def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     counted = f"{len(fitting):,} of {choices.count:,}{more}" if asked.words else f"{choices.count:,}{more}"
     what = "every project" if asked.everywhere else "this project"
     late = f" · {behind:,} files not indexed yet" if behind else ""
+    if asked.step == NAMES and asked.words.strip():
+        late = LOOKING
     return {
         "head": cut(f"Sessions of {what}, newest first · {counted}{late}", asked.columns),
         "rows": [[row.session_id, *_lines(row, choices.said_in(row), asked.columns, now)] for row in shown],
         "most": most,
+        **({} if chosen and chosen.session_id == asked.at else {"preview": []}),
         "at": chosen.session_id if chosen else "",
         "edges": [row.session_id for row in edges],
         "again": SAID if asked.words.strip() else NAMES,
