@@ -45,7 +45,7 @@ def command_of_client(where: Where) -> list[str]:
 
 
 def _is_client(pid: int, *homes: Where) -> bool:
-    """Whether a process is a client that lists itself in one of some homes, and its number did not go to another one."""
+    """Whether a process is a client that lists itself in one of some homes, and its number went to no other since."""
     now = started(pid)
     entries = (read_object(os.path.join(each.config, "sessions", f"{pid}.json")) for each in homes)
     return any(entry.get("pid") == pid and (not now or entry.get("procStart") == now) for entry in entries)
