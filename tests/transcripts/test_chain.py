@@ -24,6 +24,7 @@ from tests.builders import (
     progress,
     summary,
     system,
+    user,
     write_session,
 )
 from tests.needs import corpus, corpus_folder
@@ -80,6 +81,12 @@ def test_the_chain_starts_at_the_boundary(tmp_path: Path) -> None:
         tmp_path, SESSION, [*conversation(2), boundary(uuid="b", before="r3"), summary("s", uuid="s", parent="b")]
     )
     assert chain_ids(path) == ["b", "s"]
+
+
+def test_a_conversation_does_not_end_at_a_sub_agent(tmp_path: Path) -> None:
+    """Whatever a checkpoint says."""
+    aside = [user("of a sub-agent", uuid="s", parent="r3", isSidechain=True), last_prompt("s")]
+    assert chain_ids(write_session(tmp_path, SESSION, [*conversation(2), *aside])) == ["r0", "r1", "r2", "r3"]
 
 
 def test_only_bookkeeping_is_no_chain(tmp_path: Path) -> None:

@@ -19,7 +19,9 @@ def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
         return None
     last = max(rows, key=lambda node: node.number)
     pointed = graph.nodes.get(checkpoint.uuid)
-    if not graph.spliced or (checkpoint.explicit and pointed and not pointed.sidechain):
+    if pointed is not None and pointed.sidechain:  # 2.1.112 and later find no such session; a child is to be sound
+        pointed = None
+    if not graph.spliced or (checkpoint.explicit and pointed):
         chosen = _settled(graph, checkpoint, pointed, last)
         if chosen is None and not graph.spliced:
             chosen = last if checkpoint.hinted else _newest_below(graph, last, rows)
