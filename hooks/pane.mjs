@@ -33,7 +33,7 @@ async function look($, step, at) { // until all is told, or something else is as
 }
 
 function type($, words) {
-  Object.assign(pane, { words, owed: 0, armed: undefined })
+  Object.assign(pane, { words, owed: 0, armed: undefined, said: undefined })
   pane.listed = look($, 'names', '')
 }
 
@@ -42,17 +42,18 @@ async function act($, key, again) {
     pane.everywhere = !pane.everywhere
     return type($, pane.words)
   }
-  if (again && pane.armed?.at !== pane.at + key) { // what makes a session is told before it is done
-    pane.armed = { at: pane.at + key, again }
+  if (again && pane.armed !== pane.at + key) { // what makes a session is told before it is done
+    Object.assign(pane, { armed: pane.at + key, said: again })
     return $.ui.invalidate('ui.render')
   }
-  pane.armed = undefined
   await $.clock.sleep(PAUSE) // a press can overtake the keys that were before it
+  Object.assign(pane, { armed: undefined, said: pane.busy })
+  $.ui.invalidate('ui.render')
   await pane.listed
   let reply
   try { reply = await ask($, { command: 'pane', key, at: pane.at }) } catch (error) { reply = { head: error.message } }
   if (reply.head) {
-    pane.head = reply.head
+    pane.said = reply.head // until the next key
     return $.ui.invalidate('ui.render')
   }
   await $.ui.close({ id: pane.id })
@@ -75,7 +76,7 @@ function shift($, steps) { // moves the mark; steps beyond the rows that are kno
 export async function move($, e, next) {
   if (e.requestId !== pane?.id) return next(e)
   const to = e.element
-  pane.armed = undefined
+  pane.armed = pane.said = undefined
   $.ui.invalidate('ui.render')
   const isFirst = pane.at === pane.rows[0]?.[0] && !pane.edges.includes(pane.at)
   if (to === WORDS || e.origin.kind === 'plugin' || (pane.ring === LIST && to === UP && isFirst)) return land($, e, next, WORDS)
@@ -114,7 +115,7 @@ export function drawPane($, e, next) {
   const keys = pane.ring === WORDS ? [] : pane.keys // in the field they are letters
   return h(Box, { flexDirection: 'column' },
     h(Input, { key: WORDS, value: words, placeholder, submitLabel, autoFocus: true, onInput: text => type($, text), onSubmit: press('open') }),
-    aside(pane.armed?.again ?? pane.head),
+    aside(pane.said ?? pane.head),
     ...shown().map(([id, line, marked]) => id !== pane.at ? h(Text, { wrap: 'truncate-end' }, line) :
       h(Box, {}, stop(UP, marked[0]), stop(LIST, marked.slice(1, -1)), stop(DOWN, marked.at(-1)))),
     ...pane.preview.map(aside),

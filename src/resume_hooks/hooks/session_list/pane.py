@@ -60,6 +60,7 @@ AHEAD = 100
 """Rows before and behind the marked one that the module has, so that it moves among them without asking."""
 
 LOOKING = " by name · looking for what was said"
+BUSY = "one moment …"
 OPEN = "open"
 HELP = "Up, Down · Enter opens · Esc closes"
 START = "Down: list · Esc closes"
@@ -88,6 +89,7 @@ def opened(text: str) -> dict[str, Any]:
         "words": rest.strip() if everywhere else text,
         "keys": keys,
         "help": HELP,
+        "busy": BUSY,
         "start": START,
         "placeholder": PLACEHOLDER,
         "submitLabel": ENTER,
@@ -102,7 +104,7 @@ def looked(event: dict[str, Any], path: str | None, where: Where) -> dict[str, A
     if asked.step == PREVIEW:
         return {"preview": _preview(asked, where), "next": ""}
     folder = home_folder(HeadTail(path), where) if path else current_folder()
-    with time_limit(typed("resume", where.environ)):
+    with time_limit(typed("resume")):
         return _listed(asked, folder, where)
 
 
@@ -229,7 +231,7 @@ def done(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str,
         from resume_hooks.derive.cut_point import BeforeCompaction
 
         cut, option = (BeforeCompaction(), " --before-compaction") if word == UNDO else (None, "")
-        with time_limit(typed(f"fork {row.session_id}{option}", where.environ)):
+        with time_limit(typed(f"fork {row.session_id}{option}")):
             plan = fork.plan(locate.session_file(row.path), where, cut=cut)
         return _opened(write(plan, where).session_id, row, event, "")
     given = _handed_off(row)
@@ -246,9 +248,7 @@ def _opened(session_id: str, row: ListedSession, event: dict[str, Any], remark: 
     here = event.get("transcript_path")
     command = resume_command(row.folder, session_id)
     if not os.path.isdir(row.folder):
-        raise SessionNotFound(
-            f"Its folder {row.folder} is gone", f"In a shell: {typed(f'resume {session_id}', os.environ)}"
-        )
+        raise SessionNotFound(f"Its folder {row.folder} is gone", f"In a shell: {typed(f'resume {session_id}')}")
     by_hand = plain(f"To open it, in a shell: {command}")
     if isinstance(here, str) and _project(here) == _project(row.path):
         return {"open": session_id, "by_hand": by_hand, "fill": "", "remark": plain(remark)}
