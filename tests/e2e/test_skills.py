@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +22,8 @@ from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, run
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import ENGINE, children, plugin_at, spoken
-from tests.needs import one_in
+from tests.e2e.test_trim_trigger import SOURCE
+from tests.needs import REPO, corpus, one_in
 
 PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
 REASON = "Redis lost queued jobs at every failover, so we dropped the retry queue."
@@ -190,6 +195,40 @@ def obeying(plugin: Path) -> list[dict[str, Any]]:
     ]
 
 
+COMMAND = re.compile(r"resume-hooks ((?:read|outline|search|lineage) [^`;)\n]+)")
+"""A command of ours in what a model reads."""
+
+NAMED = re.compile(r"original: (\w{8}:\d+)")
+PATH = {"PATH": "/usr/bin:/bin"}
+"""No ``resume-hooks`` there, as for whoever installed the plugin alone."""
+
+
+@pytest.mark.parametrize("kind", ["handoff", pytest.param("trim", marks=pytest.mark.wide)])
+def test_a_command_that_it_reads_can_be_run(
+    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, kind: str
+) -> None:
+    """Of a real session: what digest, legend, placeholders and our own answers name runs in its shell, as it stands."""
+    source = home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
+    made = json.loads(
+        subprocess.run(
+            [sys.executable, "-m", "resume_hooks", kind, source.stem, "--json"],
+            env=home.env({"PYTHONPATH": str(REPO / "src")}), cwd=home.cwd, capture_output=True, check=True, timeout=60,
+        ).stdout
+    )["data"]["session_id"]  # fmt: skip
+    api.script = [bash(f"resume-hooks outline {PARENT[:8]} --max-chars 900"), "done"]
+    run_print(every_client, home, api, "go on", resume=made, plugin_dir=plugin, extra_env=ENGINE | PATH)
+    told = spoken(api.main_requests()[-1])
+    legend = kind == "trim" and {f"read {name}" for name in NAMED.findall(told)[1:4]}
+    commands = [f"resume-hooks {words}" for words in legend or COMMAND.findall(re.sub(r"\bN\n| N ", " 1\n", told))]
+    assert len(commands) >= 3
+    api.clear()
+    api.script = [*map(bash, commands), "done"]
+    done = run_print(every_client, home, api, "go on", resume=made, plugin_dir=plugin, extra_env=ENGINE | PATH)
+    assert not denials(done.events)
+    answers = results(api.main_requests())[-len(commands) :]
+    assert all(text.startswith(f"{command[:17]}") for command, text in zip(commands, answers, strict=True)), answers
+
+
 def test_a_hostile_transcript_changes_nothing(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
@@ -238,7 +277,7 @@ def test_a_user_s_deny_rule_stands_above_the_hook(
 ) -> None:
     """Whoever wants no model to read old sessions says so in the settings, and no call of the engine runs."""
     home.write_settings({"permissions": {"deny": ["Bash(*hooks/engine*)"]}})
-    api.script = [*reading(plugin, child.stem), "done"]
+    api.script = [*reading(plugin, child.stem), bash(f"resume-hooks read {PARENT}:3"), "done"]
     done = run_print(client, home, api, "why?", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
     assert done.returncode == 0, done.stderr
     assert not [text for text in results(api.main_requests()) if text.startswith("resume-hooks")]

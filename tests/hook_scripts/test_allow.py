@@ -110,10 +110,17 @@ def event(command: str, **other: Any) -> bytes:
 
 def allowed(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
     """Whether the hook allows the call; AssertionError where it says anything else or fails."""
+    answer = answered(plugin, body, *shell, **env)
+    assert answer in ({}, ALLOW)
+    return bool(answer)
+
+
+def answered(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> dict[str, Any]:
+    """What the hook says to a call, ``{}`` for nothing; AssertionError where it fails."""
     done = plugin.hook("PreToolUse", body, *shell, **env)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert not done.stdout or json.loads(done.stdout) == ALLOW
-    return bool(done.stdout)
+    said: dict[str, Any] = json.loads(done.stdout or b"{}")
+    return said
 
 
 def naming(plugin: PluginCopy, command: str) -> str:
@@ -217,6 +224,22 @@ def test_what_is_allowed_is_one_run_of_the_launcher(reader: PluginCopy, tmp_path
         assert ran(reader, command, shell, empty) == expected, command
 
 
+@pytest.mark.parametrize("shell", shells(), ids="-".join)
+def test_our_name_stands_for_the_launcher(reader: PluginCopy, shell: list[str]) -> None:
+    """As a legend or a digest has it: whatever else bears the name on PATH, it is the launcher that runs."""
+    inherited = {"words": "x", "input": ',"updatedInput":{"command":"id"}'}
+    for command in READING:
+        if not command.startswith('"ENGINE"'):
+            continue
+        named = event(command.replace('"ENGINE"', "resume-hooks"))
+        runs = {"updatedInput": {"command": naming(reader, command)}}
+        allow = ALLOW["hookSpecificOutput"] | runs
+        assert answered(reader, named, *shell, **inherited) == {"hookSpecificOutput": allow}, command
+        assert allowed(reader, event(naming(reader, command)), *shell, **inherited)
+    for why, command in NOT_OURS.items():
+        assert not allowed(reader, event(command.replace('"ENGINE"', "resume-hooks")), *shell), why
+
+
 texts = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\\"), max_size=20)
 
 
@@ -231,7 +254,7 @@ def test_it_costs_one_shell_and_one_child(reader: PluginCopy, tmp_path: Path) ->
     """The client's own /bin/sh and `cat`, and only for commands that name the launcher (the hook's `if`)."""
     (group,) = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]["PreToolUse"]
     assert group["matcher"] == "Bash"
-    assert [hook["if"] for hook in group["hooks"]] == ["Bash(*hooks/engine *)"]
+    assert [hook["if"] for hook in group["hooks"]] == ["Bash(*hooks*)"]
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     traced = tmp_path / "trace"
     tracer = ["strace", "-f", "-qq", "-e", "trace=execve,fork,vfork,clone,clone3", "-o", str(traced), "/bin/sh"]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.hook_scripts.plugin_copy import PluginCopy
+from tests.hook_scripts.test_guard import shells
 
 STARTUP = b'{"session_id":"a","hook_event_name":"SessionStart","source":"startup"}'
 
@@ -210,3 +213,21 @@ def test_a_client_without_data_folder_gets_one(plugin: PluginCopy, tmp_path: Pat
     plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="")
     assert wait_for(installed)
     assert installed.read_text() == str(tmp_path / "config" / "plugins" / "data" / "resume-hooks-resume-hooks")
+
+
+@pytest.mark.parametrize("shell", shells(), ids="-".join)
+def test_the_model_s_shell_knows_our_name(plugin: PluginCopy, tmp_path: Path, shell: list[str]) -> None:
+    """What legends and digests name, in whatever plugin the last start had; others' lines in the file stay."""
+    named = tmp_path / "env.sh"
+    named.write_text("export THEIRS=1\n")
+    old, moved = (replace(plugin, root=tmp_path / name) for name in ("it's old", "new version"))
+    for each in (old, moved):
+        shutil.copytree(plugin.root, each.root)
+    for each in (old, old, moved, plugin):  # the last one's path does not stand for itself between quotes
+        each.hook("SessionStart", STARTUP, *shell, CLAUDE_ENV_FILE=str(named), CLAUDE_PLUGIN_ROOT=str(each.root))
+    theirs, *ours = named.read_text().splitlines()
+    assert (theirs, len(ours)) == ("export THEIRS=1", 2)
+    (moved.root / "hooks" / "engine").write_text('echo "asked: $*"\n')
+    for bash in ("bash", "zsh"):
+        run = [bash, "-c", f". '{named}' && resume-hooks read 'a b' | cat"]
+        assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == "asked: read a b\n"
