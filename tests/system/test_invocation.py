@@ -13,16 +13,19 @@ from tests.needs import REPO
 ENGINE = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
 
 
-def test_by_name_where_it_is_on_path(tmp_path: Path) -> None:
-    """A file that can be run; else by the launcher."""
-    environ = {"PATH": f"/nowhere:{tmp_path}"}
+def test_by_name_where_it_is_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that can be run; else by the launcher, but for the model, whose shell knows the name."""
+    monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")
     program = tmp_path / "resume-hooks"
-    assert typed("doctor", environ) == f"{ENGINE} doctor"
+    assert typed("doctor") == f"{ENGINE} doctor"
     program.touch()
-    assert typed("doctor", environ) == f"{ENGINE} doctor"
+    assert typed("doctor") == f"{ENGINE} doctor"
     program.chmod(0o755)
-    assert typed("doctor", environ) == "resume-hooks doctor"
-    assert typed("doctor", {}) == f"{ENGINE} doctor"
+    assert typed("doctor") == "resume-hooks doctor"
+    monkeypatch.delenv("PATH")
+    assert typed("doctor") == f"{ENGINE} doctor"
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert typed("doctor") == "resume-hooks doctor"
 
 
 REMEDIES = {
@@ -40,6 +43,7 @@ REMEDIES = {
 
 
 @pytest.mark.parametrize("remedy", REMEDIES)
-def test_the_commands_of_a_remedy(remedy: str) -> None:
+def test_the_commands_of_a_remedy(remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is as it can be typed; elsewhere our name stays our name."""
-    assert as_typed(remedy, {}) == REMEDIES[remedy].format(ENGINE)
+    monkeypatch.delenv("PATH")
+    assert as_typed(remedy) == REMEDIES[remedy].format(ENGINE)

@@ -37,6 +37,7 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archive
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile, belongs
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 
 NOTHING: dict[str, Any] = {
@@ -166,7 +167,7 @@ def _slim(session: SessionFile, options: VerbOptions) -> int:
     more = [
         ("size", f"{size_text(session.size)} here; there {size}"),
         ("kept copy", outcomes[0].archived.folder if outcomes[0].archived and made.written else "would be made"),
-        ("the large one", f"stays; to take it away: resume-hooks delete {session.session_id}"),
+        ("the large one", f"stays; to take it away: {typed(f'delete {session.session_id}')}"),
     ]
     options.emit(data, lambda: receipt_text(made, more), made.warnings)
     return 0

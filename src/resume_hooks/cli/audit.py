@@ -21,6 +21,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.audit.report import Audit, Leak, audit
 from resume_hooks.paths import project_names
 from resume_hooks.sessions.agents.registry import store_of
+from resume_hooks.system.invocation import typed
 
 SHOWN = 200  # secrets that are listed to people; ``--json`` lists all
 
@@ -84,8 +85,8 @@ def _remedies(found: Audit) -> list[str]:
     session = next((leak.session_id for leak in found.leaks if leak.session_id), "SESSION")
     return [
         "Change each secret where it is valid: whoever could read these files may have it.",
-        f"Then take it out of the session and every copy of it: resume-hooks scrub {session} --in-place",
-        f"Or continue in a child without it; the session keeps it: resume-hooks scrub {session}",
+        f"Then take it out of the session and every copy of it: {typed(f'scrub {session} --in-place')}",
+        f"Or continue in a child without it; the session keeps it: {typed(f'scrub {session}')}",
         "Exports leave secrets out by themselves.",
     ]
 

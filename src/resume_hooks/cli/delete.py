@@ -29,9 +29,10 @@ from resume_hooks.maintenance import copies
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 
-STAYS = "The vault still has a copy of {title}. To remove that, too: resume-hooks archive --forget {session_id}"
+STAYS = "The vault still has a copy of {title}. To remove that, too: {command}"
 SHOWN = 10  # derived sessions that are named one by one
 
 NOTHING: dict[str, Any] = {
@@ -105,7 +106,7 @@ def _delete(decided: Deletion, options: VerbOptions, *, asks: bool) -> None:
         if agreed:
             facts = [("deleted", entry.title), ("id", entry.session_id), ("file", decided.session.path)]
             facts += [("project", entry.cwd or "unknown"), ("held", held_text(entry))]
-            return f"{table(facts)}\n\nBring it back: resume-hooks restore {entry.locator}"
+            return f"{table(facts)}\n\nBring it back: {typed(f'restore {entry.locator}')}"
         return "Nothing was deleted." if asks else f"{_facts(decided)}\n\nNothing was deleted."
 
     kept = [*_still_kept([entry]), *after_delete(entry.session_id, options.where)] if agreed else []
@@ -133,7 +134,7 @@ def _others(options: VerbOptions, *, asks: bool) -> None:
         files = "\n".join(f"  {row['file']}" for row in rows)
         if not agreed:
             return f"{stays}. Would go to the trash:\n{files}\n\nNothing was deleted."
-        back = "\n".join(f"  resume-hooks restore {entry.locator}" for entry in entries)
+        back = "\n".join(f"  {typed(f'restore {entry.locator}')}" for entry in entries)
         return f"{stays}. Moved to the trash:\n{files}\n\nBring it back:\n{back}"
 
     options.emit(data, text)
@@ -142,7 +143,7 @@ def _others(options: VerbOptions, *, asks: bool) -> None:
 def _still_kept(entries: Sequence[TrashEntry]) -> list[str]:
     """What to say of sessions that are gone and that the vault has all the same."""
     kept = (entry for entry in entries if find(entry.session_id, Where()))
-    return [STAYS.format(title=entry.title, session_id=entry.session_id) for entry in kept]
+    return [STAYS.format(title=entry.title, command=typed(f"archive --forget {entry.session_id}")) for entry in kept]
 
 
 def _empty(options: VerbOptions, *, asks: bool) -> None:
@@ -169,7 +170,7 @@ def _empty(options: VerbOptions, *, asks: bool) -> None:
 
     notes = [f"{line} --damaged removes it." for line in stray_lines([stray for stray in strays if stray not in also])]
     if skipped := len(found) - len(wanted):
-        notes.append(f"{skipped:,} interrupted deletes stay: restore them first. resume-hooks restore --list")
+        notes.append(f"{skipped:,} interrupted deletes stay: restore them first. {typed('restore --list')}")
     options.emit(data | {"written": agreed}, text, [*notes, *(_still_kept(gone) if agreed else [])])
 
 

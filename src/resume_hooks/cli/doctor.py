@@ -78,5 +78,5 @@ def _render(findings: list[Finding]) -> str:
         word, colour = _MARKS[finding.level]
         lines.append(f"{click.style(word.ljust(7), fg=colour)}  {finding.name}: {finding.detail}")
         if finding.remedy:
-            lines.append(f"         {as_typed(finding.remedy, os.environ)}")
+            lines.append(f"         {as_typed(finding.remedy)}")
     return "\n".join(lines)

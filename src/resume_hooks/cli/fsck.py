@@ -17,6 +17,7 @@ from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, Defe
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import opened_stores
 from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 
 SHOWN = 3  # findings of one kind that are shown to people; ``--json`` lists more
@@ -70,7 +71,7 @@ def render(report: DefectReport) -> str:
     counts = ", ".join(counted(report.count(severity), severity) for severity in SEVERITIES)
     if report.clean:
         return "\n".join([*rows, f"{report.session_id}: clean, {counts.rpartition(', ')[2]}"])
-    remedy = f"resume-hooks fsck {report.session_id} --repair writes a repaired child."
+    remedy = f"{typed(f'fsck {report.session_id} --repair')} writes a repaired child."
     repairable = any(group.kind.repairable for group in report.groups if group.kind.severity != "note")
     return "\n".join([*rows, f"{counts}.", *([remedy] if repairable else [])])
 

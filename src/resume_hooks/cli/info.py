@@ -16,6 +16,7 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_at, label_of, left_of, original
 from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.invocation import typed
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.giants import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -93,7 +94,7 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
         ("dates", f"{data['created']} .. {data['ended']}"),
         ("size", f"{size_text(data['size'])}, {data['lines']:,} lines, the longest {size_text(data['longest_line'])}"),
         *(
-            [("giant", f"the client may hang over it: resume-hooks archive --slim {data['session_id']}")]
+            [("giant", f"the client may hang over it: {typed('archive --slim ' + data['session_id'])}")]
             if giant
             else []
         ),

@@ -10,8 +10,9 @@ from resume_hooks.clock import minute
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Family, without_trims
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.invocation import typed
 
-UNASKED = "No session was named: this is the lineage of the latest one here. resume-hooks sessions lists the others."
+UNASKED = "No session was named: this is the lineage of the latest one here. {} lists the others."
 
 
 @click.command("lineage")
@@ -35,7 +36,7 @@ def command(options: VerbOptions) -> None:
     """
     rows = _of_team(options) if options.team else _here(options)
     shown = without_trims(rows) if options.continued else rows
-    taken = "" if options.locator else f"\n\n{click.style(UNASKED, dim=True)}"
+    taken = "" if options.locator else f"\n\n{click.style(UNASKED.format(typed('sessions')), dim=True)}"
     options.emit({"rows": shown}, lambda: f"{render(shown)}{taken}")
 
 
@@ -75,5 +76,5 @@ def line(row: Ancestor) -> str:
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
     kept = click.style(LEFT.get(row.status, ""), fg="yellow")
     owned = f" · {row.owner} on {row.machine}" if row.owner else ""
-    place = row.session_file or f"resume-hooks team pull {row.owner}:{row.session_id}"
+    place = row.session_file or typed(f"team pull {row.owner}:{row.session_id}")
     return f"{row.title} · {row.kind}{kept}{owned}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {place}"

@@ -203,7 +203,7 @@ def _fail(verb: str, error: ResumeHooksError, as_json: bool) -> int:
     if isinstance(error, AmbiguousLocator) and error.count > len(error.candidates):
         say(f"  and {error.count - len(error.candidates):,} older ones", err=True)
     if error.remedy:
-        say(f"  {as_typed(error.remedy, os.environ)}", err=True)
+        say(f"  {as_typed(error.remedy)}", err=True)
     return error.exit_code
 
 

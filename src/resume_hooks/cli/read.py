@@ -31,6 +31,7 @@ from resume_hooks.sessions.record_references import (
     shortened,
 )
 from resume_hooks.sessions.transcript_files import subagent_name, title_of
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, one_line, plain_line
 from resume_hooks.transcripts.turns import Turns
 from resume_hooks.transcripts.turns import parse as parse_turns
@@ -195,7 +196,7 @@ def _page(session: SessionFile, options: VerbOptions) -> None:
     }
     first = names.reference(found.passages[0].word) if rows else ""
     earlier = (
-        f"earlier: resume-hooks read {names.word} --page --before {first}" if found.more else "from the first record on"
+        f"earlier: {typed(f'read {names.word} --page --before {first}')}" if found.more else "from the first record on"
     )
     about = _about(session, names, f"{counted(len(rows), 'record')}, {earlier}")
     gap = records.records_gap(found.passages, names)

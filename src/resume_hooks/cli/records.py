@@ -20,6 +20,7 @@ from resume_hooks.sessions.agents.registry import original as place_of_original
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import RecordLine, TranscriptNames, shortened
 from resume_hooks.sessions.transcript_files import title_of
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 from resume_hooks.transcripts.records import Record, string
@@ -75,11 +76,11 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
         ends = last + 1 == len(passages) or passages[last + 1].turn != passages[last].turn
         if starts and ends and passages[first].turn >= 0 and passages[first].turn != passages[last].turn:
             span = span_text(passages[first].turn, passages[last].turn)
-            return f"… {count:,} records left out, turns {span}: resume-hooks read {names.word} --turns {span}"
+            return f"… {count:,} records left out, turns {span}: {typed(f'read {names.word} --turns {span}')}"
         reference = names.reference(passages[first].entry.word)
         more = sum(not one.added for one in passages[first + 1 : last + 1])
         after = f" --after {more}" if more else ""
-        return f"… {counted(count, 'record')} left out: resume-hooks read {reference}{after}"
+        return f"… {counted(count, 'record')} left out: {typed(f'read {reference}{after}')}"
 
     return gap
 
@@ -89,7 +90,7 @@ def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
 
     def gap(first: int, last: int) -> str:
         span = span_text(passages[first].turn, passages[last].turn)
-        command = f"resume-hooks read {names.word} --errors --turns {span}"
+        command = typed(f"read {names.word} --errors --turns {span}")
         return f"… {counted(last - first + 1, 'error')} left out: {command}"
 
     return gap
@@ -152,7 +153,7 @@ def commands_text(about: str, commands: Sequence[ShellCall], names: TranscriptNa
 
     def gap(first: int, last: int) -> str:
         span = span_text(commands[first].turn, commands[last].turn)
-        command = f"resume-hooks read {names.word} --commands --turns {span} --max-chars 0"
+        command = typed(f"read {names.word} --commands --turns {span} --max-chars 0")
         return f"… {counted(last - first + 1, 'command')} left out: {command}"
 
     return fit_ends(marker("read", about), lines, limit, gap)

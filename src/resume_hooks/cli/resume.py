@@ -33,6 +33,7 @@ from resume_hooks.sessions.agents.registry import agent_at, original, readable, 
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form, is_pull_request
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.urls import is_address, parsed
 
 BARE = "true"  # what programs around the client pass on where ``--resume`` was given no value
@@ -224,7 +225,7 @@ def render(found: compare.Comparison) -> str:
     commands = table(
         [
             ("go on", f"/resume {found.session_id}   in {agent.label}"),
-            *((way, f"resume-hooks {way} {short}") for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)),
+            *((way, typed(f"{way} {short}")) for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)),
             ("", ">trim, >handoff, >rollover   in the session itself"),
         ]
     )

@@ -25,6 +25,7 @@ from resume_hooks.errors import CantRestore, UsageError
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, plain, plain_line
 
 MOST_LINES = 400  # lines of differences that are shown in all
@@ -173,7 +174,7 @@ def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:
     """What was done; if nobody was asked, with the plan before it."""
     decided = asked.decided
     if kept:
-        undo = f"resume-hooks rewind-files {decided.session_id} --undo"
+        undo = typed(f"rewind-files {decided.session_id} --undo")
         done = table([("put back", _files(decided.wanted)), ("copies", kept), ("take it back", undo)])
     else:
         done = "Nothing was written." if decided.wanted else _nothing(asked)

@@ -22,6 +22,7 @@ from resume_hooks.maintenance.scrub.findings import HELD, LEFT, OUTSIDE, REMOVED
 from resume_hooks.maintenance.scrub.locations import INDEXED, OWN
 from resume_hooks.maintenance.scrub.purge import clear_left, purge
 from resume_hooks.sessions.agents.registry import is_foreign, original
+from resume_hooks.system.invocation import typed
 
 SHOWN = 40  # places of one state that are named one by one
 _HEADINGS = {
@@ -172,9 +173,9 @@ def _counted(kinds: dict[str, int] | Counter[str]) -> str:
 
 def _command(found: ScrubFindings, options: VerbOptions) -> str:
     """The command that takes them out of the originals."""
-    words = ["resume-hooks", "scrub", found.session.session_id, "--in-place"]
+    words = ["scrub", found.session.session_id, "--in-place"]
     words += [word for kind in options.kind for word in ("--kind", kind)]
-    return shlex.join([*words, *(["--secret-stdin"] if options.secret_stdin else [])])
+    return typed(shlex.join([*words, *(["--secret-stdin"] if options.secret_stdin else [])]))
 
 
 def _secrets_typed() -> bytes:

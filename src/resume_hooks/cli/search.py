@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import sys
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -29,6 +27,7 @@ from resume_hooks.search.hits import Hit
 from resume_hooks.search.roles import ALIASES, MOST_LIMIT
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.sessions.agents.registry import ALL
+from resume_hooks.system.invocation import is_model
 
 _HERE = "."
 PATIENCE = 1.5
@@ -94,7 +93,7 @@ def command(options: VerbOptions) -> None:
             progress=progress,
         )
     data = {**_data(found), "scope": _scope_name(options)}
-    options.emit(data, lambda: text_of(found, limit, mark=_bold, title=_title, model=_is_model()), found.notes)
+    options.emit(data, lambda: text_of(found, limit, mark=_bold, title=_title, model=is_model()), found.notes)
 
 
 def _scope(options: VerbOptions) -> Scope:
@@ -160,11 +159,6 @@ def _row(hit: Hit) -> dict[str, Any]:
         "handoff": f"resume-hooks handoff {hit.session_id}",
     }
     return row
-
-
-def _is_model() -> bool:
-    """Whether a model reads the answer, which may go on from nothing by itself."""
-    return "CLAUDECODE" in os.environ and not sys.stdout.isatty()
 
 
 def _bold(text: str) -> str:

@@ -20,11 +20,12 @@ from resume_hooks.reading.export.document import Document
 from resume_hooks.reading.export.shared_page import PAGE, PackedBundle, packed
 from resume_hooks.reading.export.writing import require_place, write
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 
 TRIMMED = (
-    "What was trimmed from this session is shared as placeholders alone. To share it whole: resume-hooks untrim {id} "
-    "--all, then share the session that this makes."
+    "What was trimmed from this session is shared as placeholders alone. To share it whole: {command}, then share the "
+    "session that this makes."
 )
 
 
@@ -57,7 +58,7 @@ def command(options: VerbOptions) -> None:
     sessions, warnings = lineage_or_alone(session, options)
     trimmed = read_trimmed(session)
     if (trimmed.trimmed or trimmed.undone) and len(sessions) == 1:
-        warnings = [*warnings, TRIMMED.format(id=session.session_id[:8])]
+        warnings = [*warnings, TRIMMED.format(command=typed(f"untrim {session.session_id[:8]} --all"))]
     with watched(session.path, quiet=options.as_json) as watching:
         document = Document(sessions, PAGE, options.where, watching)
     path = place_of(options.output, document.name)
@@ -78,7 +79,7 @@ def command(options: VerbOptions) -> None:
         ("size", f"{size_text(written.size)}, of it {size_text(bundle.size)} the session, packed"),
         *([] if asks else _taken(bundle)),
         ("to read it", "open it in a browser"),
-        ("to go on", f"resume-hooks import {path.rpartition('/')[2]}"),
+        ("to go on", typed(f"import {path.rpartition('/')[2]}")),
     ]
     last = "" if agreed else "\n\nNothing was written."
     options.emit(data, lambda: table(facts) + last, warnings)

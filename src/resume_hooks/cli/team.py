@@ -23,6 +23,7 @@ from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import canonical
 from resume_hooks.storage import team_file
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 from resume_hooks.team import joined, sharing
 from resume_hooks.team.connect import connected
@@ -86,7 +87,7 @@ def pull(options: VerbOptions) -> None:
     with connected(team.service) as db:
         gone = fetching.drop_gone(db, options.where)
         paths = [fetching.pull(named(str(options.locator), listed(db)), db, options.where)] if options.locator else []
-    lines = [f"resume-hooks outline {path}" for path in paths] + [f"{session_id} is gone" for session_id in gone]
+    lines = [typed(f"outline {path}") for path in paths] + [f"{session_id} is gone" for session_id in gone]
     data = {"files": paths, "gone": gone, "written": bool(paths or gone)}
     answer(options, data, lambda: "\n".join(lines) or "Nothing to do.")
 

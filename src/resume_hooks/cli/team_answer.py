@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from resume_hooks.cli.output import columns, emit
 from resume_hooks.clock import minute
 from resume_hooks.paths import Where
 from resume_hooks.storage.team_file import Team, found
+from resume_hooks.system.invocation import is_model
 from resume_hooks.system.text import counted, plain_line
 from resume_hooks.team import joined
 from resume_hooks.team.connect import Connection, connected
@@ -57,7 +57,7 @@ def answer_search(options: VerbOptions) -> None:
 
 def connected_to_read(options: VerbOptions) -> AbstractContextManager[Connection]:
     """A connection for what a model may also ask. UsageError where one asks and nobody allowed it."""
-    if "CLAUDECODE" in options.where.environ and not sys.stdout.isatty():
+    if is_model():
         from resume_hooks.team import background  # a user's search does without
 
         background.require_model_may_search(options.where)

@@ -7,7 +7,6 @@ compaction goes on where it wanted one.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -93,7 +92,7 @@ def answer(event: dict[str, Any]) -> dict[str, Any]:
 
 def _asked(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
     """What the client is to hold where a person asked for a trim."""
-    with time_limit(typed(f"trim {session.session_id}", where.environ), LIMIT):
+    with time_limit(typed(f"trim {session.session_id}"), LIMIT):
         scanned = plan.read(session, settings.number("context_window"))
         options = parse(reply.field(event, "options"))
         decided = in_client.plan(scanned, _shown(event), options, where)
@@ -115,7 +114,7 @@ def offer(event: dict[str, Any]) -> dict[str, Any]:
     if not word.isdigit():
         value = store(SETTING, word)
         one, other = (each for each in (TRIM, HANDOFF, CLIENT) if each != value)
-        later = typed(f"config {SETTING} {one}", os.environ)
+        later = typed(f"config {SETTING} {one}")
         return {"text": f"{SETTING} is {value}. To change it, in a shell, {other} in place of {one} as well: {later}"}
     if int(word) < asks_from().get("asks", 101):
         return {}

@@ -54,7 +54,7 @@ def answer(trigger: Trigger, session_id: str) -> str:
     if trigger.pasted:
         return pasted_card(trigger.text)
     if trigger.verb == "help":
-        return f"{_state_and_remedy()}\n\n{help_card(typed('--help', os.environ))}"
+        return f"{_state_and_remedy()}\n\n{help_card(typed('--help'))}"
     if trigger.verb in {"resume", "session"} and is_session_id(session_id):
         card = session_card(session_id, copy(session_id), trigger.text)
         return f"{_state_and_remedy()}\n\n{card}" if trigger.verb == "resume" else card

@@ -7,7 +7,6 @@ here; hooks/register.mjs asks and applies.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -94,7 +93,7 @@ def main() -> int:
         return 1
     verb = reply.field(event, "command")
     if verb not in {*VERBS, PLAN} or not is_asked_by_client(Where()):
-        instead = f"In a shell: {typed(verb, os.environ)}" if verb in OWN_LANES else f"Type /resume-hooks:{verb} there."
+        instead = f"In a shell: {typed(verb)}" if verb in OWN_LANES else f"Type /resume-hooks:{verb} there."
         sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
         return 1
     reply.write(json.dumps(answered(verb, event)).encode())
@@ -112,7 +111,7 @@ def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
         return prompt.guarded(lambda: work(event), told, trigger, event) if on_screen else {}
     told = _nothing if verb == UNASKED and trigger.text != "yes" else _text
     if prompt.is_off(verb) or (verb == UNASKED and not on_screen):
-        return told(f"resume-hooks: {verb} is switched off ({typed('config triggers_off', os.environ)}).")
+        return told(f"resume-hooks: {verb} is switched off ({typed('config triggers_off')}).")
     return prompt.guarded(lambda: _done(verb, trigger, event, on_screen=on_screen), told, trigger, event)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from resume_hooks.clock import minute
 from resume_hooks.hooks.plain_cards import COLUMNS
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
@@ -38,9 +36,9 @@ def lineage_card(rows: list[Ancestor]) -> str:
         dates = f" · {minute(row.created)} · {size_text(row.size)}" if row.created else ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
         if number == 1 and len(shown) < count:
-            command = typed(f"lineage {rows[-1].session_id[:SHORT]}", os.environ)
+            command = typed(f"lineage {rows[-1].session_id[:SHORT]}")
             lines.append(f"  {count - len(shown)} more between, in a shell: {command}")
     archived = next((row.session_id for row in rows if row.status == KEPT), "")
     if archived:
-        lines.append(f"A kept copy is restored first, in a shell: {typed(f'restore {archived}', os.environ)}")
+        lines.append(f"A kept copy is restored first, in a shell: {typed(f'restore {archived}')}")
     return "\n".join([*lines, "/resume <id> opens one of them."])

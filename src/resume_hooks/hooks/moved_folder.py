@@ -31,7 +31,7 @@ def line(event: dict[str, Any]) -> str:
     found = rehome.noted_before(new, where)
     if len(found) != 1:
         return ""
-    return f"{_told(found[0], where)}; to copy them here, in a shell in this folder: {typed('rehome', where.environ)}"
+    return f"{_told(found[0], where)}; to copy them here, in a shell in this folder: {typed('rehome')}"
 
 
 def answer(event: dict[str, Any]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _copied(sessions: Sequence[SessionFile], new: str, where: Where) -> str:
         made += len(done)
         failed += [one.why for one in left if one.why != rehome.THERE]
     missing = f"; {counted(len(failed), 'session')} could not be: {failed[0]}" if failed else ""
-    rest = f"; for the other {late:,}, in a shell in this folder: {typed('rehome', where.environ)}" if late else ""
+    rest = f"; for the other {late:,}, in a shell in this folder: {typed('rehome')}" if late else ""
     return f"{counted(made, 'session')} copied here{missing}; /sessions lists them{rest}"
 
 

@@ -7,7 +7,6 @@ a way out. Imports inside functions keep each trigger to what it needs: ``>sessi
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -68,7 +67,7 @@ def _failure(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
     if isinstance(error, ResumeHooksError):
         from resume_hooks.system.invocation import as_typed
 
-        return refusal_card(error.message, as_typed(error.remedy, os.environ), _kept(trigger.text))
+        return refusal_card(error.message, as_typed(error.remedy), _kept(trigger.text))
     if isinstance(error, ModuleNotFoundError):  # a venv from before an update, or a damaged one, lacks a dependency
         from resume_hooks.hooks import fallback
 
@@ -93,7 +92,7 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
     if trigger.verb == "help":
         from resume_hooks.system.invocation import typed
 
-        return help_card(typed("--help", os.environ))
+        return help_card(typed("--help"))
     _require(session_id)
     if LANES.get(trigger.verb) == "checkpoint" and reply.field(event, "agent_id"):
         raise InSubagent
@@ -161,7 +160,7 @@ def _bug(error: Exception, trigger: Trigger) -> str:
     return (
         f"resume-hooks failed and changed none of your sessions or files ({type(error).__name__}: {error}).{kept}\n\n"
         "Your prompt was not sent. Put a space before > to send it as it is.\n"
-        f"To see what is wrong, in a shell:\n  {typed('doctor', os.environ)}\n\nThen try again."
+        f"To see what is wrong, in a shell:\n  {typed('doctor')}\n\nThen try again."
     )
 
 

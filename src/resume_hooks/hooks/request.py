@@ -85,7 +85,7 @@ class Request(NamedTuple):
     @property
     def command(self) -> str:
         """The same in a shell."""
-        return typed(f"{self.trigger.verb} {self.session_id}", self.where.environ)
+        return typed(f"{self.trigger.verb} {self.session_id}")
 
 
 OPENS = "/resume "

@@ -5,8 +5,6 @@ The table serves the shell's ``resume`` and fits 80 columns; what it says is an 
 
 from __future__ import annotations
 
-import os
-
 from resume_hooks import clock
 from resume_hooks.clock import span
 from resume_hooks.derive.compare import GO_ON, HANDOFF, TRIM, Advice, Comparison, Estimate, compare
@@ -78,7 +76,7 @@ def recommended(comparison: Comparison) -> list[str]:
     advice = comparison.advice
     if advice is None:
         return []
-    return [best(advice, comparison), f"    {typed(f'{advice.strategy} {comparison.session_id[:8]}', os.environ)}"]
+    return [best(advice, comparison), f"    {typed(f'{advice.strategy} {comparison.session_id[:8]}')}"]
 
 
 def best(advice: Advice, comparison: Comparison) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -52,7 +51,7 @@ def answer(request: Request) -> TriggerAnswer:
 
 
 def _command(words: str, *, everywhere: bool) -> str:
-    return typed(shlex.join(["search", *([EVERYWHERE] if everywhere else []), words]), os.environ)
+    return typed(shlex.join(["search", *([EVERYWHERE] if everywhere else []), words]))
 
 
 def _project(request: Request) -> Scope:

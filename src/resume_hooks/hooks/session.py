@@ -156,7 +156,7 @@ def _giant(session_id: str, path: str) -> str:
         return ""
     if size < GIANT or reply.is_headless():
         return ""
-    command = typed(f"archive --slim {session_id[:8]}", os.environ)
+    command = typed(f"archive --slim {session_id[:8]}")
     return (
         f"this session's file has {size // 1_000_000:,} MB, and a client may hang over it; for a small copy: {command}"
     )
@@ -188,7 +188,7 @@ def _of_engine(module: str, name: str, event: Dict[str, Any]) -> str:
 def _unpushed() -> str:
     """What a team is not sent, and why, once; headless runs have nobody to read it, and leave it for a user."""
     failing = None if reply.is_headless() else team_file.take_untold(Where())
-    return f"{failing.sentence}; what to do: {typed('doctor', os.environ)}" if failing else ""
+    return f"{failing.sentence}; what to do: {typed('doctor')}" if failing else ""
 
 
 def _mark_venv() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from itertools import islice
 
@@ -28,7 +27,7 @@ def answer(request: Request) -> TriggerAnswer:
     if request.text not in {"", EVERYWHERE}:
         raise UsageError(f"'{one_line(request.text, ROW)}' is no option", f"{EVERYWHERE} lists those of every project")
     everywhere = request.text == EVERYWHERE
-    with time_limit(typed("sessions", request.where.environ)):
+    with time_limit(typed("sessions")):
         folder = home_folder(HeadTail(request.path), request.where) if request.path else current_folder()
         rows = list(islice(listing.listed(folder, request.where, everywhere=everywhere), ROWS + 1))
     return show(sessions_card(rows, request.session_id, everywhere=everywhere))
@@ -41,7 +40,7 @@ def sessions_card(found: Sequence[ListedSession], here: str, *, everywhere: bool
     for row in found[:ROWS]:
         lines += ["", f"  {one_line(plain_line(row.title), ROW)}", f"  {' · '.join(_facts(row, here))}"]
         lines += [f"  {row.commands.in_client}"]
-    more = f"  more, in a shell: {typed(f'sessions {EVERYWHERE}' if everywhere else 'sessions', os.environ)}"
+    more = f"  more, in a shell: {typed(f'sessions {EVERYWHERE}' if everywhere else 'sessions')}"
     return "\n".join([*lines, *(["", more] if found[ROWS:] else []), "", "/resume <id> opens one of them."])
 
 

@@ -12,6 +12,7 @@ from resume_hooks.clock import minute
 from resume_hooks.reading.char_budget import WHOLE, TextPiece, cut_middle, indent_text
 from resume_hooks.reading.render import Rendering, block_text, fields_text, rendering_of, text_of
 from resume_hooks.sessions.record_references import RecordLine, RecordOffset, TranscriptNames, is_record_id
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, one_line, plain, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import QUEUED, kind_of
@@ -77,7 +78,7 @@ class Passage(NamedTuple):
 
 def whole_command(reference: str, characters: int = 0) -> str:
     """The command that prints a record, whole where it is known to have that many characters."""
-    return f"resume-hooks read {reference}" + (" --max-chars 0" if characters > WHOLE else "")
+    return typed(f"read {reference}{' --max-chars 0' if characters > WHOLE else ''}")
 
 
 def says(record: Record) -> bool:

@@ -5,7 +5,6 @@ A budget of characters is kept, the notices of what was left out included.
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable, Sequence
 
@@ -36,13 +35,9 @@ def as_typed(text: str) -> str:
     return text
 
 
-def _reading(hit: Hit, *, model: bool) -> str:
-    """The command that reads on at a hit; names of files are hostile, so it is ready for a shell.
-
-    The skill tells a ``model`` what stands for our name.
-    """
-    words = f"read {shlex.quote(plain_line(hit.short))}"
-    return f"resume-hooks {words}" if model else typed(words, os.environ)
+def _reading(hit: Hit) -> str:
+    """The command that reads on at a hit; names of files are hostile, so it is ready for a shell."""
+    return typed(f"read {shlex.quote(plain_line(hit.short))}")
 
 
 def text_of(
@@ -109,7 +104,7 @@ def _piece(hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typ
         whose = f" · {label_of(hit.agent, Where()).lower()}" if hit.agent != NAME else ""
         named = f"{one_line(plain_line(hit.title), 80)} · {hit.session_id}{whose}"
         resume = f"  resume: {plain_line(hit.resume)}"
-        made = f"  hand off: {typed(f'handoff {hit.session_id}', os.environ)}"
+        made = f"  hand off: {typed(f'handoff {hit.session_id}')}"
         ways = [made] if hit.agent == PROMPTS else [resume, made]
         lines = ["", title(named), *([] if model else ways)]
     who = f"{hit.role}{f' ({one_line(plain_line(hit.tool), 80)})' if hit.tool else ''}"
@@ -118,7 +113,7 @@ def _piece(hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typ
     lines += [
         f"  {' · '.join(filter(None, about))}",
         f"    {_marked(hit, mark)}",
-        f"    read: {_reading(hit, model=model)}",
+        f"    read: {_reading(hit)}",
     ]
     return "\n".join(lines)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+import sys
 
 from resume_hooks.system.text import plain_line
 
@@ -16,22 +16,30 @@ _NAMED = re.compile(r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bS
 """Where a remedy names a command of ours; elsewhere our name is that of the program."""
 
 
-def typed(words: str, environ: Mapping[str, str]) -> str:
-    """The shell command that runs us with ``words``; the plugin alone puts no ``resume-hooks`` on PATH."""
+def typed(words: str) -> str:
+    """The shell command that runs us with ``words``; the plugin alone puts no ``resume-hooks`` on PATH.
+
+    In the model's shell that name is a function (see hooks/session-start), and the plugin lets it through.
+    """
     engine = os.path.join(_ROOT, "hooks", "engine")
-    if _is_on_path(environ) or not os.path.isfile(engine):
+    if is_model() or _is_on_path() or not os.path.isfile(engine):
         return f"resume-hooks {words}"
     return f"sh {shlex.quote(engine)} {words}"
 
 
-def as_typed(remedy: str, environ: Mapping[str, str]) -> str:
+def as_typed(remedy: str) -> str:
     """A remedy with each command in it as ``typed`` has it."""
-    return _NAMED.sub(lambda _: typed("", environ), remedy)
+    return _NAMED.sub(lambda _: typed(""), remedy)
 
 
-def _is_on_path(environ: Mapping[str, str]) -> bool:
+def is_model() -> bool:
+    """Whether it is the model's shell that runs us."""
+    return "CLAUDECODE" in os.environ and not sys.stdout.isatty()
+
+
+def _is_on_path() -> bool:
     # shutil.which would cost a prompt 5 ms.
-    folders = environ.get("PATH", "").split(os.pathsep)
+    folders = os.environ.get("PATH", "").split(os.pathsep)
     programs = (os.path.join(folder, f"resume-hooks{'.exe' if os.name == 'nt' else ''}") for folder in folders)
     return any(os.path.isfile(program) and os.access(program, os.X_OK) for program in programs)
 

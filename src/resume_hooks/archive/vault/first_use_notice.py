@@ -25,7 +25,7 @@ def line(where: Where, cwd: str = "/") -> str:
         return ""
     days = kept_days(cwd, where)
     period = "as long as the client does, and beyond" if days is None else f"beyond the client's {days} days"
-    off = typed("config vault off", where.environ)
+    off = typed("config vault off")
     said = f"Transcripts are now kept {period}, in {vault(where)}. Off, in a shell: {off}"
     lost = lost_prompts(where, waiting=True)  # said here alone, and by doctor
-    return f"{said} · From before, {lost}: {typed('sessions --all --agent prompts', where.environ)}" if lost else said
+    return f"{said} · From before, {lost}: {typed('sessions --all --agent prompts')}" if lost else said
