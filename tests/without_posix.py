@@ -25,8 +25,9 @@ CALLS = (
     "O_CLOEXEC", "O_DIRECTORY", "O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK", "O_SYNC", "WNOHANG",
 )  # fmt: skip
 SIGNALS = (
-    "SIGALRM", "SIGCHLD", "SIGCONT", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGQUIT", "SIGTSTP", "SIGURG", "SIGUSR1",
-    "SIGUSR2", "SIGWINCH", "ITIMER_REAL", "alarm", "pthread_kill", "pthread_sigmask", "setitimer", "sigwait",
+    "SIGALRM", "SIGCHLD", "SIGCONT", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGPROF", "SIGQUIT", "SIGTSTP", "SIGURG",
+    "SIGUSR1", "SIGUSR2", "SIGWINCH", "ITIMER_PROF", "ITIMER_REAL", "alarm", "pthread_kill", "pthread_sigmask",
+    "setitimer", "sigwait",
 )  # fmt: skip
 RELATIVE = (
     "access", "chmod", "link", "lstat", "mkdir", "open", "readlink", "rename", "replace", "rmdir", "stat", "symlink",

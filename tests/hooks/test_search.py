@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks import prompt
+from resume_hooks.hooks import prompt, request
 from resume_hooks.hooks import search as lane
+from resume_hooks.hooks.request import TimeLimit, time_limit
 from resume_hooks.hooks.search import answer, search_card
 from resume_hooks.hooks.triggers import Trigger, recognise
 from tests.builders import CWD, ConfigHome, session_id
@@ -198,3 +200,13 @@ def test_through_the_hook(home: ConfigHome, run_hook: Run) -> None:
     shown = json.loads(done.stdout)
     assert (done.returncode, done.stderr, shown["decision"]) == (0, b"", "block")
     assert f"/resume {session_id(2)}" in shown["reason"]
+
+
+def test_a_busy_machine_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for a processor is not stopped as what works is; for ever it does not wait either."""
+    monkeypatch.setattr(request, "LIMIT", 0.05)
+    with time_limit():
+        time.sleep(0.2)
+    monkeypatch.setattr(request, "BUSY", 0.05)
+    with pytest.raises(TimeLimit), time_limit():
+        time.sleep(10)
