@@ -1,0 +1,176 @@
+"""Whatever is done to a session, in whatever order: each typed turn counts once, and what was trimmed comes back."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive import untrim
+from resume_hooks.derive.child.write import write
+from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.paths import Where
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.outline import outline
+from resume_hooks.reading.stats.count import count
+from resume_hooks.search.engine import find
+from resume_hooks.search.scope import Scope
+from resume_hooks.sessions.locate import session_file
+from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.processes import wait_until
+from tests.e2e.plugin import plugin_at
+from tests.e2e.test_cost_card import BELOW
+from tests.e2e.test_in_place import assert_valid, said
+from tests.e2e.test_inside import ASK_FIRST, QUIET
+from tests.needs import one_in
+
+STEPS = ("prompt", "compact", "trim here", "trim", "rewind", "untrim", "handoff", "resume")
+LONGEST = 6
+BEFORE = 3
+"""Steps of a sequence, and prompts before it: a trim leaves the newest turns alone."""
+
+SEEDS = (3, *range(3), *range(4, 10))
+"""Of the sequences that are tried; the first one undoes, rewinds, compacts and trims twice."""
+
+SUPPRESSED = "suppressed - "
+
+
+def orders(seed: int) -> list[str]:
+    """A sequence: no two of a kind in a row, and at least one trim."""
+    chance = random.Random(seed)
+    steps = ["prompt"]
+    while len(steps) < LONGEST:
+        steps.append(chance.choice([step for step in STEPS if step != steps[-1]]))
+    if not {"trim", "trim here"} & set(steps):
+        steps[chance.randrange(2, len(steps))] = chance.choice(["trim", "trim here"])
+    return steps
+
+
+class Played:
+    """A person at the client: what was typed so far, by whom it is answered, and what the client does."""
+
+    def __init__(self, home: ClientHome, api: MockApi, plugin: Path) -> None:
+        self.home, self.api, self.plugin = home, api, plugin
+        self.typed: list[str] = []
+        api.usage = BELOW
+        self.tui = self.started()
+
+    def started(self, resume: str | None = None) -> Tui:
+        """A client, on a session where one is named."""
+        tui = Tui(find_client(NEWEST), self.home, self.api, columns=120, rows=200)
+        tui.start(
+            (*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"), plugin_dir=self.plugin, extra_env=QUIET, resume=resume
+        )
+        return tui
+
+    @property
+    def session(self) -> Path:
+        """The one that is open: the client says so itself."""
+        (entry,) = (self.home.config / "sessions").glob("*.json")
+        own = json.loads(entry.read_text())["sessionId"]
+        return self.home.project_folder / f"{own}.jsonl"
+
+    def play(self, step: str) -> None:
+        """Do a step, to its end."""
+        getattr(self, step.replace(" ", "_"))()
+        self.tui.wait_idle(1)
+
+    def ask(self, typed: str, *answers: str) -> None:
+        """Type a command, and wait until one of its answers stands there that did not before."""
+        pattern = re.compile("|".join(answers))
+        before = len(pattern.findall(self.tui.text()))
+        self.tui.submit(typed)
+        wait_until(lambda: len(pattern.findall(self.tui.text())) != before)
+        self.tui.wait_idle(1)
+
+    def prompt(self) -> None:
+        """A turn with a call whose output is worth a trim."""
+        number = len(self.typed) + 1
+        self.api.script = [
+            {"name": "Bash", "input": {"command": f"seq {number}0000 {number}3500"}}, f"Step {number} is done.",
+        ]  # fmt: skip
+        self.typed.append(f"take step {number}")
+        self.ask(self.typed[-1], f"Step {number} is done")
+
+    def compact(self) -> None:
+        """The client's own, with a summary."""
+        self.api.script = [f"<summary>So far {len(self.typed)} steps.</summary>"]
+        self.ask("/compact", "Compacted", "Not enough messages")
+        self.api.script = []
+
+    def trim_here(self) -> None:
+        """In place, or told why not."""
+        self.ask("/trim here", "tokens before, about", "othing")
+
+    def trim(self) -> None:
+        """To a copy, which is opened, or told why not."""
+        self.ask("/trim", "1. Open the trimmed copy", "othing")
+        if "1. Open the trimmed copy" in self.tui.text():
+            self.tui.key("Enter")
+            self.tui.wait_gone("1. Open the trimmed copy")
+
+    def rewind(self) -> None:
+        """The client's own, to before the last prompt, where there is one."""
+        self.ask("/rewind", "Restore the code", "othing to rewind")
+        if "(current)" not in self.tui.text():
+            return
+        self.tui.key("Up")
+        self.tui.wait_idle()
+        self.tui.key("Enter")
+        self.tui.wait_for("1. Restore conversation")
+        self.tui.wait_idle()
+        self.tui.key("Enter")
+        self.tui.wait_gone("Restore to the point")
+        self.tui.wait_idle()
+        self.tui.key("C-u")
+
+    def untrim(self) -> None:
+        """All back in a copy, or told that nothing is trimmed."""
+        self.ask("/untrim", "This is the new session", "Nothing in this session is trimmed")
+
+    def handoff(self) -> None:
+        """A fresh session that knows this one."""
+        self.ask("/handoff go on", "Handed off from", "othing")
+        self.tui.key("C-u")
+
+    def resume(self) -> None:
+        """The client ends, and another goes on."""
+        session = self.session
+        self.tui.close()
+        self.tui = self.started(session.stem)
+
+
+@pytest.mark.parametrize("seed", one_in(len(SEEDS), SEEDS))
+def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, seed: int) -> None:
+    """By outline, statistics, search and digest, over all sessions that came of it; an untrim leaves no placeholder."""
+    steps = orders(seed)
+    played = Played(home, api, plugin_at(tmp_path / "plugin"))
+    for step in ["prompt"] * BEFORE + steps:
+        played.play(step)
+    session, typed = played.session, played.typed
+    played.tui.close()
+    where = Where(home.env())
+    sessions = [session_file(str(path)) for path in home.sessions()]
+    outlines = [Counter(turn.first_words for turn in outline(one).turns) for one in sessions]
+    assert all(max((each[text] for text in typed), default=0) <= 1 for each in outlines), steps
+    assert all(any(text in each for each in outlines) for text in typed), steps
+    assert sum(day.turns for one in sessions for day in count(one.path).days.values()) == len(typed), steps
+    for text in typed:
+        hits = find([f'"{text}"'], Scope(role="user"), where, most=50).hits
+        assert len(hits) == 1, (steps, text)
+    for name, entries in digest_of(session_file(str(session)), where).sections.items():
+        said_there = Counter(entry.text for entry in entries)
+        assert all(said_there[text] <= 1 for text in typed), (steps, name)
+    decided = untrim.plan(read_trimmed(session_file(str(session))), where)
+    whole = session.stem if decided.is_idle else write(decided, where).session_id
+    api.clear()
+    done = run_print(find_client(NEWEST), home, api, "now go on", resume=whole)
+    assert done.returncode == 0, done.stderr
+    (request,) = api.main_requests()
+    assert_valid(request)
+    assert not [row for row in said(request) if SUPPRESSED in str(row[2])], steps
