@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.paths import Where
+from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import children, spoken
 from tests.e2e.test_context_rollover import on_path, summarising
-from tests.e2e.test_inside import begin, parent
+from tests.e2e.test_inside import ASK_FIRST, QUIET, begin, parent
 
 __all__ = ["parent"]
 
@@ -101,3 +104,66 @@ def test_a_rollover_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path, t
         tui.wait_for("Rolled over from")
     both[0].api.script = ()
     went_on(both, parent)
+
+
+@pytest.mark.wide
+def test_an_untrim_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
+    """Of one trimmed copy each makes a whole one."""
+    first, second = both
+    begin(first, plugin)
+    first.submit("/trim")
+    first.wait_for("1. Open the trimmed copy")
+    first.wait_idle()
+    first.key("1")
+    first.wait_for("This is the new session")
+    (trimmed,) = children(first.home, parent)
+    first.wait_idle()
+    second.start(ASK_FIRST, plugin_dir=plugin, extra_env=QUIET, resume=trimmed.stem)
+    for tui in both:
+        tui.submit("/untrim")
+    for tui in both:
+        tui.wait_for("untrimmed|has it all back|This is the new session.*(.*\n)*.*This is the new session")
+        tui.wait_idle(2)
+    went_on(both, trimmed)
+
+
+@pytest.mark.wide
+def test_a_rewind_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
+    """A mark leads back once: the client that comes second is told, with its words, and goes on where it is."""
+    first, second = both
+    for tui in both:
+        begin(tui, plugin)
+    first.submit("/mark try a faster parser")
+    first.wait_for("goal: try a faster parser")
+    first.wait_idle()
+    first.submit("/rewind-to-mark it is slower")
+    first.wait_for("Rewound to")
+    second.submit("/rewind-to-mark it is slower, too")
+    second.wait_for("No active checkpoint(.*\n)*.*it is slower, too")
+    for tui in both:
+        tui.wait_idle()
+        tui.submit("going on")
+        tui.wait_for("going on(?:.*\n)+?.*Mock reply")
+    (child,) = children(first.home, parent)
+    assert all("going on" in path.read_text() for path in (child, parent))
+
+
+@pytest.mark.wide
+def test_a_trim_in_place_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
+    """Neither writes over the other: what the file had stays, and each client goes on."""
+    before = parent.read_bytes()
+    for tui in both:
+        begin(tui, plugin)
+    for tui in both:
+        tui.submit("/trim here")
+    for tui in both:
+        tui.wait_for("tokens before, about|ompact.* · |other client|open elsewhere")
+        tui.wait_idle()
+    for number, tui in enumerate(both):
+        tui.submit(f"prompt of client {number}")
+        tui.wait_for(rf"prompt of client {number}(?:.*\n)+?.*Mock reply")
+        tui.wait_idle()
+    raw = parent.read_bytes()
+    assert raw.startswith(before)
+    assert all(f"prompt of client {number}".encode() in raw for number in range(2))
+    assert not examine(session_file(str(parent)), Where(both[0].home.env())).count("error")
