@@ -55,6 +55,13 @@ def test_lists_of_both(home: Path, cli: Cli, document: Document) -> None:
     assert ["  codex · live" in line for line in text.splitlines() if THREAD[:8] in line] == [True]
 
 
+def test_info_is_of_the_file_that_it_names(home: Path, document: Document) -> None:
+    """Not of what was read in its place."""
+    info, lines = document("info", THREAD)["data"], home.read_bytes().splitlines()
+    assert (info["session_file"], info["size"], info["lines"]) == (str(home), home.stat().st_size, len(lines))
+    assert info["longest_line"] == max(map(len, lines))
+
+
 def test_search_statistics_and_secrets(home: Path, cli: Cli, document: Document) -> None:
     """Found in both, or in one; tokens are counted; a secret is told where it lies."""
     (hit,) = document("search", "tune parser", "--all")["data"]["hits"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -41,7 +42,7 @@ def command(options: VerbOptions) -> None:
     with watched(session.path, quiet=options.as_json) as watching:
         transcript = scan(session.path, observers=watching)
     data = facts(session.session_id, HeadTail(session.path), transcript)
-    data["longest_line"] = longest_line(session.path)
+    data["longest_line"] = longest_line(data["session_file"])
     left = left_of(session.path, options.where)
     notes = [note for note in (left, copies_note(session.session_id, options.where)) if note]
     options.emit(data, lambda: table(_shown(data)), notes)
@@ -49,12 +50,12 @@ def command(options: VerbOptions) -> None:
 
 def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str, Any]:
     """What a session holds, in its documented JSON form."""
-    window = settings.load()["context_window"].value
+    own, window = original(glance.path, Where()), settings.load()["context_window"].value
     context = tokens.session_context(glance.path, transcript.chain, window if isinstance(window, int) else 0)
     return {
         "session_id": session_id,
         "agent": agent_at(glance.path, Where()).name,
-        "session_file": original(glance.path, Where()),
+        "session_file": own,
         "title": glance.title,
         "tag": glance.tag,
         "cwd": glance.cwd,
@@ -62,9 +63,9 @@ def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str
         "client_version": glance.version,
         "created": glance.created,
         "ended": glance.ended,
-        "size": glance.size,
+        "size": glance.size if own == glance.path else os.path.getsize(own),
         **archive_facts(glance.path, Where()),
-        "lines": transcript.line_count,
+        "lines": transcript.line_count if own == glance.path else _lines(own),
         "bad_lines": transcript.bad_lines,
         "torn": transcript.torn,
         "records": len(transcript.nodes),
@@ -76,6 +77,12 @@ def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str
         "context": context,
         "characters_per_token": round(tokens.characters_per_token(transcript.chain), 2),
     }
+
+
+def _lines(path: str) -> int:
+    """Lines of another agent's own file, which is not what was scanned."""
+    with open(path, "rb") as stream:
+        return sum(1 for _ in stream)
 
 
 def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
