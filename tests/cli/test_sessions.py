@@ -107,6 +107,21 @@ def test_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
     assert (page["scope"], page["offset"], page["more"], page["files"]) == ("all", 2, True, 5)
 
 
+def test_headless_runs_are_told_of(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """How many were left out, and what lists them."""
+    put(config_home, 1)
+    for number in (2, 3):
+        name = session_id(number)
+        once = [{**record, "entrypoint": "sdk-cli", "cwd": CWD} for record in conversation(1, session_id=name)]
+        write_session(config_home.project(), name, once, mtime=time.time() - 3_600)
+    assert lines(cli, "--all")[-1] == "Not listed: 2 headless runs of a single question; --helpers lists them."
+    assert document("sessions", "--all")["data"]["helpers"] == 2
+    assert (len(lines(cli, "--all", "--helpers")), document("sessions", "--all", "--helpers")["data"]["helpers"]) == (
+        4,
+        0,
+    )
+
+
 def test_the_document(config_home: ConfigHome, document: Document) -> None:
     """Every figure of the row, with the commands that go on in it."""
     path = put(config_home, 1, custom_title("Fix the parser"))

@@ -71,6 +71,7 @@ def print_list(options: VerbOptions, project: Project | None, scope: str) -> Non
         "offset": options.offset,
         "more": len(wanted) > options.offset + len(shown),
         "files": len(gone),
+        "helpers": 0,
         "sessions": [],
         "archived": [kept_row(kept, options.where) for kept in shown],
     }

@@ -20,7 +20,7 @@ from resume_hooks.sessions.agents.registry import agents, label_of, store_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.git_worktrees import project_at
-from resume_hooks.system.text import plain_line
+from resume_hooks.system.text import counted, plain_line
 
 LIMIT = 20
 MOST = 100_000  # rows that can be asked for; nobody has more
@@ -85,6 +85,7 @@ def command(options: VerbOptions) -> None:
         "offset": options.offset,
         "more": found.more,
         "files": found.files,
+        "helpers": found.helpers,
         "sessions": [_data(row) for row in found.rows],
         "archived": [],
     }
@@ -123,8 +124,10 @@ def _text(found: ListingPage, folder: str, options: VerbOptions) -> str:
     if not found.rows:
         where = "anywhere" if options.everywhere else f"of {plain_line(folder)}"
         gone = " expires within seven days" if options.expiring else ""
-        return f"No session {where}{gone}{f' after the first {offset:,}' if offset else ''}." + (
-            "" if options.everywhere else " --all lists those of every project."
+        return (
+            f"No session {where}{gone}{f' after the first {offset:,}' if offset else ''}."
+            + ("" if options.everywhere else " --all lists those of every project.")
+            + "".join(f"\n{line}" for line in _helpers(found))
         )
     now = time.time()
     ids = listing.short_ids(found.rows, options.where)
@@ -132,7 +135,13 @@ def _text(found: ListingPage, folder: str, options: VerbOptions) -> str:
     marks = [_marks(row, folder, with_end=options.expiring) for row in found.rows]
     lines = _table(cells, marks, shutil.get_terminal_size((PIPED, 0)).columns)
     more = [f"More: --offset {offset + len(found.rows)}, or --limit 0 for all."] if found.more else []
-    return "\n".join([*lines, *more])
+    return "\n".join([*lines, *more, *_helpers(found)])
+
+
+def _helpers(found: ListingPage) -> list[str]:
+    """What is said of those that were left out."""
+    left = counted(found.helpers, "headless run")
+    return [f"Not listed: {left} of a single question; --helpers lists them."] if found.helpers else []
 
 
 def _cells(row: ListedSession, now: float) -> tuple[str, ...]:

@@ -95,11 +95,15 @@ def listed(
 
 
 class ListingPage(NamedTuple):
-    """A part of a listing: ``more`` follows it; ``files`` were there to be looked at, before any was left out."""
+    """A part of a listing: ``more`` follows it; ``files`` were there to be looked at, before any was left out.
+
+    ``helpers`` are the headless runs that were left out on the way to its last row.
+    """
 
     rows: list[ListedSession]
     more: bool
     files: int
+    helpers: int
 
 
 def page(
@@ -120,7 +124,7 @@ def page(
         files = [session for session in reversed(files) if look.goes_soon(session)]
     rows = islice(look.along(files, project, helpers=helpers), offset, None)
     shown = list(islice(rows, limit or None))
-    return ListingPage(shown, next(rows, None) is not None, len(files))
+    return ListingPage(shown, next(rows, None) is not None, len(files), look.helpers)
 
 
 def candidates(project: Project | None, where: Where, store: SessionStore | None = None) -> list[SessionFile]:
@@ -130,11 +134,15 @@ def candidates(project: Project | None, where: Where, store: SessionStore | None
 
 
 class SessionLister:
-    """What rows take from outside of their files, read once: links, running clients, settings, the index."""
+    """What rows take from outside of their files, read once: links, running clients, settings, the index.
+
+    ``helpers`` counts the headless runs that were left out so far.
+    """
 
     def __init__(self, cwd: str, where: Where, store: SessionStore | None = None) -> None:
         self.where = where
         self.store = store or LocalStore(where)
+        self.helpers = 0
         self._now = time.time()
         self._family = Family(where)
         self._clients = Clients(where)
@@ -175,9 +183,11 @@ class SessionLister:
         """The row of a session; None where it is none to be listed. SessionNotFound where it can't be read."""
         agent = agent_at(session.path, self.where)
         ends = agent.ends(session.path)
-        if not (ends.is_listed or (helpers and ends.is_helper and ends.says_something)):
+        is_helper = ends.is_helper and ends.says_something
+        if not (ends.is_listed or is_helper) or not (project is None or project.holds(ends.folders, ends.project)):
             return None
-        if project is not None and not project.holds(ends.folders, ends.project):
+        if is_helper and not (helpers or ends.is_listed):
+            self.helpers += 1
             return None
         return None if self._family.is_superseded(session.path) else self._row(session, ends, agent)
 

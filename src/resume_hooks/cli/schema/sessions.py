@@ -80,6 +80,7 @@ class SessionsForm(Strict):
     offset: int
     more: bool = Field(description="others follow these")
     files: int = Field(description="session files there, before any was left out: helpers, empty ones, others' folders")
+    helpers: int = Field(description="headless runs of a single question left out up to here; --helpers lists them")
     sessions: list[SessionRow]
     archived: list[KeptSession] = Field(description="with --archived: those that only the vault has")
 
