@@ -276,7 +276,7 @@ def test_init(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, f
     assert admin.team("join", "alice", code=1)["message"].startswith("The database holds no team")
     assert "create schema team" in admin.team("init", "admin", "--sql")["sql"]
     assert admin.team("init", "admin")["login"] == "admin"
-    assert "already exists" in admin.team("init", "admin", code=1)["message"]
+    assert admin.team("init", "admin", code=2)["message"] == "admin is a team's already"
     bob = Person(tmp_path / "other", "bob", fork_server)
     assert bob.team("join", "bob")["written"]
     assert admin.run("team", "init", "admin", "--upgrade").startswith("The database needs no upgrade.")

@@ -40,6 +40,12 @@ def init(options: VerbOptions) -> None:
     sql = schema(form)
     if sql and not options.sql:
         with connected(service, any_form=True) as db, db.transaction():
+            if not form and db.execute("select to_regclass('team.about')::text").fetchone() != (None,):
+                raise UsageError(
+                    f"{service} is a team's already",
+                    f"Join it: resume-hooks team join {service}, or bring it up to date: "
+                    f"resume-hooks team init {service} --upgrade",
+                )
             db.execute(sql.encode())
     if options.upgrade:
         with connected(service, any_form=options.sql):  # one that is too new is refused
