@@ -95,7 +95,7 @@ def plan(
     if not any(node.spoken for node in part.chain):
         raise NothingToFork(
             "There is nothing to fork: this session holds no conversation",
-            "If it should hold one, see what is broken: resume-hooks fsck.",
+            "Send a prompt first; if one was answered here, see what is broken: resume-hooks fsck.",
         )
     move = _move(parent, home, where)
     child = draft(session, parent.ends, REHOMED if move else FORK, where, output_dir, home=move.new if move else "")

@@ -98,7 +98,7 @@ def _asked(session: SessionFile, event: dict[str, Any], where: Where) -> dict[st
         decided = in_client.plan(scanned, _shown(event), options, where)
     saved = decided.decision.savings.tokens
     if saved < options.min_savings:
-        raise NothingToTrim(f"A trim would save about {saved:,} tokens, too few", "Nothing was changed.")
+        raise NothingToTrim(f"A trim would save about {saved:,} tokens, too few")
     return _given(session.session_id, decided, decided.decision.after.tokens, "")
 
 
@@ -176,7 +176,7 @@ def _shown(event: dict[str, Any]) -> list[ShownMessage]:
     """The messages that the client holds. UsageError for what can't be read."""
     rows = records.objects(event.get("messages"))
     if not rows:
-        raise UsageError("Claude Code showed no messages", "Nothing was changed.")
+        raise UsageError("Claude Code showed no messages")
     return [
         ShownMessage(
             records.string(row, "handle"), records.string(row, "role"), _words(row, "calls"), _words(row, "results")

@@ -132,7 +132,7 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Sessi
     if not any(node.spoken for node in transcript.chain):
         raise NothingToTrim(
             "There is nothing to trim: this session holds no conversation",
-            "If it should hold one, see what is broken: resume-hooks fsck.",
+            "Send a prompt first; if one was answered here, see what is broken: resume-hooks fsck.",
         )
     context, scale = weigh(session.path, transcript.chain, pieces, window)
     return SessionScan(session, transcript, pieces, survey, HeadTail(session.path), context, scale)
