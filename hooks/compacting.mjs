@@ -11,6 +11,12 @@ const merged = (rows, plan) => ({ // several messages of the client's as one
     .map(({ tool_use_id, isError, text }) => ({ tool_use_id, isError, text: plan.results[tool_use_id] ?? text })),
 })
 
+let untold // of a compaction that nobody asked for: until the turn ends the client draws the screen anew
+export function tellOf($) {
+  if (untold) $.ui.log(untold)
+  untold = undefined
+}
+
 let asked // what a person chose, until the client's compaction comes for it
 export async function compact($, e, next) {
   const chosen = asked
@@ -24,8 +30,9 @@ export async function compact($, e, next) {
     plan = await ask($, { command: 'plan', trigger: e.trigger, options: chosen?.options, messages })
   } catch (error) { plan = chosen ? { skip: error.message } : {} }
   if (plan.skip) return { skip: plan.skip }
-  if (!plan.messages) return next(e)
   if (chosen) chosen.remark = plan.remark
+  else untold = plan.remark
+  if (!plan.messages) return next(e)
   const rebuilt = plan.messages.map(at => Array.isArray(at) ? merged(at.map(one => e.messages[one]), plan) : e.messages[at])
   const opening = plan.opening.map(text => ({ role: 'user', text, toolUses: [] }))
   return { messages: [...opening, ...rebuilt], tokensBefore: plan.before, tokensAfter: plan.after }

@@ -5,7 +5,7 @@
 
 import { ask, open, settle } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
-import { compact, propose, trim } from './compacting.mjs'
+import { compact, propose, tellOf, trim } from './compacting.mjs'
 import { drawPane, move, show } from './pane.mjs'
 import { equip, look, part, serve } from './tool.mjs'
 
@@ -97,6 +97,7 @@ export function register(on) {
   }).catch(leave)
   on('tool.call', { tool: 'mcp__resume-hooks__handoff' }, ($, e) => serve($, e))
   on('turn.complete', ($, e, next) => {
+    if (!e.agentId) tellOf($)
     part($, e)
     return next(e)
   }).catch(leave)

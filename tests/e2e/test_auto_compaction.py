@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import settings
+from resume_hooks.derive import untrim
+from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.paths import Where
+from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import ClientHome, Tui
 from tests.e2e.harness.mock_api import Refusal, Request, Usage
 from tests.e2e.harness.replies import Reply
@@ -77,6 +80,9 @@ def test_the_turn_goes_on_without_a_summary(tui: Tui, plugin: Path, parent: Path
     tui.wait_for("Mock reply [0-9]+")
     tui.wait_idle(1)
     assert summaries(tui) == []
+    tui.wait_for(rf"made smaller here \(compaction {chosen}\)(.*\n)+?.*/untrim")
+    decided = untrim.plan(read_trimmed(session_file(str(parent))), Where(tui.home.env()))
+    assert decided.sizes.after > decided.sizes.before
     request = tui.api.main_requests()[-1]
     assert_valid(request)
     assert spoken(request).count(FACTS) == 1

@@ -24,7 +24,7 @@ TABLE = re.compile(
     r"^  \['([a-z-]+)', '([a-z-]+)', (?:'([^']*)'|\"([^\"]*)\"), '([^']*)'(, READING)?\],$", re.MULTILINE
 )
 PREFIXED = re.search(r"^const PREFIXED = \[(.*)\]$", SOURCE, re.MULTILINE)
-MOST_LINES = 420
+MOST_LINES = 430
 AT_ONCE = {"search", "find", "recall", "lineage", "sessions"}
 """What only reads, and so may be typed while the model works."""
 

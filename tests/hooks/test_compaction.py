@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resume_hooks import settings
-from resume_hooks.hooks import hook_state
+from resume_hooks.hooks import compaction, hook_state
 from resume_hooks.hooks.inside import FULL, PLAN, answered
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, assistant, tool_result, tool_use, user, write_session
@@ -162,7 +162,8 @@ def test_within_a_turn_its_messages_stay(parent: Path, monkeypatch: pytest.Monke
 def test_one_turn_that_fills_it_all_is_left_to_the_client(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is nothing before it that could go."""
     rows = shown(parent)
-    assert automatic(rows[:4], "trim", monkeypatch) == {}
+    left = automatic(rows[:4], "trim", monkeypatch)
+    assert left == {"remark": compaction.LEFT.format(chosen="trim")}
 
 
 def test_it_is_asked_once_what_is_to_happen(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:

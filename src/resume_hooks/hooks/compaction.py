@@ -57,6 +57,10 @@ DIGEST = 9_000
 ASKED = "asked-compaction.json"
 """The note that the user was asked what is to happen when a session is full."""
 
+DONE = "The session was full, and was made smaller here (compaction {chosen}). "
+LEFT = "Compaction {chosen} would have left too much, so Claude Code makes its own summary."
+"""What is told where the client compacted by itself: nobody asked for it at that moment."""
+
 QUESTION = "When a session is full, what shall Claude Code do? Now {percent} % of this one's context is used."
 ANSWERS = {
     "Trim it in place: old tool output goes, no model is asked": TRIM,
@@ -130,7 +134,7 @@ def asks_from() -> dict[str, Any]:
 
 
 def _automatic(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """What the client is to hold where it compacts by itself; ``{}`` leaves that to it: by choice, or for the size."""
+    """What the client is to hold where it compacts by itself; no messages leave it to it, by choice or for the size."""
     chosen = settings.load()[SETTING].value
     if chosen == CLIENT:
         return {}
@@ -138,7 +142,7 @@ def _automatic(session: SessionFile, event: dict[str, Any], where: Where) -> dic
     told, most = (HANDOFF_SECTIONS, DIGEST) if chosen == HANDOFF else (SECTIONS, MOST)
     facts = given_back(session.session_id, session.path, told, most, LIMIT / 2)
     if chosen == HANDOFF and not facts:
-        return {}
+        return {"remark": LEFT.format(chosen=chosen)}
     with time_limit(seconds=LIMIT - (time.monotonic() - started)):
         scanned, shown = plan.read(session, settings.number("context_window")), _shown(event)
         aim = round(scanned.context.tokens * SHRUNK)
@@ -147,8 +151,9 @@ def _automatic(session: SessionFile, event: dict[str, Any], where: Where) -> dic
     dropped = _tokens(scanned, shown[: reach.start])
     after = round(decided.decision.after.tokens - dropped + len(facts) / scanned.scale.ratio)
     if after > scanned.context.tokens * FITS or scanned.context._replace(tokens=after).compacts_at_once:
-        return {}
-    return _given(session.session_id, decided, after, facts)
+        return {"remark": LEFT.format(chosen=chosen)}
+    given = _given(session.session_id, decided, after, facts)
+    return {**given, "remark": DONE.format(chosen=chosen) + given["remark"]}
 
 
 def _reach(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int) -> Reach:
