@@ -48,6 +48,12 @@ def child_of(home: ClientHome, parent: Path) -> Path:
     return child
 
 
+def opened(home: ClientHome) -> Path:
+    """The session that is open in the one client of a home, as the client itself says."""
+    (entry,) = (home.config / "sessions").glob("*.json")
+    return home.project_folder / f"{json.loads(entry.read_text())['sessionId']}.jsonl"
+
+
 def without_module(plugin: Path) -> Path:
     """The same plugin as a client has it that runs no modules: an older one, or one where they are switched off."""
     path = plugin / "hooks" / "hooks.json"

@@ -17,7 +17,7 @@ from tests.e2e.harness.client import MIDDLE, ClientHome, ClientVersion, Tui, fin
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import ENGINE, LINEAGE, child_of, children, spoken
+from tests.e2e.plugin import ENGINE, LINEAGE, child_of, children, opened, spoken
 from tests.e2e.test_context_rollover import is_headless, on_path, summarising
 from tests.e2e.test_trim_trigger import PARENT, SOURCE, assert_trimmed
 from tests.needs import corpus
@@ -280,9 +280,11 @@ def test_an_untrim_and_the_reading_ones(tui: Tui, plugin: Path, parent: Path) ->
     tui.wait_gone("1. Open the trimmed copy")
     tui.wait_idle()
     trimmed = child_of(tui.home, parent)
+    assert wait_until(lambda: opened(tui.home) == trimmed)
     tui.wait_idle(1)
     tui.submit("/untrim")
     whole = child_of(tui.home, trimmed)
+    assert wait_until(lambda: opened(tui.home) == whole)
     tui.wait_idle(1)
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections import Counter
@@ -23,7 +22,7 @@ from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import plugin_at
+from tests.e2e.plugin import opened, plugin_at
 from tests.e2e.test_cost_card import BELOW
 from tests.e2e.test_in_place import assert_valid, said
 from tests.e2e.test_inside import ASK_FIRST, QUIET
@@ -70,10 +69,8 @@ class Played:
 
     @property
     def session(self) -> Path:
-        """The one that is open: the client says so itself."""
-        (entry,) = (self.home.config / "sessions").glob("*.json")
-        own = json.loads(entry.read_text())["sessionId"]
-        return self.home.project_folder / f"{own}.jsonl"
+        """The one that is open."""
+        return opened(self.home)
 
     def play(self, step: str) -> None:
         """Do a step, to its end."""
