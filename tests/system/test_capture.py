@@ -104,6 +104,7 @@ def test_whoever_ends_us_ends_it(tmp_path: Path, number: signal.Signals) -> None
     script = (
         f"import sys; sys.path.insert(0, {str(REPO / 'src')!r})\n"
         "import signal\nfrom resume_hooks.system import capture\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests by nohup ignores it\n"
         "before = signal.getsignal(signal.SIGTERM)\n"
         "try:\n"
         f"    capture.run(['/bin/sh', '-c', 'echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 300'], b'', "
