@@ -17,8 +17,10 @@ import json, os, signal, subprocess, sys, time
 text = sys.stdin.read()
 call = len(os.listdir({calls!r}))
 kept = {{"argv": sys.argv[1:], "environ": dict(os.environ), "folder": os.getcwd(), "files": os.listdir(), "text": text}}
-with open(os.path.join({calls!r}, f"{{call}}.json"), "w") as stream:
+written = os.path.join({folder!r}, f"call-{{os.getpid()}}")
+with open(written, "w") as stream:
     json.dump(kept, stream)
+os.rename(written, os.path.join({calls!r}, f"{{call}}.json"))
 
 def result(answer=None, **fields):
     usage = {{"input_tokens": 1000, "cache_read_input_tokens": 200, "output_tokens": 50}}
@@ -53,6 +55,9 @@ def stand_in(root: Path, body: str) -> StandIn:
     for folder in made:
         folder.mkdir(parents=True, exist_ok=True)
     script = made.folder / "claude"
-    script.write_text(_SCRIPT.format(python=sys.executable, calls=str(made.calls_folder), body=body), encoding="utf-8")
+    script.write_text(
+        _SCRIPT.format(python=sys.executable, folder=str(made.folder), calls=str(made.calls_folder), body=body),
+        encoding="utf-8",
+    )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     return made

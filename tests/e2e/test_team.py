@@ -75,6 +75,8 @@ def test_what_was_said_is_there_once_a_client_has_ended(
                 tui.submit(said)
                 tui.wait_for(rf"{said}(?:.*\n)+?.*Mock reply")
                 tui.wait_idle()
+                begun = home.sessions()[-1].stem
+                assert wait_until(lambda begun=begun: root.execute(query, (begun,)).fetchone())  # type: ignore[misc]
             if ending == "exit":
                 tui.submit("/exit")
             else:
