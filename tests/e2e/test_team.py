@@ -76,7 +76,7 @@ def test_what_was_said_is_there_once_a_client_has_ended(
                 tui.wait_for(rf"{said}(?:.*\n)+?.*Mock reply")
                 tui.wait_idle()
                 begun = home.sessions()[-1].stem
-                assert wait_until(lambda begun=begun: root.execute(query, (begun,)).fetchone())  # type: ignore[misc]
+                assert wait_until(lambda begun=begun: bool(root.execute(query, (begun,)).fetchone()))  # type: ignore[misc]
             if ending == "exit":
                 tui.submit("/exit")
             else:
