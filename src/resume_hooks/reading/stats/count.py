@@ -58,11 +58,9 @@ def count(path: str, *, agent: bool = False) -> Counts:
 
 def _may_tell(raw: bytes) -> bool:
     """Whether a line may be an answer, a prompt, a compaction or a hook's, as text."""
-    if b'"usage"' in raw or (b'"type":"user"' in raw and b'"tool_result"' not in raw):
+    if b'"usage"' in raw or b'"compactMetadata"' in raw or (b'"type":"user"' in raw and b'"tool_result"' not in raw):
         return True
-    if b'"durationMs"' not in raw:
-        return False
-    return b'"hookInfos"' in raw or b'"hookEvent"' in raw or b'"compactMetadata"' in raw
+    return b'"durationMs"' in raw and (b'"hookInfos"' in raw or b'"hookEvent"' in raw)
 
 
 class _Seen:
