@@ -98,10 +98,25 @@ class Originals:
         self._family = Family(where)
         self._files: dict[str, RecordLines | None] = {}
         self._candidates: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
+        self._named: dict[str, RecordLines] = {}
 
     def of(self, record: Record, file: str) -> RecordLine | None:
         """The original of a trimmed ``record`` in ``file``; None if it can't be found any more."""
         return self._follow(record, file, set())
+
+    def named(self, session: str, number: int) -> RecordLine:
+        """The original of the record in line ``number`` of a session. SessionNotFound where nothing is left of it."""
+        if session not in self._named:
+            try:
+                found = locate.resolve(session, "", self._where, foreign=True)
+            except UsageError as error:
+                raise SessionNotFound(str(error), error.remedy) from error
+            self._named[session] = RecordLines(found.path, found.session_id)
+        asked = self._named[session].at(number)
+        record = asked.record() if asked else None
+        if asked is None or record is None:
+            raise SessionNotFound(f"session {session} has no record {number:,} any more")
+        return self.of(record, asked.file) or asked
 
     def where_it_was(self, record: Record) -> str:
         """A sentence about where the original is by the trimmed record's own words, and how to restore it."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import dropwhile
 
 from resume_hooks.derive.originals import is_marked, origins_in
+from resume_hooks.derive.rebuilt_records import lacking
 from resume_hooks.derive.trim.calibration import Scale, weigh
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts.chain import chain_to
@@ -76,6 +77,10 @@ def _untrimmed(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
     return chain, later, undone
 
 
+_WORDS = (b'"truncated"', b"See line ", b"; original: ")
+"""One of which stands in every record that lacks contents."""
+
+
 class _Marked:
     """An observer of ``transcript.scan``: the numbers of records that lack contents by their own words."""
 
@@ -84,7 +89,7 @@ class _Marked:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""
-        if node is None or not (b'"truncated"' in line.raw or b"See line " in line.raw):
+        if node is None or not any(word in line.raw for word in _WORDS):
             return
-        if is_marked(record) or origins_in(record):
+        if is_marked(record) or origins_in(record) or lacking(record):
             self.numbers.add(node.number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +16,8 @@ from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import RewritePlan, Watcher
 from resume_hooks.derive.child.write import ChildPlan, Sizes
-from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, pairs, restored
+from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, is_marked, origins_in, pairs
+from resume_hooks.derive.rebuilt_records import Refilling, lacking, originals_of
 from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.derive.trimmed_session import TrimmedSession
@@ -50,10 +52,11 @@ class MissingOriginal(NamedTuple):
 
 
 class Restoration(NamedTuple):
-    """A record that gets its contents back, and what they weigh."""
+    """A record that gets its contents back by ``edit``, where its ``original`` is, and what they weigh."""
 
     node: Node
     original: RecordLine
+    edit: Edit
     characters: int
     tokens: float
     thoughts: frozenset[int]
@@ -192,7 +195,7 @@ def _to_restore(
 
 def _edits(transcript: Transcript, restored: Sequence[Restoration], *, whole: bool) -> dict[int, Edit]:
     """What comes back, by record; where the session is ``whole`` again, nothing explains placeholders any more."""
-    edits: dict[int, Edit] = {row.node.number: Restoring(row.original) for row in restored}
+    edits: dict[int, Edit] = {row.node.number: row.edit for row in restored}
     if whole and (legend := _legend_of(transcript)) is not None:
         edits.setdefault(legend.number, _without_legend)
     return edits
@@ -222,25 +225,44 @@ def _originals(
     restorations, missing = [], []
     for node in wanted:
         record = reading.transcript.read(node)
-        entry = originals.of(record, reading.session.path)
-        original = entry.record() if entry else None
-        if entry is None or original is None:
-            missing.append(MissingOriginal(node.number, f"its original is gone: {originals.where_it_was(record)}"))
-        elif not pairs(record) <= pairs(original) or restored(record, original) is None:
+        try:
+            entry, edit = _edit_of(record, reading.session.path, originals)
+            whole = edit(record)
+        except SessionNotFound as error:
+            missing.append(MissingOriginal(node.number, str(error)))
+            continue
+        if whole is None or not pairs(record) <= pairs(whole):
             missing.append(MissingOriginal(node.number, f"{entry.reference} holds something else"))
         else:
-            restorations.append(_weighed(node, entry, original, reading.scale, media[node.number]))
+            restorations.append(_weighed(node, entry, edit, whole, reading.scale, media[node.number]))
     return tuple(restorations), tuple(missing)
 
 
-def _weighed(node: Node, entry: RecordLine, original: Record, scale: Scale, media: int) -> Restoration:
+def _edit_of(record: Record, file: str, originals: Originals) -> tuple[RecordLine, Edit]:
+    """What brings the contents of a record back, and where they are. SessionNotFound where they are gone."""
+    if not (is_marked(record) or origins_in(record)):
+        found = originals_of(record, originals)
+        return next(iter(found.values())), Refilling(found)
+    entry = originals.of(record, file)
+    if entry is None:
+        raise SessionNotFound(f"its original is gone: {originals.where_it_was(record)}")
+    edit = Restoring(entry)
+    whole = edit(record)
+    if whole is None or not lacking(whole):
+        return entry, edit
+    with contextlib.suppress(SessionNotFound):  # what was trimmed before may be gone: the rest comes back
+        return entry, Refilling(originals_of(whole, originals), edit)
+    return entry, edit
+
+
+def _weighed(node: Node, entry: RecordLine, edit: Edit, whole: Record, scale: Scale, media: int) -> Restoration:
     line, pieces = Line(node.number, 0, b""), Pieces()
-    known = node_of({**original, "uuid": node.uuid}, line)
-    pieces(line, original, known)
+    known = node_of({**whole, "uuid": node.uuid}, line)
+    pieces(line, whole, known)
     characters = known.characters - node.characters
     weight = characters / scale.ratio + sum(p.tokens for p in pieces.found if p.kind == MEDIA) - media
     thoughts = frozenset(piece.digest for piece in pieces.found if piece.kind == THINKING)
-    return Restoration(node, entry, characters, weight, thoughts)
+    return Restoration(node, entry, edit, characters, weight, thoughts)
 
 
 def _digests(body: ChainRewrite, transcript: Transcript, restored: Sequence[Restoration]) -> dict[str, bytes]:
