@@ -1,0 +1,215 @@
+"""Any order of prompts, compactions, trims in place and to copies, rewinds, untrims and handoffs.
+
+What a client writes where a plugin answers its compaction is as measured on 2.1.330: the kept messages again, under
+new ids and with their own instants, the built ones with instants right before the boundary's.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from resume_hooks import clock
+from resume_hooks.derive import fresh_child, untrim
+from resume_hooks.derive.child.write import write
+from resume_hooks.derive.trim import in_client, plan
+from resume_hooks.derive.trim.in_client import ShownMessage
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.errors import NothingToHandOff, NothingToTrim
+from resume_hooks.paths import Where
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.outline import outline
+from resume_hooks.reading.stats.count import count
+from resume_hooks.search.engine import find
+from resume_hooks.search.scope import Scope
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.transcript import scan
+from tests.builders import (
+    SESSION,
+    Record,
+    assistant,
+    boundary,
+    line,
+    summary,
+    tool_result,
+    tool_use,
+    user,
+)
+from tests.corpus import FOREIGN
+from tests.needs import corpus_sessions
+
+STEPS = ("prompt", "compact", "trim here", "trim", "rewind", "untrim", "handoff")
+BULK = "a line of output\n" * 400
+SUPPRESSED = "suppressed - "
+
+
+class Client:
+    """A client at work on a session, as far as its file goes."""
+
+    def __init__(self, home: str, begun: Path | None = None) -> None:
+        self.where = Where({"HOME": home, "CLAUDE_CONFIG_DIR": f"{home}/.claude"})
+        self.path = Path(self.where.projects, "-home-user-proj", f"{SESSION}.jsonl")
+        self.path.parent.mkdir(parents=True)
+        self.path.write_bytes(begun.read_bytes().rstrip(b"\n") + b"\n" if begun else b"")
+        self.typed: list[str] = []
+        self.clock = 0.0
+        self.parent: str | None = scan(str(self.path)).chain[-1].uuid if begun else None
+
+    @property
+    def tick(self) -> float:
+        """The next instant: what is typed in a child is typed after its birth."""
+        time.sleep(0.002)
+        self.clock = time.time()
+        return self.clock
+
+    def add(self, record: Record) -> None:
+        """Append a record behind the last one."""
+        with self.path.open("ab") as stream:
+            stream.write(line(record) + b"\n")
+        self.parent = record["uuid"]
+
+    def place(self) -> dict[str, Any]:
+        """Where and when the next record stands."""
+        at = self.tick
+        uuid = str(uuid4())
+        return {"uuid": uuid, "parent": self.parent, "ts": clock.from_epoch(at), "session_id": self.path.stem}
+
+    def prompt(self) -> None:
+        """A turn with a call."""
+        number = len(self.typed) + 1
+        self.typed.append(f"take step {number}")
+        self.add(user(self.typed[-1], **self.place()))
+        self.add(tool_use(f"call{number}", tool_input={"file_path": f"/x{number}"}, **self.place()))
+        self.add(tool_result(f"call{number}", f"{number}\n{BULK}", **self.place()))
+        self.add(assistant(f"Step {number} is done.", tokens=90_000, **self.place()))
+
+    def compact(self) -> None:
+        """The client's own."""
+        self.add({**boundary(before=self.parent, **self.place()), "parentUuid": None})
+        self.add(summary(f"So far {len(self.typed)} steps.", **self.place()))
+
+    def trim_here(self) -> None:
+        """As the engine plans it and the client writes it."""
+        scanned = plan.read(session_file(str(self.path)))
+        nodes = [node for node in scanned.transcript.chain if node.spoken]
+        shown = [ShownMessage(node.uuid, node.kind, tuple(node.calls), tuple(node.results)) for node in nodes]
+        decided = in_client.plan(scanned, shown, Options(), self.where)
+        if decided.decision.savings.tokens < Options().min_savings:
+            return
+        rows = {
+            row["uuid"]: row
+            for text in self.path.read_bytes().splitlines()
+            if (row := json.loads(text)) and "uuid" in row
+        }
+        self.add({**boundary(before=self.parent, **self.place()), "parentUuid": None})
+        made = clock.from_epoch(self.clock - 0.001)
+        for each in decided.messages:
+            kept = isinstance(each, int)
+            for at in [each] if isinstance(each, int) else each:
+                row = json.loads(json.dumps(rows[nodes[at].uuid]))
+                spot = self.place()
+                row |= {"uuid": spot["uuid"], "parentUuid": spot["parent"]}
+                row["timestamp"] = row["timestamp"] if kept else made
+                if row["type"] == "assistant":
+                    row["message"]["id"] = f"msg_{spot['uuid'][:8]}"
+                for block in row["message"]["content"] if isinstance(row["message"]["content"], list) else []:
+                    if block["type"] == "tool_result":
+                        block["content"] = decided.results.get(block["tool_use_id"], block["content"])
+                self.add(row)
+
+    def rewind(self) -> None:
+        """To before the last prompt of the conversation, where there is one, and another one from there."""
+        chain = scan(str(self.path)).chain
+        last = next((node for node in reversed(chain) if node.prompt), None)
+        if last is not None and last.parent is not None:
+            self.parent = last.parent
+        self.prompt()
+
+    def go_on_in(self, path: str) -> None:
+        """Open a child."""
+        self.path = Path(path)
+        self.parent = scan(path).chain[-1].uuid
+
+    def trim(self) -> None:
+        """To a copy, where that pays."""
+        try:
+            decided = plan.plan(plan.read(session_file(str(self.path))), self.where, Options())
+        except NothingToTrim:
+            return
+        if decided.decision.savings.tokens >= Options().min_savings:
+            self.go_on_in(write(decided, self.where).file)
+
+    def untrim(self) -> None:
+        """All back, where something is gone."""
+        decided = untrim.plan(read_trimmed(session_file(str(self.path))), self.where)
+        if not decided.is_idle:
+            self.go_on_in(write(decided, self.where).file)
+
+    def handoff(self) -> None:
+        """A fresh session, where something was asked in this one."""
+        session = session_file(str(self.path))
+        try:
+            decided = fresh_child.plan(session, self.where, kind="handoff", next_step="go on")
+        except NothingToHandOff:
+            return
+        self.go_on_in(write(decided, self.where).file)
+
+
+def results(path: Path, *, live: bool = True) -> dict[str, str]:
+    """What the live conversation holds of each call's output, or the whole file."""
+    chain = {node.uuid for node in scan(str(path)).chain}
+    rows = [row for text in path.read_bytes().splitlines() if isinstance(row := json.loads(text), dict)]
+    return {
+        records.call_id(block): records.result_text(block)
+        for row in rows
+        if not live or row.get("uuid") in chain
+        for block in records.results(row)
+    }
+
+
+def turns(path: Path) -> int:
+    """The turns that statistics count."""
+    return sum(day.turns for day in count(str(path)).days.values())
+
+
+def beginnings() -> list[Path | None]:
+    """A new session, and small real ones of which nothing was trimmed."""
+    small = [path for path in corpus_sessions() if path.stat().st_size < 100_000 and path.name != FOREIGN]
+    return [None, *(path for path in small if any(node.spoken for node in scan(str(path)).chain))]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@example(None, ["trim here", "prompt", "trim"])
+@given(st.sampled_from(beginnings()), st.lists(st.sampled_from(STEPS), min_size=1, max_size=6))
+def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
+    """By outline, statistics, search and digest, over all sessions that came of it; an untrim brings every result."""
+    with tempfile.TemporaryDirectory() as home:
+        client = Client(home, begun)
+        said = turns(client.path)
+        whole = results(client.path, live=False)
+        for _ in range(4):
+            client.prompt()
+        for step in steps:
+            getattr(client, step.replace(" ", "_"))()
+        sessions = [session_file(str(path)) for path in client.path.parent.glob("*.jsonl")]
+        outlines = [Counter(turn.first_words for turn in outline(one).turns) for one in sessions]
+        assert all(max(each[text] for text in client.typed) <= 1 for each in outlines)
+        assert all(any(text in each for each in outlines) for text in client.typed)
+        assert sum(turns(Path(one.path)) for one in sessions) == said + len(client.typed)
+        hits = find(['"take step"'], Scope(role="user"), client.where, most=50).hits
+        assert len(hits) == len(client.typed)
+        for entries in digest_of(session_file(str(client.path)), client.where).sections.values():
+            assert max(Counter(entry.text for entry in entries).values(), default=0) <= 1
+        client.untrim()
+        whole |= {f"call{number}": f"{number}\n{BULK}" for number in range(1, len(client.typed) + 1)}
+        assert {call: text for call, text in results(client.path).items() if text != whole.get(call, text)} == {}
