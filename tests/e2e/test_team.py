@@ -15,6 +15,7 @@ import pytest
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
+from resume_hooks.storage.team_file import PUSHES, folder
 from resume_hooks.team.connect import Connection
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
@@ -65,6 +66,7 @@ def test_what_was_said_is_there_once_a_client_has_ended(
     def is_whole(session: Path) -> bool:
         return root.execute(query, (session.stem,)).fetchone() == (len(session.read_bytes().splitlines()),)
 
+    pushes = Path(folder(Where(home.env())), PUSHES)
     run_print(client, home, api, "one more thing", plugin_dir=plugin, extra_env=env)
     (printed,) = home.sessions()
     assert wait_until(lambda: is_whole(printed))
@@ -72,11 +74,10 @@ def test_what_was_said_is_there_once_a_client_has_ended(
         with Tui(client, home, api) as tui:
             tui.start(plugin_dir=plugin, extra_env=env)
             for said in (f"the first before {ending}", f"the last before {ending}"):
+                os.utime(pushes)  # so that this turn's end waits, however long the client took to start
                 tui.submit(said)
                 tui.wait_for(rf"{said}(?:.*\n)+?.*Mock reply")
                 tui.wait_idle()
-                begun = home.sessions()[-1].stem
-                assert wait_until(lambda begun=begun: bool(root.execute(query, (begun,)).fetchone()))  # type: ignore[misc]
             if ending == "exit":
                 tui.submit("/exit")
             else:
