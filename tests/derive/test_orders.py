@@ -109,7 +109,7 @@ class Client:
         rows = {
             row["uuid"]: row
             for text in self.path.read_bytes().splitlines()
-            if (row := json.loads(text)) and "uuid" in row
+            if isinstance(row := json.loads(text), dict) and "uuid" in row
         }
         self.add({**boundary(before=self.parent, **self.place()), "parentUuid": None})
         made = clock.from_epoch(self.clock - 0.001)
