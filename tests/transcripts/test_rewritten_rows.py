@@ -30,7 +30,8 @@ def boundary(**metadata: Any) -> Record:
         ([row("user", EARLIER), row("assistant", NOON)], ""),
         ([boundary(), row("user", EARLIER), row("assistant", NOON), row("attachment", EARLIER)], "234"),
         ([boundary(), row("user", EARLIER), row("user", LATER), row("assistant", EARLIER)], "2"),
-        ([boundary(), row("user", NOON, isCompactSummary=True), row("user", EARLIER)], ""),
+        ([boundary(), row("user", NOON, isCompactSummary=True), row("user", LATER), row("user", EARLIER)], ""),
+        ([boundary(), row("user", NOON, isCompactSummary=True), row("user", NOON), row("user", LATER)], "3"),
         (
             [row("assistant", MORNING), boundary(), row("user", EARLIER, isCompactSummary=True), row("user", EARLIER)],
             "34",
@@ -50,6 +51,7 @@ def boundary(**metadata: Any) -> Record:
         "all",
         "goes-on",
         "summary",
+        "summary-of-a-copy",
         "old-summary",
         "fresh-summary",
         "twice",

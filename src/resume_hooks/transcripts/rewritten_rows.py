@@ -35,6 +35,8 @@ class Copies:
             if kind in records.MESSAGES and isinstance(at, str):
                 self.latest = at
             return False
+        if record.get("isCompactSummary") and not self.latest:
+            return False  # first in its file: what follows it tells
         instant = clock.normal(at)
         summed_up = record.get("isCompactSummary") and instant > clock.normal(self.latest)
         if summed_up or (instant > self.until and kind in records.MESSAGES):
