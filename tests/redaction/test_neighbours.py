@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.maintenance.scrub.cleaner import Cleaner
-from resume_hooks.redaction import passwords, program_options, telling_words
+from resume_hooks.redaction import fixed_places, passwords, program_options, telling_words
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.redaction.texts import redact
 from tests.redaction.examples import Example, examples
@@ -74,7 +74,8 @@ def test_every_word_has_an_example() -> None:
     assert all(any(word in text.lower() for text in texts) for word in telling_words.WORDS)
     patterns = [
         *(row.argument for row in program_options.OPTIONS),
-        *program_options.COMMANDS.values(),
+        *fixed_places.COMMANDS.values(),
+        *fixed_places.PHRASES.values(),
         *program_options.NAMED,
         *(pattern for pattern, _ in passwords._ASSIGNMENTS),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from resume_hooks.redaction.credentials import is_basic
@@ -25,6 +26,9 @@ _SCHEMES = (b"bearer", b"basic", b"token", b"apikey", b"ssws")
 _ENV = re.compile(rb"(?:env|setx|setenv|configure set) +[\w.-]+\Z")
 """Commands, a Dockerfile's among them, where a space parts a name from its value."""
 
+_OPTION = re.compile(rb"(?:\A|[ \t])--[a-z][a-z-]*\Z")
+"""A long option, behind which a space does the same."""
+
 _DEFINED = re.compile(rb"define +[\w.-]+\Z")
 """The same in C, where what stands in no quotes is a name."""
 
@@ -36,7 +40,7 @@ _NAME = bytes(sign if chr(sign).isalnum() or sign in b"_.-" else 0 for sign in r
 _PHRASE = bytes(sign or (32 if place in b" \t" else 0) for place, sign in enumerate(_NAME))
 _NAMED = re.compile(
     rb"(?:api|app|access|secret|private|auth|encryption|signing|master|account|shared|service|license|deploy|admin|"
-    rb"storage|subscription|consumer|client|write|webhook|integration|hmac|jwt|session[_.-]?secret)[_.-]?(?:secret[_.-]?)?"
+    rb"fernet|storage|subscription|consumer|client|write|webhook|integration|hmac|jwt|session[_.-]?secret)[_.-]?(?:secret[_.-]?)?"
     rb"key(?:[_.-]?base)?|(?<!key)(?<!key.)(?:token|secret|(?<=_)pat|passw(?:or)?d|passphrase|pwd|credentials?)"
 )
 _ENDING = re.compile(
@@ -67,6 +71,50 @@ _UUID_NAME = re.compile(
 """What sets a UUID that is a secret; most only name something."""
 
 _VALUE = re.compile(rb"[\w.=+/~-]{16,400}")
+_GAP = rb"(?:\s|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){0,60}"
+
+_OVER = re.compile(
+    rb"[=:][ \t]*(?:[|>][+-]?|\\+|\()[ \t]*(?:\r?\n|\\+n)(?:[\s\"'`\\]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){0,50}\Z"
+)
+"""What parts a name from a value that begins on the next line."""
+
+_PIECE = re.compile(
+    rb"(?:\\?[\"'](?:[ \t]*[+\\]" + _GAP + rb"|[ \t]*\n" + _GAP + rb")\\?[\"']|\\\n[ \t]*)([\w.=+/~-]{8,400})"
+)
+"""What goes on with a value: the next literal, joined or beside it, or the next line behind a backslash."""
+
+_BELOW = {b"  ", b' "', b" '", b'\t"', b"\t'", b"\t\t", b'\\"'}
+"""What stands right before a value on a line of its own."""
+
+_INDENT = 40
+"""Bytes before a value in which the line before it ends."""
+
+_FOLDED = re.compile(rb"\n" + _GAP + rb"[ \t]([\w.=+/~-]{16,400})[ \t]*(?=\n|\Z)")
+"""The next line of a value in YAML."""
+
+_MOST_PIECES = 40
+ENDS = {b'"', b"'", b"\\"}
+"""What stands behind a value that may go on."""
+
+INDENTS = {b"  ", b"\t\t"}
+"""What stands before one that begins below its name."""
+
+
+def pieces(raw: bytes, start: int, first: Span) -> Iterator[Span]:
+    """What goes on with the value that begins at ``start``, over literals and lines."""
+    if raw[start - 2 : start] not in INDENTS:
+        pattern = _PIECE
+    elif _OVER.search(raw[max(0, start - _REACH) : start]):
+        pattern = _FOLDED
+    else:
+        return
+    end = first.end
+    for _ in range(_MOST_PIECES):
+        piece = pattern.match(raw, end)
+        if piece is None or not is_key(piece[1]):
+            break
+        yield Span(first.kind, *piece.span(1), first.rank)
+        end = piece.end()
 
 
 def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
@@ -125,7 +173,12 @@ def field(key: bytes, value: bytes) -> list[Span]:
 
 def _parted(name: bytes, between: bytes) -> bool:
     """Whether what stands between a name and a value sets one to the other."""
-    return bool(_SIGNS.search(between) or _ENV.search(name) or (_DEFINED.search(name) and between.strip()))
+    return bool(
+        _SIGNS.search(between)
+        or _ENV.search(name)
+        or _OPTION.search(name)
+        or (_DEFINED.search(name) and between.strip())
+    )
 
 
 def _is_auth(name: bytes) -> bool:
@@ -135,9 +188,12 @@ def _is_auth(name: bytes) -> bool:
 
 def _before(lower: bytes, start: int) -> tuple[bytes, bytes]:
     """The words before a value on its line, and what parts them from it."""
-    if lower[start - 1] not in _BETWEEN:
+    if lower[start - 1] not in _BETWEEN + b"\n":
         return b"", b""
     before = lower[max(0, start - _REACH) : start]
+    if before[-2:] in _BELOW and (b"\n" in before[-_INDENT:] or b"\\n" in before[-_INDENT:]):
+        over = _OVER.search(before)
+        before = before[: over.start() + 1] if over else before
     name = before.rstrip(_BETWEEN)
     phrase, between = name.translate(_PHRASE).rpartition(b"\0")[2][-40:], before[len(name) :]
     if phrase.endswith(_FIELDS) and (paired := _PAIRED.search(lower, max(0, start - _FARTHEST), start - len(between))):

@@ -25,7 +25,7 @@ _GAP = rb"(?:\s|\d{1,6}\xe2\x86\x92)"
 """White space, or the number of a line as the client's tools print it."""
 
 _PASS = (
-    rb"(?-i:(?<![A-Za-z0-9])pass(?![A-Za-z])|(?<=[a-z])Pass(?![a-z])|(?<=[A-Z]_)PASS(?![A-Z])|(?<=[a-z][_.-])pass(?![A-Za-z])"
+    rb"(?-i:(?<![A-Za-z0-9])pass(?![A-Za-z])|(?<=[a-z])Pass(?![a-z])|(?<=[A-Z]_)PASS(?![A-Z])|(?<=SSH)PASS(?==)|(?<!\w)PASS(?==)|(?<=[a-z][_.-])pass(?![A-Za-z])"
     rb"|(?:(?<=store)|(?<=key)|(?<=smtp)|(?<=mail)|(?<=user)|(?<=db)|(?<=bind))pass(?![A-Za-z]))"
 )
 """The short form, which names many other things: what passed a test, what is passed on."""
@@ -60,6 +60,8 @@ _PAIR = late(
 _ASSIGNMENTS: list[tuple[re.Pattern[bytes], re.Pattern[bytes] | None]] = [
     (_SET, None),
     (_PAIR, None),
+    (late(rb"[\"'][ \t]{0,4},[ \t]{0,4}" + QUOTED), late(rb"[\"']--?[a-z-]{0,20}\Z")),
+    (late(rb"[ \t]+" + QUOTED + rb"[ \t]*(?:\n|\Z)"), late(rb"(?:\A|\n|\xe2\x86\x92)[ \t]*[a-z]{0,20}\Z")),
     (
         late(rb"[\"'`]{1,4}[ \t]{0,4},[ \t]{0,30}" + QUOTED),
         late(
@@ -76,7 +78,15 @@ _ASSIGNMENTS: list[tuple[re.Pattern[bytes], re.Pattern[bytes] | None]] = [
     (late(rb"[ \t]+" + QUOTED), late(rb"(?i)define[ \t]+\w{0,40}\Z")),
     (late(rb"\(" + QUOTED + rb"\)"), late(rb"(?i)(?:set|with)[a-z_]{0,20}\Z")),
     (
-        late(rb"[\w.-]{0,20}>" + _GAP + rb"{0,20}(?P<bare>" + but(b"<>") + rb"{6,200})\s{0,20}" + _GAP + rb"{0,20}</"),
+        late(
+            rb"[\w.-]{0,20}>"
+            + _GAP
+            + rb"{0,20}(?:<Value>)?(?P<bare>"
+            + but(b"<>")
+            + rb"{6,200})\s{0,20}"
+            + _GAP
+            + rb"{0,20}</"
+        ),
         late(rb"<[\w.:-]{0,40}\Z"),
     ),
     (late(rb"\s{1,20}" + VALUE), late(rb"\blogin\s{1,20}\S{1,100}" + _GAP + rb"{1,20}\Z")),

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.passwords import QUOTED, VALUE, but, password_of
+from resume_hooks.redaction.passwords import VALUE, but, password_of
 from resume_hooks.redaction.spans import Span
 
 
@@ -44,13 +44,16 @@ OPTIONS = [
         late(rb"[\w-]{0,12}" + _END),
         late(rb"-[uU]" + _SPACE + rb"[\"']?[^\s%,\"']{1,60}[%,](?P<bare>" + but(b"\"'\\") + rb"{6,200})"),
     ),
+    Option(b" -p", (b"psexec", b"rdesktop"), late(_END), late(rb" -p[ \t]{1,4}" + VALUE)),
+    Option(b" /p:", (b"freerdp",), late(_END), late(rb" /p:" + VALUE)),
+    Option(b"-creds", (b"skopeo",), late(_END), late(rb"-creds[ =]{1,4}[\w.-]{1,60}:" + VALUE)),
     Option(b" -w", (b"ldap",), late(rb"[a-z]{3,8}" + _END), late(rb" -w[ \t]{0,4}" + VALUE)),
     Option(b" -a", (b"redis-cli",), late(_END), late(rb" -a[ \t]{1,4}" + VALUE)),
     Option(
         b"-u",
         (b"curl",),
         late(rb"\s"),
-        late(rb"-u(?:ser)?[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,64}:(?P<bare>" + but(b"\"'\\") + rb"{6,200})"),
+        late(rb"-u(?:ser)?[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,128}:(?P<bare>" + but(b"\"'\\") + rb"{6,200})"),
     ),
 ]
 
@@ -98,25 +101,9 @@ def _ends(raw: bytes, word: bytes) -> Iterator[int]:
         place = raw.find(word, place + len(word))
 
 
-COMMANDS = {
-    b"net use": late(
-        rb"(?i)net use(?:[ \t]+(?:[a-z*]:?[ \t]+)?\\{2,8}\S{1,200}(?:[ \t]+/\S{1,100}+){0,4}|r[ \t]+[^\s/]{1,60})"
-        rb"[ \t]+(?!/)" + VALUE
-    ),
-    b"rabbitmqctl": late(
-        rb"rabbitmqctl(?:[ \t]+-\S{1,60}){0,4}[ \t]+(?:add_user|change_password|authenticate_user)[ \t]+\S{1,60}[ \t]+"
-        + VALUE
-    ),
-    b"identified": late(
-        rb"(?i)identified[ \t]+(?:with[ \t]+\S{1,60}[ \t]+)?(?:by|as)[ \t]+(?:password[ \t]+)?" + QUOTED
-    ),
-    b":5432:": late(rb"(?<=[\w*-]):5432:[\w.*-]{1,60}:[\w.*-]{1,60}:" + VALUE),
-    b"psk": late(rb"psk[\"']?(?:[ \t]{0,4}=[ \t]{0,4}|(?<=wifi-sec\.psk)[ \t]{1,4})" + VALUE),
-}
-"""Commands, statements and files in which the place alone tells a password, and how it stands there."""
-
 NAMED = [
     late(rb"(?<=wpa_)passphrase[ \t]+(?:\"[^\"\n]{1,60}\"|\S{1,60})[ \t]+" + VALUE),
+    late(rb"(?<=ht)passwd[ \t]+-[a-zA-Z]{0,6}n[a-zA-Z]{0,6}[ \t]+[^\s-]\S{0,60}[ \t]+" + VALUE),
     late(rb"(?<=ht)passwd(?:[ \t]+-\w{1,8}){1,4}[ \t]+[^\s-]\S{0,100}[ \t]+\S{1,60}[ \t]+" + VALUE),
     late(rb"secrets set[ \t]+\w{1,60}=" + VALUE),
 ]
@@ -135,12 +122,6 @@ _PIPED = late(
     rb"|(?:[\w.@-]{1,60}:)?(?P<bare>" + but(b"\"'`,;<>(){}|\\:") + rb"{6,200}))[ \t]{0,4}\|[^|\n]{0,100}\Z"
 )
 _HERE = late(rb"[^|\n<]{1,60}<<<[ \t]*" + VALUE)
-
-
-def command(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
-    """The password in a command that begins at ``place``; at most one."""
-    if found := COMMANDS[word].match(raw, place):
-        yield from password_of(found)
 
 
 def is_command(lower: bytes, place: int) -> object:

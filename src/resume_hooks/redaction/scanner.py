@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from resume_hooks.redaction.assignments import is_named, run_values
+from resume_hooks.redaction.assignments import ENDS, INDENTS, is_named, pieces, run_values
 from resume_hooks.redaction.long_runs import begin, promising
 from resume_hooks.redaction.match_tokens import is_called, tokens
 from resume_hooks.redaction.spans import Span, merged
@@ -62,5 +62,9 @@ def _each(raw: bytes) -> Iterator[Span]:
     runs = promising(raw)
     yield from tokens(raw, lower, runs)
     for start, _ in runs:
-        yield from run_values(raw, lower, begin(raw, start))
+        first = begin(raw, start)
+        found = run_values(raw, lower, first)
+        yield from found
+        if found and (raw[found[0].end : found[0].end + 1] in ENDS or raw[first - 2 : first] in INDENTS):
+            yield from pieces(raw, first, found[0])
     yield from word_spans(raw, lower)

@@ -11,15 +11,14 @@ from functools import partial
 from typing import NamedTuple
 
 from resume_hooks.redaction.credentials import cookies, driver, hashes, registry_auth, signature, userinfo
+from resume_hooks.redaction.fixed_places import COMMANDS, PHRASES, command, phrase
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.passwords import BEFORE_PASS, PAIRED, after_sec, assigned
 from resume_hooks.redaction.private_keys import private_keys
 from resume_hooks.redaction.program_options import (
-    COMMANDS,
     OPTIONS,
     arguments,
     by_name,
-    command,
     is_command,
     may_be_arguments,
     piped,
@@ -117,6 +116,7 @@ WORDS: dict[bytes, _Word] = {
         for row in OPTIONS
     },
     **{text: _word(_always, partial(command, word=text)) for text in COMMANDS},
+    **{text: _word(_always, partial(phrase, word=text)) for text in PHRASES},
     b"sudo ": _word(_may_be_given, piped),
     **dict.fromkeys([b"sig=", b"signature="], _word(_always, signature)),
     b"@tcp(": _word(_always, driver),

@@ -1,0 +1,117 @@
+"""Commands, statements and files in which the place alone tells a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from resume_hooks.redaction.false_positives import stands_for
+from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.passwords import QUOTED, VALUE, password_of
+from resume_hooks.redaction.spans import GENERIC, Span
+
+_NEXT = rb"[ \t]{1,4}\S{1,100}"
+_LINE = rb"(?:\s|\d{1,6}\xe2\x86\x92){1,20}"
+"""The start of the next line, with its number as tools print it."""
+
+_STRING = rb"[ \t]{0,4}[\"'][^\"'\r\n]{1,100}[\"'][ \t]{0,4},"
+"""A string among the arguments of a function."""
+
+_LOGIN = late(
+    rb"(?i)(?:mysqli|pdo|mysql_connect|->connect|algoliasearch|wifi\.begin)\((?:"
+    + _STRING
+    + rb"){1,2}[ \t]{0,4}"
+    + QUOTED
+)
+_ASKED = late(
+    rb"(?i)expect\b[^\n]{0,20}pass(?:word|phrase)[^\n]{0,20}\n[^\n]{0,30}send(?:line)?[ \t(]{1,3}"
+    rb"(?:-- )?[\"'](?P<bare>[^\"'\\\s]{6,200})"
+)
+_COOKIE = late(
+    rb"(?i)(?:set|erlang[_.]?)cookie[\"']?(?:[ \t]{0,4}[=:][ \t]{0,4}|[ \t]{1,4}|"
+    + _LINE
+    + rb")(?P<phrase>[\w-]{12,255})"
+)
+_POSTFIX = late(rb"\]:\d{2,4}[ \t]{1,30}\S{1,80}:" + VALUE)
+_REDIS = late(rb"(?:requirepass|masterauth)[ \t]{1,30}" + VALUE)
+_BUNDLE = late(
+    rb"(?i)bundle(?:[ \t]{1,4}config(?:[ \t]{1,4}[\w.:/-]{1,80}){1,4}[ \t]{1,4}|_\w{2,80}[\"']?[:=][ \t]{0,4}[\"']?)"
+    rb"[\w-]{1,60}:" + VALUE
+)
+
+COMMANDS = {
+    b"net use": late(
+        rb"(?i)net use(?:[ \t]+(?:[a-z*]:?[ \t]+)?\\{2,8}\S{1,200}(?:[ \t]+/\S{1,100}+){0,4}|r[ \t]+[^\s/]{1,60})"
+        rb"[ \t]+(?!/)" + VALUE
+    ),
+    b"rabbitmqctl": late(
+        rb"rabbitmqctl(?:[ \t]+-\S{1,60}){0,4}[ \t]+(?:add_user|change_password|authenticate_user)[ \t]+\S{1,60}[ \t]+"
+        + VALUE
+    ),
+    b"identified": late(
+        rb"(?i)identified[ \t]+(?:with[ \t]+\S{1,60}[ \t]+)?(?:by|as)[ \t]+(?:password[ \t]+)?" + QUOTED
+    ),
+    b":5432:": late(rb"(?<=[\w*-]):5432:[\w.*-]{1,60}:[\w.*-]{1,60}:" + VALUE),
+    b"psk": late(rb"psk[\"']?(?:[ \t]{0,4}=[ \t]{0,4}|(?<=wifi-sec\.psk)[ \t]{1,4})" + VALUE),
+    **dict.fromkeys([b"mysqli(", b"pdo(", b"mysql_connect(", b"->connect(", b"algoliasearch(", b"wifi.begin("], _LOGIN),
+    **dict.fromkeys([b"requirepass", b"masterauth"], _REDIS),
+    **dict.fromkeys([b"bundle config", b"bundle_"], _BUNDLE),
+    **dict.fromkeys([b"]:25", b"]:465", b"]:587"], _POSTFIX),
+    b"expect": _ASKED,
+    b" on >": late(rb" on >(?P<bare>[^\s\"'<>|&;]{8,200})(?=[ \t]{1,4}[~+&%])"),
+    b"chpasswd:": late(
+        rb"chpasswd:" + _LINE + rb"(?:list|users):(?:[ \t]{0,4}\|)?" + _LINE + rb"[\w.-]{1,60}:" + VALUE
+    ),
+    b"rootpw": late(rb"rootpw[ \t]{1,4}(?:--plaintext[ \t]{1,4})?(?!-)" + VALUE),
+    b"mc alias set": late(rb"mc alias set" + _NEXT * 3 + rb"[ \t]{1,4}" + VALUE),
+    b"jdbc:oracle:thin:": late(rb"(?i)jdbc:oracle:thin:[\w.-]{1,60}/(?P<bare>[^\s\"'@]{6,200})(?=@)"),
+    b"wifi connect": late(rb"wifi connect[ \t]{1,4}(?:\"[^\"\n]{1,60}\"|\S{1,60})[ \t]{1,4}password[ \t]{1,4}" + VALUE),
+}
+"""How it stands there, from a word on."""
+
+_WORDS = rb"(?P<phrase>[a-z]{3,8}(?:[ \t]+[a-z]{3,8}){11,23})(?![\w-]|'[a-z])"
+_GROUPS = rb"[a-z]{4}(?:[ -][a-z]{4}){3}(?![\w-])"
+_CODE = rb"(?=[a-z0-9-]{0,40}\d)[a-z0-9]{4,10}(?:-[a-z0-9]{4,10}){0,6}(?![\w-])"
+_SAID = rb"[\"']?(?:[ \t]{0,4}[=:(]|[ \t]{1,4}is)[ \t]{0,4}[\"'`]?"
+
+PHRASES = {
+    **dict.fromkeys([b"setcookie", b"erlang_cookie", b"erlang.cookie", b"erlangcookie"], _COOKIE),
+    b"mnemonic": late(rb"(?i)mnemonic" + _SAID + _WORDS),
+    b"phrase": late(rb"(?i)phrase" + _SAID + _WORDS),
+    b"app pass": late(rb"(?i)app pass(?:word)?[^\n:=]{0,40}[:=][ \t]{0,4}[\"'`]?(?P<phrase>" + _GROUPS + rb")"),
+    b"host_pass": late(rb"(?i)host_pass(?:word)?[\"']?[ \t]{0,4}[=:][ \t]{0,4}[\"'`]?(?P<phrase>" + _GROUPS + rb")"),
+    b"pass: ": late(rb"(?i)pass: [\"'`](?P<phrase>" + _GROUPS + rb")(?=[\"'`])"),
+    **dict.fromkeys(
+        [b"recovery code", b"recovery key", b"backup code"],
+        late(
+            rb"(?i)(?:recovery|backup) (?:code|key)s?[^\n:]{0,40}:\s{1,4}(?P<phrase>"
+            + _CODE
+            + rb"(?:\s{1,4}"
+            + _CODE
+            + rb"){0,30})"
+        ),
+    ),
+    **dict.fromkeys(
+        [b"auth_key", b"logged_in_key", b"nonce_key", b"auth_salt", b"logged_in_salt", b"nonce_salt"],
+        late(
+            rb"(?i)(?:auth|logged_in|nonce)_(?:key|salt)(?:[\"'][ \t]{0,4},[ \t]{0,20}(?P<quote>[\"'])"
+            rb"(?P<phrase>[^\"'\r\n]{40,120})(?P=quote)"
+            rb"|[ \t]{0,4}=[ \t]{0,4}[\"']?(?P<bare>[^\s\"']{40,120}))"
+        ),
+    ),
+}
+"""The same where a secret has spaces, or is made of words or digits alone."""
+
+
+def command(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
+    """The password in a command that begins at ``place``; at most one."""
+    if found := COMMANDS[word].match(raw, place):
+        yield from password_of(found)
+
+
+def phrase(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
+    """The phrase, the codes or the salt that a word at ``place`` tells; at most one."""
+    found = PHRASES[word].match(raw, place)
+    if found:
+        group = "phrase" if found["phrase"] else "bare"
+        if not stands_for(found[group]):
+            yield Span("secret-phrase", *found.span(group), GENERIC)
