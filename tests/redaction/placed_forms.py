@@ -137,6 +137,9 @@ PLACED_FORMS = [
         Form(name, lambda r: some(r, 64), f"define('{name}', '{{}}');")
         for name in ("AUTH_KEY", "LOGGED_IN_KEY", "NONCE_KEY", "AUTH_SALT", "LOGGED_IN_SALT", "NONCE_SALT")
     ),
+    Form("env-salt", lambda r: some(r, 32), "COOKIE_SIGNING_SALT={}"),
+    Form("env-words", lambda r: r.choice(["kittenjasper", "walnut-harbour-moss"]), "POSTGRES_PASSWORD={}"),
+    Form("sql-words", lambda r: r.choice(["kittenjasper", "walnutlantern"]), "CREATE USER a IDENTIFIED BY '{}'"),
     Form("long-option", lambda r: some(r, 40), "az storage blob list --account-key {}"),
     Form("folded", lambda r: some(r, 40), "api_secret: >-\n  {}"),
     Form("hubspot", uuid, "pat-na1-{}"),

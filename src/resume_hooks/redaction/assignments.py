@@ -46,8 +46,15 @@ _NAMED = re.compile(
 _ENDING = re.compile(
     rb"(?:[_.-]?(?:\d{1,2}|value|prod|production|dev|staging|test|live|default|primary|secondary|old|new))?\Z"
 )
+_ENV_NAME = re.compile(
+    rb"(?<![\w$-])[A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*(?:KEY|SALT|AUTH|PAT|PW|SIGNATURE|SEED|CREDS?|COOKIE)"
+    rb"[\"'`\\ \t]*[=:][\"'`\\ \t]*\Z"
+)
+_ENV_ENDS = (b"_key", b"_salt", b"_auth", b"_pat", b"_pw", b"_signature", b"_seed", b"_cred", b"_creds", b"_cookie")
+"""A variable of an environment whose last word tells: in a program's own names the same words mean less."""
+
 _HARMLESS = re.compile(
-    rb"(?:page|change|forward|backward|start(?:ing)?|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
+    rb"(?:primary|foreign|partition|sort|row|group|object|index|map|dict|registry|hot|page|change|forward|backward|start(?:ing)?|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
     rb"stop|public|design|color|cache|lock|resume|delivery|event|first|last|current|leaf)[_.-]?(?:token|key|secret)s?"
 )
 _NO_NAMES = tuple(sign + b":secret" for sign in (*(b"%d" % digit for digit in range(10)), b"*", b"}"))
@@ -125,6 +132,8 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
     if not _parted(name, between):
         return [] if b"|" in between else _headers(raw, start, name)
     numbers, generic = _kinds(name)
+    if not generic and name.endswith(_ENV_ENDS) and not _HARMLESS.search(name):
+        generic = "secret" if _ENV_NAME.search(raw, max(0, start - _REACH), start) else ""
     for rule in (rule for number in numbers for rule in rules().vendors[number]):
         found = rule.regex.match(raw, start)
         if found and entropy(found[1]) >= rule.entropy and not stands_for(found[1]):
@@ -156,7 +165,7 @@ def is_named(lower: bytes, start: int) -> bool:
     if not between:
         return False
     numbers, generic = _kinds(name) if _parted(name, between) else ((), "")
-    return bool(numbers or generic) or _is_auth(name) or name.endswith(_SCHEMES)
+    return bool(numbers or generic) or _is_auth(name) or name.endswith((*_SCHEMES, *_ENV_ENDS))
 
 
 def field(key: bytes, value: bytes) -> list[Span]:

@@ -40,6 +40,9 @@ _TELLING = 64
 
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
+_WORDS = re.compile(rb"(?=.{8,80}\Z)[A-Za-z]+(?:-[A-Za-z]+){0,5}")
+"""A password of words alone."""
+
 _NO_NAME = re.compile(rb"[^A-Za-z_.\s\x80-\xff-]")
 """What a name in a program does not hold."""
 
@@ -88,3 +91,8 @@ def is_password(value: bytes) -> bool:
     if b"/" in value and is_wordy(value):
         return False
     return not stands_for(value) and len(_COMMON.sub(b"", value[:_TELLING].lower())) >= 4
+
+
+def is_phrase(value: bytes) -> bool:
+    """Whether it is one made of words: where nothing but a password stands."""
+    return _WORDS.fullmatch(value) is not None and not stands_for(value) and len(_COMMON.sub(b"", value.lower())) >= 6

@@ -105,7 +105,7 @@ PHRASES = {
 def command(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
     """The password in a command that begins at ``place``; at most one."""
     if found := COMMANDS[word].match(raw, place):
-        yield from password_of(found)
+        yield from password_of(found, sure=True)
 
 
 def phrase(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:

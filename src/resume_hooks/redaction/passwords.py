@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator
 
-from resume_hooks.redaction.false_positives import is_password
+from resume_hooks.redaction.false_positives import is_password, is_phrase
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import GENERIC, Span
 
@@ -113,7 +113,8 @@ def assigned(raw: bytes, place: int) -> Generator[Span, None, int]:
         found = pattern.match(raw, name.end())
         if found and (before is None or before.search(raw, max(0, place - BEFORE_PASS), place)):
             end = found.end()
-            for span in password_of(found):
+            sure = pattern is _SET and found[0][:1] == b"=" and name[0].isupper()
+            for span in password_of(found, sure=sure):
                 if not _OF_A_TYPE.search(raw[max(0, place - _LONGEST_NAME) : place].rstrip(_WORD)):
                     yield span
                 return end
@@ -134,10 +135,13 @@ def after_sec(raw: bytes, place: int) -> Generator[Span, None, int]:
     return (yield from assigned(raw, place))
 
 
-def password_of(found: re.Match[bytes]) -> Iterator[Span]:
-    """The value of a match, if it is a password; what has spaces is a sentence about passwords."""
+def password_of(found: re.Match[bytes], *, sure: bool = False) -> Iterator[Span]:
+    """The value of a match, if it is a password; what has spaces is a sentence about passwords.
+
+    ``sure``: nothing else stands in that place, so that words alone are one, too.
+    """
     groups = found.re.groupindex
     group = "quoted" if "quoted" in groups and found["quoted"] else "bare"
     value = found[group] if group == "quoted" else found[group].rstrip(b".:")
-    if is_password(value) and b" " not in value:
+    if (is_password(value) or (sure and b"`" not in found[0] and is_phrase(value))) and b" " not in value:
         yield Span("password", found.start(group), found.start(group) + len(value), GENERIC)
