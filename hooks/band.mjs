@@ -15,19 +15,22 @@ export async function measure($, tokens, window) {
   if (filled.id !== id || tokens < filled.from) filled = { id, look: filled.id === id ? filled.from : LOOK }
   const now = filled
   now.tokens = tokens
-  if (tokens >= now.look) {
-    const { look: before } = now
-    now.look = Infinity // asked once
-    try {
-      const { look = Infinity, ...more } = await ask($, { command: 'band', tokens, window })
-      Object.assign(now, more, { look })
-    } catch (error) { // the engine failed, or came too late on a busy machine: the next turn asks again
-      now.look = before
-      $.ui.log(String(error), { to: 'debug' })
-    }
-  }
+  if (tokens >= now.look) now.answered = learn($, now, window)
+  await now.answered // as well where it was asked at the start, and the turn ended first
   $.ui.invalidate('ui.render')
   return now.asks // the per cent from which on the engine has a question
+}
+
+async function learn($, now, window) {
+  const { look: before, tokens } = now
+  now.look = Infinity // asked once
+  try {
+    const { look = Infinity, ...more } = await ask($, { command: 'band', tokens, window })
+    Object.assign(now, more, { look })
+  } catch (error) { // the engine failed, or came too late on a busy machine: the next turn asks again
+    now.look = before
+    $.ui.log(String(error), { to: 'debug' })
+  }
 }
 
 export function drawBand($, e, next) {

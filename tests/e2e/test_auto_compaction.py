@@ -16,7 +16,7 @@ from tests.e2e.harness.mock_api import Refusal, Request, Usage
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import spoken
 from tests.e2e.test_in_place import assert_read_alike, assert_valid, go_on, said
-from tests.e2e.test_inside import begin, engine
+from tests.e2e.test_inside import AS_ALWAYS, begin, engine
 from tests.e2e.test_trim_trigger import PARENT, SOURCE
 from tests.needs import corpus, one_in
 
@@ -24,12 +24,17 @@ FULL, LOW = Usage(input_tokens=100_000), Usage(input_tokens=60_000)
 FACTS = "Facts about this session from before it was compacted:"
 TOO_LONG = Refusal(400, "prompt is too long: 205000 tokens > 200000 maximum")
 THOUGHT = {"thinking": "Let me read.", "signature": "c2lnbmVk" * 40}
-PICKY = (
+HELD = (
     "import json\nraw = sys.stdin.buffer.read()\nheld = os.memfd_create('x')\nos.write(held, raw)\n"
-    "os.lseek(held, 0, 0)\nos.dup2(held, 0)\n"
-    "if json.loads(raw)['command'] != 'plan':\n    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])\n"
+    "os.lseek(held, 0, 0)\nos.dup2(held, 0)\ncommand = json.loads(raw)['command']\n"
 )
-"""An engine that does as always, but for what the module asks when the client compacts."""
+"""An engine that knows what the module asks."""
+
+PICKY = HELD + f"if command != 'plan':\n    {AS_ALWAYS}\n"
+"""One that does as always, but for what the module asks when the client compacts."""
+
+LATE = HELD + f"if command == 'band':\n    time.sleep(5)\n{AS_ALWAYS}"
+"""One that is slow to say how full the session is, as on a busy machine."""
 
 
 @pytest.fixture
@@ -115,9 +120,12 @@ def test_a_failing_engine_leaves_it_to_the_client(
     assert "go on DELTA" in spoken(tui.api.main_requests()[-1])
 
 
-def test_it_asks_once_what_shall_happen(tui: Tui, plugin: Path, parent: Path) -> None:
-    """At the end of the turn in which the context passes the notice; the answer is kept, and nothing of it is sent."""
-    begin(tui, plugin, {"RESUME_HOOKS_NOTICE_PERCENT": "5"})
+def test_it_asks_once_what_shall_happen(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
+    """At the end of the turn in which the context passes the notice; the answer is kept, and nothing of it is sent.
+
+    The engine, asked at the start already, answers after that turn.
+    """
+    begin(tui, plugin, engine(tmp_path, LATE) | {"RESUME_HOOKS_NOTICE_PERCENT": "5"})
     tui.api.usage = FULL
     tui.submit("hello")
     tui.wait_for("When a session is full")
