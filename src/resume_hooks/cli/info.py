@@ -17,6 +17,7 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_at, label_of, left_of, original
 from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.record_references import RecordLines
 from resume_hooks.system.invocation import typed
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.giants import GIANT, GIANT_LINE, longest_line
@@ -65,7 +66,7 @@ def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str
         "ended": glance.ended,
         "size": glance.size if own == glance.path else os.path.getsize(own),
         **archive_facts(glance.path, Where()),
-        "lines": transcript.line_count if own == glance.path else _lines(own),
+        "lines": transcript.line_count if own == glance.path else len(RecordLines(own, session_id)),
         "bad_lines": transcript.bad_lines,
         "torn": transcript.torn,
         "records": len(transcript.nodes),
@@ -77,12 +78,6 @@ def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str
         "context": context,
         "characters_per_token": round(tokens.characters_per_token(transcript.chain), 2),
     }
-
-
-def _lines(path: str) -> int:
-    """Lines of another agent's own file, which is not what was scanned."""
-    with open(path, "rb") as stream:
-        return sum(1 for _ in stream)
 
 
 def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
