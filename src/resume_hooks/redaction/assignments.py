@@ -197,7 +197,7 @@ def _is_auth(name: bytes) -> bool:
 
 def _before(lower: bytes, start: int) -> tuple[bytes, bytes]:
     """The words before a value on its line, and what parts them from it."""
-    if lower[start - 1] not in _BETWEEN + b"\n":
+    if lower[start - 1] not in _BETWEEN:
         return b"", b""
     before = lower[max(0, start - _REACH) : start]
     if before[-2:] in _BELOW and (b"\n" in before[-_INDENT:] or b"\\n" in before[-_INDENT:]):
