@@ -105,13 +105,6 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         config.option.dist = "loadgroup"
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """What a run without a failure left in memory is given back; workers have ended by now."""
-    if not exitstatus and not hasattr(session.config, "workerinput") and os.environ.get(ROOT) == MEMORY:
-        shutil.rmtree(session.config._tmp_path_factory.getbasetemp(), ignore_errors=True)  # type: ignore[attr-defined]
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Two workers a core: tests wait for clients, for locks, and for limits of time to pass."""
