@@ -51,7 +51,7 @@ MOST_SECONDS = 3.0
 
 UNITS = (
     "a", "\x1b[", "\x1b]", "\x9d", "<command-name>", "<system-reminder>", "``` ", "[", "(", "- [ ] ", "https://", "../",
-    '"', "'", "{", "\n", "> ", "==", "-----BEGIN ", "eyJ", "x@y.", " \t", "\\", "handoff 1 · ", "[SESSION LINEAGE]",
+    '"', "'", "{", "\n", "> ", "==", "-----BEGIN ", "eyJ", "x@y.", " \t", "\\", " · handoff 2", "[SESSION LINEAGE]",
     "echo a | ", "key=", "</", "#", "1. ",
 )  # fmt: skip
 """What patterns begin with: repeated without an end, each beginning is a place to search from."""

@@ -45,13 +45,13 @@ def test_a_whole_fork(document: Document, cli: Cli, parent: Path) -> None:
         "fork",
         True,
         None,
-        "fork 1 · Fix the parser",
+        "Fix the parser · fork",
     )
     assert all(check["ok"] for check in data["checks"])
     assert data["commands"]["in_client"] == f"/resume {data['session_id']}"
     text = cli("fork", SESSION, "--dry-run").stdout.decode()
     assert "would write" in text
-    assert "fork 2 · Fix the parser" in text
+    assert "Fix the parser · fork 2" in text
     assert files(parent) == 2
 
 

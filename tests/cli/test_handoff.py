@@ -93,7 +93,7 @@ def test_a_new_task_gets_what_is_known(document: Document, parent: Path, config_
     assert set(shown["digest"]["sections"]) == {"commands"}
     assert shown["opening"].endswith("is not to be gone on with.\nwrite the notes")
     made = document("handoff", SESSION, "--new-task", "write the notes")["data"]
-    assert made["title"].endswith(" · write the notes")
+    assert made["title"].startswith("write the notes · ")
     assert not (tasks.parent / made["session_id"]).exists()
     text = Path(made["file"]).read_text()
     assert COMMAND in text

@@ -56,7 +56,7 @@ def test_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path, pack: type[by
     assert (done.returncode, done.stderr) == (0, b"")
     text = done.stdout.decode()
     for part in (
-        "import 1 · Fix the parser",
+        "Fix the parser · import",
         str(path),
         "6 records of 7 lines",
         "17 of 17 checks passed",
@@ -103,7 +103,7 @@ def test_the_same_twice(cli: Cli, document: Document, config_home: ConfigHome, t
     assert f"/resume {first['session_id']}" in text
     assert len(left(config_home)) == 1
     forced = document("import", str(path), "--force")["data"]
-    assert (forced["title"], forced["imported"]["existing"]) == ("import 2 · Fix the parser", None)
+    assert (forced["title"], forced["imported"]["existing"]) == ("Fix the parser · import 2", None)
     assert len(left(config_home)) == 2
 
 

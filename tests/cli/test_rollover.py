@@ -52,7 +52,7 @@ def test_the_receipt_as_a_document(document: Document, parent: Path, words: tupl
     (child,) = children(parent)
     assert (data["file"], data["session_id"], data["written"], data["kind"]) == (str(child), child.stem, True, verb)
     assert (data["parent_session_id"], data["parent_file"]) == (SESSION, str(parent))
-    assert (data["title"], data["tokens_before"]) == (f"{verb} 1 · Fix the parser", 1_300)
+    assert (data["title"], data["tokens_before"]) == (f"Fix the parser · {verb}", 1_300)
     assert (data["chars_saved"], data["tools_trimmed"]) == (0, 0)
     assert all(check["ok"] for check in data["checks"])
     folder = parent.parent.parent.parent.parent / "proj"
@@ -68,7 +68,7 @@ def test_the_receipt_for_people(cli: Cli, parent: Path, words: tuple[str, ...]) 
     text = cli(*words, SESSION).stdout.decode()
     (child,) = children(parent)
     for part in (
-        f"{words[0]} 1 · Fix the parser",
+        f"Fix the parser · {words[0]}",
         str(child),
         f"{SESSION} (unchanged)",
         f"/resume {child.stem}",
@@ -209,7 +209,7 @@ def test_the_receipt(config_home: ConfigHome, document: Document, parent: Path) 
     made = stand_in(config_home.root, GOOD)
     found = document("rollover", SESSION, "-p", "focus on tabs", environ=environ_of(made))
     data = found["data"]
-    assert (data["kind"], data["written"], data["title"]) == ("rollover", True, "rollover 1 · Fix the parser")
+    assert (data["kind"], data["written"], data["title"]) == ("rollover", True, "Fix the parser · rollover")
     report = data["summary"]
     assert (report["included"], report["model"], report["failure"], report["material"]) == (True, "haiku", None, None)
     spent = {key: value for key, value in report["spent"].items() if key != "seconds"}

@@ -130,7 +130,7 @@ def test_on_a_terminal(file: Path, config_home: ConfigHome, there: dict[str, str
     with screen(there, "resume", "x.html", "--print") as shown:
         shown.wait_for("Import x.html into")
         shown.key("Enter")
-        shown.wait_for("import 1 · Fix the parser")
+        shown.wait_for("Fix the parser · import")
 
 
 def cut(page: str) -> str:

@@ -48,7 +48,7 @@ def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text:
     import json
 
     card = said(cli, "handoff", f"{text}\n")
-    assert "handoff 1 · " in card
+    assert " · handoff" in card
     assert "Ctrl+C" not in card
     (child,) = [path for path in parent.parent.iterdir() if path != parent]
     assert json.loads(child.read_bytes().splitlines()[1])["message"]["content"].endswith(f"\n{text}")
@@ -57,7 +57,7 @@ def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text:
 def test_bytes_that_are_no_text(cli: Cli, parent: Path) -> None:
     """Bad UTF-8 on stdin is replaced, controls don't reach the terminal."""
     card = said(cli, "handoff", b"a\xff\x1b[2Jb")
-    assert "handoff 1" in card
+    assert "· handoff" in card
     assert "\x1b" not in card
 
 

@@ -101,7 +101,7 @@ def test_a_whole_fork_is_byte_for_byte(config_home: ConfigHome) -> None:
     for number, (parent, child) in enumerate(zip(body(path)[:4], body(made.file)[1:5], strict=True)):
         mark = b',"forkedFrom":{"sessionId":"%s","messageUuid":"r%d"}}' % (SESSION.encode(), number)
         assert child == parent.replace(SESSION.encode(), made.session_id.encode())[:-1] + mark
-    assert made.title == "fork 1 · Fix the parser"
+    assert made.title == "Fix the parser · fork"
     assert (made.tokens_before, made.tokens_after) == (1_300, 1_300)
     assert made.warnings == ()
     assert problems(made.file) == set()
@@ -281,7 +281,7 @@ def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
     made = forked(written(config_home, rows), home=str(elsewhere))
     assert Path(made.file).parent == config_home.config / "projects" / project_key(str(elsewhere))
     assert stat.S_IMODE(Path(made.file).parent.stat().st_mode) == 0o700
-    assert (made.kind, made.folder, made.title) == ("rehome", str(elsewhere), "rehome 1 · prompt 0")
+    assert (made.kind, made.folder, made.title) == ("rehome", str(elsewhere), "prompt 0 · rehome")
     told, *found = chain(made.file)
     assert told["message"]["content"].startswith(OPENING)
     assert f"Its project was {CWD} and is {elsewhere} now" in told["message"]["content"].partition(CLOSING)[2]

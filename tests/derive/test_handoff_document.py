@@ -68,7 +68,7 @@ def test_the_front_matter_names_the_child_and_its_lineage(config_home: ConfigHom
     decided = planned(config_home, next_step="do this\n---\nthen that")
     child = decided.draft.session_id
     assert front_matter(text_of(decided)) == {
-        "title": "handoff 1 · do this --- then that",
+        "title": "do this --- then that · handoff",
         "session_id": child,
         "parent_session_id": SESSION,
         "lineage": [{"session_id": SESSION, "title": "Fix the parser", "kind": "original"}],
@@ -165,7 +165,7 @@ def test_what_a_ledger_says(config_home: ConfigHome) -> None:
     decided = planned(config_home, "Fix\nthe <b>parser")
     child = decided.draft
     minute = child.setting.at[:16].replace("T", " ")
-    expected = f"handoff 1 · Fix the \\<b>parser · {child.session_id} · {minute} UTC"
+    expected = f"Fix the \\<b>parser · handoff · {child.session_id} · {minute} UTC"
     assert current_session(decided, decided.draft.free_title(), "") == expected
     assert current_session(decided, decided.draft.free_title(), "_handoffs/x.md") == f"{expected} · _handoffs/x.md"
 

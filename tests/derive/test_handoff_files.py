@@ -59,7 +59,7 @@ def test_both_settings(config_home: ConfigHome, project: Path) -> None:
     assert files == HandoffFiles((str(path),), str(project / "_ledgers" / "CURRENT.md"), ())
     assert re.fullmatch(r"\d{4}-\d\d-\d\d-fix-the-parser-[0-9a-f]{8}\.md", path.name)
     line = (project / "_ledgers" / "CURRENT.md").read_text("utf-8")
-    assert line.startswith("current session: handoff 1 · Fix the parser · ")
+    assert line.startswith("current session: Fix the parser · handoff · ")
     assert line.endswith(f" · _handoffs/{path.name}\n")
     assert sorted(os.listdir(project)) == ["_handoffs", "_ledgers"]
 

@@ -219,7 +219,7 @@ def test_a_mark_that_is_lost_leads_to_the_root(config_home: ConfigHome, name: st
     assert f"does not resolve any more ({why})" in opening["message"]["content"]
     assert opening["message"]["content"].endswith(":\nit was slower")
     assert "**Rewound** to the root" in records.text(card)
-    assert made.title.startswith("rewind 1 · ")
+    assert made.title.endswith(" · rewind")
     first = orjson.loads(Path(made.file).read_bytes().split(b"\n", 1)[0])["continue_metadata"]
     assert (first["continuation_type"], first["startedAt"]) == ("rewind", STARTED)
 
@@ -307,7 +307,7 @@ def test_a_rewound_child_can_be_marked_and_rewound(config_home: ConfigHome) -> N
     again = checkpoint.place(locate.session_file(made.file)).mark
     assert again.uuid == chain(made)[-1]["uuid"]
     other = write(rewind.plan(locate.session_file(made.file), again, "x", Where()).child, Where())
-    assert other.title == "rewind 2 · Fix the parser"
+    assert other.title == "Fix the parser · rewind 2"
     assert len(chain(other)) == 8
 
 

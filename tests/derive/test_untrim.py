@@ -131,10 +131,10 @@ def test_what_the_child_says_of_itself(config_home: ConfigHome, parent: str) -> 
     named = read_parent(receipt.file)
     assert named is not None
     assert (named.file, named.kind, named.derivation_type) == (child, "untrim", "continued")
-    assert (receipt.title, receipt.kind, receipt.written) == ("untrim 1 · Fix the parser", "untrim", True)
+    assert (receipt.title, receipt.kind, receipt.written) == ("Fix the parser · untrim", "untrim", True)
     assert receipt.tokens_after > receipt.tokens_before > 0
     assert Path(child).read_bytes() == before
-    assert untrimmed(child, config_home).title == "untrim 2 · Fix the parser"
+    assert untrimmed(child, config_home).title == "Fix the parser · untrim 2"
 
 
 def test_token_counts_are_zero(config_home: ConfigHome, parent: str) -> None:

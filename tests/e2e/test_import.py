@@ -110,7 +110,7 @@ def test_the_picker_shows_it(every_client: ClientVersion, home: ClientHome, api:
     imported(session_bytes(strangers.hostile()), home)
     with Tui(every_client, home, api) as tui:
         tui.start(["--resume"], ready=False)
-        tui.wait_for("import 1 · Fix the parser")
+        tui.wait_for("Fix the parser · import")
         tui.key("Enter")
         tui.wait_for(strangers.SAID[1])
         tui.wait_idle()

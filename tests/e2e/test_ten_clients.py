@@ -40,7 +40,7 @@ def test_ten_clients_hand_off_at_once(client: ClientVersion, home: ClientHome, a
     assert parent.read_bytes().startswith(before)
     made = children(home, parent)
     assert len(made) == CLIENTS
-    assert {_title(path) for path in made} == {f"handoff 1 · step number {n} of ten" for n in range(CLIENTS)}
+    assert {_title(path) for path in made} == {f"step number {n} of ten · handoff" for n in range(CLIENTS)}
     steps = [number for number in range(CLIENTS) for path in made if f"step number {number} of" in path.read_text()]
     assert steps == list(range(CLIENTS))
     environ = {"CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}

@@ -64,7 +64,7 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
     (child,) = children(parent)
     assert text.startswith("rewound · ")
     for part in (
-        "rewind 1 · Fix the parser",
+        "Fix the parser · rewind",
         "9,000 tokens here; there about ",
         "just now: try the other parser",
         "report: it was slower so we stay",

@@ -52,7 +52,7 @@ def receipt(**more: Any) -> Receipt:
     fields = {
         "session_id": CHILD,
         "file": f"/p/{CHILD}.jsonl",
-        "title": "handoff 1 · Fix it",
+        "title": "Fix it · handoff",
         "parent_session_id": SESSION,
         "parent_file": f"/p/{SESSION}.jsonl",
         "kind": "handoff",
@@ -71,7 +71,7 @@ def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
     text = shown(handoff_card(receipt(warnings=("odd place",)), copied, "fix\nthe tests", slash=slash))
     for part in (
         copied.sentence("the /resume line"),
-        "handoff 1 · Fix it",
+        "Fix it · handoff",
         "123,456 tokens here; there about 321 + what any session starts with",
         "note: /home/user/my proj is gone",
         "next step: fix the tests",

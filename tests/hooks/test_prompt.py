@@ -58,8 +58,8 @@ ANSWERS = {
     "/resume-hooks:resume fix the tests": ">handoff fix the tests",
     ">lineage": "lineage, oldest first (1 session)",
     ">help": "/resume-hooks:handoff",
-    ">handoff fix the tests": "handoff 1 · fix the tests",
-    "/resume-hooks:handoff fix the tests": "handoff 1 · fix the tests",
+    ">handoff fix the tests": "fix the tests · handoff",
+    "/resume-hooks:handoff fix the tests": "fix the tests · handoff",
     ">trim": "Trimming would not pay",
     ">trim yes": "no trim was previewed",
     ">trim cancel": "no trim was waiting",
@@ -82,7 +82,7 @@ def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: Run, prompt
     assert session.read_bytes() == raw
     # Where some process above the tests may be a client, the handoff waits for its ``/clear``.
     made = {path for path in files(config_home) - before if "/pending/handoff-" not in path}
-    if "handoff 1 · " not in text:
+    if " · handoff" not in text:
         assert made == set()
         return
     found = re.search(rf"/resume ({UUID})", text)

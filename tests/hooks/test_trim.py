@@ -101,7 +101,7 @@ def test_yes_makes_the_child(say: Say, parent: Path, question: str, yes: str) ->
     text = say(yes)
     (child,) = children(parent)
     assert text.startswith("trimmed · ")
-    assert "trim 1 · Fix the parser" in text
+    assert "Fix the parser · trim" in text
     assert f"  in this client   /resume {child.stem}\n" in text
     assert f"claude --resume {child.stem}" in text
     assert ("Ctrl+C (once!)" in text.split("\n")[-1]) is (yes[0] == ">")

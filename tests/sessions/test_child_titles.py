@@ -1,4 +1,4 @@
-"""Names of derived sessions: root title, kind, counter."""
+"""Names of derived sessions: root title, kind, number."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ def derived(folder: Path, number: int, title: str, *, filler: int = 0) -> None:
 
 
 def test_counts_from_one_within_the_project(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The counter is the first that no session of the folder has gone past; other folders don't count."""
+    """The number is the first that no session of the folder has gone past; other folders don't count."""
     folder = config_home.project()
-    assert free_title("Fix it", "handoff", str(folder)) == "handoff 1 · Fix it"
-    derived(folder, 2, "handoff 1 · Fix it")
-    derived(folder, 3, "handoff 9 · Fix it")
-    derived(folder, 4, "rollover 3 · Fix it")
+    assert free_title("Fix it", "handoff", str(folder)) == "Fix it · handoff"
+    derived(folder, 2, "Fix it · handoff")
+    derived(folder, 3, "Fix it · handoff 9")
+    derived(folder, 4, "Fix it · rollover 3")
     derived(folder, 5, "Fix it · handoff later")
     derived(folder, 6, f"Fix it · handoff {'9' * 5000}")
-    assert free_title("Fix it", "handoff", str(folder)) == "handoff 10 · Fix it"
-    assert free_title("Fix it", "rollover", str(folder)) == "rollover 4 · Fix it"
-    assert free_title("Fix it", "handoff", str(tmp_path)) == "handoff 1 · Fix it"
+    assert free_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 10"
+    assert free_title("Fix it", "rollover", str(folder)) == "Fix it · rollover 4"
+    assert free_title("Fix it", "handoff", str(tmp_path)) == "Fix it · handoff"
 
 
 def test_a_title_carried_over_by_clear_is_taken_too(config_home: ConfigHome) -> None:
     """The client gives a cleared session the old custom title: no second session may get it once more."""
     folder = config_home.project()
-    write_session(folder, session_id(2), [*conversation(1), custom_title("handoff 1 · Fix it")])
-    assert free_title("Fix it", "handoff", str(folder)) == "handoff 2 · Fix it"
+    write_session(folder, session_id(2), [*conversation(1), custom_title("Fix it · handoff")])
+    assert free_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 2"
 
 
 @pytest.mark.parametrize("title", ["日本語のタイトル", 'say "hi" \\ there', "naïve 👩‍👩‍👧", "a" * 500, " \n\t ", ""])
@@ -52,14 +52,18 @@ def test_any_title_is_counted(config_home: ConfigHome, title: str) -> None:
     first = free_title(title, "handoff", str(folder))
     derived(folder, 2, first)
     second = free_title(title, "handoff", str(folder))
-    assert first.startswith("handoff 1 · ")
-    assert second == first.replace("1", "2", 1)
+    assert first.endswith(" · handoff")
+    assert second == f"{first} 2"
     assert len(second) <= 80
 
 
 @pytest.mark.parametrize(
     ("title", "root"),
     [
+        ("Fix it · handoff", "Fix it"),
+        ("Fix it · rollover · handoff 12", "Fix it"),
+        ("Fix it · handoff 12345", "Fix it · handoff 12345"),
+        (" · handoff", " · handoff"),
         ("handoff 2 · Fix it", "Fix it"),
         ("handoff 2 · rollover 1 · Fix it", "Fix it"),
         ("smart-trim 10 · Fix it", "Fix it"),
@@ -71,7 +75,7 @@ def test_any_title_is_counted(config_home: ConfigHome, title: str) -> None:
     ],
 )
 def test_a_descendant_tells_the_root_title(title: str, root: str) -> None:
-    """Kind and counter come off, so that names don't grow where the root is gone."""
+    """Kind and number come off, also as they once stood in front, so that names don't grow where the root is gone."""
     assert root_of(title) == root
 
 

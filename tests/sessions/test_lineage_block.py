@@ -37,7 +37,7 @@ def ancestor(number: int, **more: object) -> Ancestor:
     return Ancestor(**{**fields, **more})  # type: ignore[arg-type]
 
 
-def block(ancestors: list[Ancestor], title: str = "handoff 1 · title 1") -> str:
+def block(ancestors: list[Ancestor], title: str = "title 1 · handoff") -> str:
     """The block of a child numbered 255."""
     return render(ancestors, title=title, session_id=session_id(255), file="/f", created="2026-02-01T08:00:00.000Z")
 
@@ -60,7 +60,7 @@ def test_the_documented_form() -> None:
         f"   /home/u/.claude/projects/-p/{session_id(2)}.jsonl",
         f"3. title 3 · {session_id(3)} · 2026-01-31 09:30 .. 2026-01-31 11:45 · 812 B · continued",
         f"   /home/u/.claude/projects/-p/{session_id(3)}.jsonl",
-        f"4. handoff 1 · title 1 · {session_id(255)} · 2026-02-01 08:00 · current",
+        f"4. title 1 · handoff · {session_id(255)} · 2026-02-01 08:00 · current",
         "   /f",
         ADVICE,
         "[/SESSION LINEAGE]",
@@ -82,7 +82,7 @@ def test_of_more_the_two_ends_are_named(count: int) -> None:
     kept = [1, 2, *range(count - 9, count + 1)]
     assert ids(text) == [session_id(n) for n in [*kept, 255]]
     assert f"\n... and {count - 12} more\n{count - 9}. " in text
-    assert f"\n{count + 1}. handoff 1 · title 1" in text
+    assert f"\n{count + 1}. title 1 · handoff" in text
 
 
 def test_a_missing_ancestor_says_so() -> None:

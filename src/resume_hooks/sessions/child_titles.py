@@ -1,4 +1,4 @@
-"""Titles of child sessions: what was done, a counter, the root's title; unique within the project folder."""
+"""Titles of child sessions: the next step or the root's title, what made them, a number where two would be equal."""
 
 from __future__ import annotations
 
@@ -23,26 +23,25 @@ Kind = Literal[
 ]  # fmt: skip
 """What is done to a session that makes a child."""
 
-_OURS = re.compile(rf"\A(?:(?:{'|'.join(get_args(Kind))}) \d+ · )+")
+_KINDS = "|".join(get_args(Kind))
+_OURS = re.compile(rf"(?: · (?:{_KINDS})(?: \d{{1,{MAX_DIGITS}}})?)+\Z")
+_FORMER = re.compile(rf"\A(?:(?:{_KINDS}) \d+ · )+")
+"""What children were called in 0.1.0: ``handoff 2 · <root title>``."""
 
 
-def child_title(root_title: str, kind: Kind, number: int | None = None) -> str:
-    """``handoff 2 · <root title>``: at most 80 characters, told apart from its siblings by the first few.
-
-    Without a number it is what a child is called whose title is not chosen yet.
-    """
-    front = kind if number is None else f"{kind} {number}"
-    return f"{front} · {one_line(root_title, TITLE_LENGTH - len(f'{kind}  · ') - MAX_DIGITS)}"
+def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
+    """``<root title> · handoff 2``, the first without a number: at most 80 characters."""
+    end = f" · {kind}" if number == 1 else f" · {kind} {number}"
+    return f"{one_line(root_title, TITLE_LENGTH - len(f' · {kind} ') - MAX_DIGITS)}{end}"
 
 
 def free_title(root_title: str, kind: Kind, folder: str) -> str:
-    """The title with the first counter that no session of the folder has.
+    """The title with the first number that no session of the folder has.
 
     It stays free for as long as nobody else writes a child there (``titles_locked``).
     """
-    stem = child_title(root_title, kind, 0).removeprefix(f"{kind} 0")
-    behind = json.dumps(stem, ensure_ascii=False).encode("utf-8", "replace")[1:]
-    taken = _counters(folder, f'"customTitle":"{kind} '.encode(), behind)
+    front = json.dumps(child_title(root_title, kind), ensure_ascii=False).encode("utf-8", "replace")[:-1]
+    taken = _numbers(folder, b'"customTitle":' + front)
     return child_title(root_title, kind, max(taken, default=0) + 1)
 
 
@@ -65,12 +64,12 @@ def titles_locked(folder: str) -> Iterator[None]:
 
 
 def root_of(title: str) -> str:
-    """The root's title as the title of a derived session tells it: what stands behind kind and counter."""
-    return title if len(title) > LONGEST else _OURS.sub("", title) or title
+    """The root's title as the title of a derived session tells it: what stands before kind and number."""
+    return title if len(title) > LONGEST else _OURS.sub("", _FORMER.sub("", title)) or title
 
 
-def _counters(folder: str, front: bytes, behind: bytes) -> set[int]:
-    """The numbers between ``front`` and ``behind`` in the last titles of a folder's sessions.
+def _numbers(folder: str, front: bytes) -> set[int]:
+    """The numbers behind ``front`` in the last titles of a folder's sessions; 1 where there is none.
 
     All of them are asked: the client gives a title on when it clears or branches a session.
     """
@@ -78,9 +77,10 @@ def _counters(folder: str, front: bytes, behind: bytes) -> set[int]:
     for session in sessions_in(folder):
         tail = _tail(session)
         start = tail.rfind(front) + len(front)
-        end = tail.find(behind, start, start + MAX_DIGITS + len(behind)) if start >= len(front) else -1
-        if (digits := tail[start : max(start, end)]).isdigit():
-            taken.add(int(digits))
+        end = tail.find(b'"', start, start + MAX_DIGITS + 2) if start >= len(front) else -1
+        number = tail[start : max(start, end)]
+        if end == start or (number[:1] == b" " and number[1:].isdigit()):
+            taken.add(int(number or 1))
     return taken
 
 

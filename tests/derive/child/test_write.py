@@ -67,7 +67,7 @@ def test_a_plan_touches_nothing(
     plan = PLANS[kind](parent, config_home)
     shown = carry_out(plan, config_home.where, dry_run=True)
     assert not shown.written
-    assert shown.title in {"", f"{kind} 1 · Fix the parser"}
+    assert shown.title in {"", f"Fix the parser · {kind}"}
     assert {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")} == before
 
 
@@ -85,7 +85,7 @@ def test_a_child_is_written_once_and_linked(kind: str, parent: SessionFile, conf
     assert files == {Path(parent.path), Path(made.file)}
     assert made.written
     assert all(check.ok for check in made.checks)
-    assert (made.title, made.kind) == (f"{kind} 1 · Fix the parser", kind)
+    assert (made.title, made.kind) == (f"Fix the parser · {kind}", kind)
     first = orjson.loads(Path(made.file).read_bytes().partition(b"\n")[0])["continue_metadata"]
     assert (first["continuation_type"], first["parent_session_id"]) == (kind, SESSION)
     (link,) = read_links(config_home.where)
@@ -119,24 +119,24 @@ def test_a_sub_agent_is_no_parent(kind: str, config_home: ConfigHome) -> None:
 def test_a_title_is_chosen_when_the_child_is_written(parent: SessionFile, config_home: ConfigHome) -> None:
     """Of two plans made before either was written, by their next step; what the model reads names no counter."""
     plans = [fresh_child.plan(parent, config_home.where, kind="handoff", next_step=step) for step in ("on we go",) * 2]
-    assert [receipt(plan).title for plan in plans] == ["handoff 1 · on we go"] * 2
+    assert [receipt(plan).title for plan in plans] == ["on we go · handoff"] * 2
     written = [write(plan, config_home.where) for plan in plans]
-    assert [made.title for made in written] == ["handoff 1 · on we go", "handoff 2 · on we go"]
+    assert [made.title for made in written] == ["on we go · handoff", "on we go · handoff 2"]
     assert [HeadTail(made.file).custom_title for made in written] == [made.title for made in written]
-    assert f"2. handoff · on we go · {written[1].session_id}" in plans[1].opening
+    assert f"2. on we go · handoff · {written[1].session_id}" in plans[1].opening
 
 
-def test_siblings_differ_where_a_list_is_narrow_and_the_root_has_no_name(config_home: ConfigHome) -> None:
-    """In the first 30 columns; a root that nobody gave a title is called by its goal."""
+def test_children_of_a_root_without_a_name(config_home: ConfigHome) -> None:
+    """A root that nobody gave a title is called by its goal; what is equal is numbered."""
     asked = "Can you please find out why the upload test on the upgrade branch fails every other night?"
     records = [user("hello", uuid="a"), assistant("Hi", uuid="b", parent="a"), user(asked, uuid="c", parent="b")]
     parent = locate.session_file(write_session(config_home.project(), SESSION, records))
     plans = [fork.plan(parent, config_home.where), *(fresh_child.plan(parent, config_home.where) for _ in range(2))]
-    shown = [write(plan, config_home.where).title[:30] for plan in plans]
+    shown = [write(plan, config_home.where).title for plan in plans]
     assert shown == [
-        "fork 1 · find out why the uplo",
-        "rollover 1 · find out why the ",
-        "rollover 2 · find out why the ",
+        "find out why the upload test on the upgrade branch fails every othe… · fork",
+        "find out why the upload test on the upgrade branch fails every… · rollover",
+        "find out why the upload test on the upgrade branch fails every… · rollover 2",
     ]
 
 
@@ -152,7 +152,7 @@ def test_ten_at_once_get_ten_titles(parent: SessionFile, config_home: ConfigHome
         process.stdin.write("\n")
         process.stdin.flush()
     told = sorted(process.communicate()[0].strip() for process in processes)
-    assert told == sorted(f"handoff {number} · Fix the parser" for number in range(1, 11))
+    assert told == sorted(f"Fix the parser · handoff{number}" for number in ["", *(f" {n}" for n in range(2, 11))])
     assert len(list(Path(parent.path).parent.glob("*.jsonl"))) == 11
 
 

@@ -81,7 +81,7 @@ def test_a_new_session_of_the_folder(config_home: ConfigHome, here: str) -> None
     receipt = imported(config_home, here, [*conversation(3), custom_title("Fix the parser")])
     assert Path(receipt.file).parent == config_home.config / "projects" / project_key(here)
     assert os.stat(receipt.file).st_mode & 0o777 == 0o600
-    assert (receipt.kind, receipt.written, receipt.title) == ("import", True, "import 1 · Fix the parser")
+    assert (receipt.kind, receipt.written, receipt.title) == ("import", True, "Fix the parser · import")
     assert (receipt.parent_session_id, receipt.parent_file) == ("", "")
     assert receipt.in_client == f"/resume {receipt.session_id}"
     assert receipt.shell == f"cd {here} && claude --resume {receipt.session_id}"
@@ -106,12 +106,12 @@ def test_where_it_came_from(config_home: ConfigHome, here: str) -> None:
 def test_it_is_found(config_home: ConfigHome, here: str) -> None:
     """By its title and its tag, in our listing and in the SDK's, whose raw reading of a file's head it must bear."""
     receipt = imported(config_home, here, strangers.hostile())
-    assert locate.resolve("import 1 · Fix the parser", here, config_home.where).session_id == receipt.session_id
+    assert locate.resolve("Fix the parser · import", here, config_home.where).session_id == receipt.session_id
     assert locate.latest(here, config_home.where).session_id == receipt.session_id
     (listed,) = list_sessions(here)
     assert (listed.session_id, listed.custom_title, listed.tag, listed.cwd) == (
         receipt.session_id,
-        "import 1 · Fix the parser",
+        "Fix the parser · import",
         "parser",
         here,
     )
@@ -186,7 +186,7 @@ def test_the_same_again(config_home: ConfigHome, here: str) -> None:
     assert importing.plan(source(config_home, conversation(3)), here, config_home.where).existing is None
     elsewhere = str(config_home.root)
     assert importing.plan(source(config_home, conversation(2)), elsewhere, config_home.where).existing is None
-    assert write(again, config_home.where).title == "import 2 · prompt 0"
+    assert write(again, config_home.where).title == "prompt 0 · import 2"
 
 
 def test_damaged_lines_are_counted(config_home: ConfigHome, here: str) -> None:
@@ -294,12 +294,12 @@ def test_a_page_about_a_file(config_home: ConfigHome, here: str) -> None:
 
 def test_titles(config_home: ConfigHome, here: str) -> None:
     """Its own, without what drives a terminal, unique in the project; a counter of the stranger's is no part of it."""
-    titles = ["handoff 7 · Fix", "Fix", "\x1b]0;owned\x07\x1b[31mred\u202e", "x" * 500]
+    titles = ["Fix · handoff 7", "Fix", "\x1b]0;owned\x07\x1b[31mred\u202e", "x" * 500]
     made = [
         imported(config_home, here, [*conversation(1, start=number), custom_title(title)]).title
         for number, title in enumerate(titles)
     ]
-    assert made[:3] == ["import 1 · Fix", "import 2 · Fix", "import 1 · red"]
+    assert made[:3] == ["Fix · import", "Fix · import 2", "red · import"]
     assert len(made[3]) <= 80
 
 

@@ -50,7 +50,7 @@ def left_behind(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
     child, history = Path(decided.draft.path), home.config / "file-history" / decided.draft.session_id
     beside = [*child.with_suffix("").rglob("*"), *history.rglob("*")]
     return {
-        "child": child.exists() and child.stat().st_size,
+        "child": child.exists() and len(child.read_bytes().rpartition(b"customTitle")[0]),
         "parent": home.project().joinpath(f"{SESSION}.jsonl").stat().st_size,
         "companions": sorted(path.name for path in beside if path.is_file()),
         "folders": child.with_suffix("").exists() or history.exists(),

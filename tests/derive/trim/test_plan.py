@@ -81,7 +81,7 @@ def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 1
     parent, row = Family(config_home.where).lineage(str(child))
     assert parent.ended < row.created == row.ended == first["trim_metadata"]["trimmed_at"]  # though its records are old
-    assert [HeadTail(str(file)).title for file in (child, other)] == ["trim 1 · The parser", "trim 2 · The parser"]
+    assert [HeadTail(str(file)).title for file in (child, other)] == ["The parser · trim", "The parser · trim 2"]
     assert [(link.parent_id, link.kind) for link in read_links(config_home.where)] == [(SESSION, "trim")] * 2
     lineage = Family(config_home.where).lineage(str(child))
     assert [row.derivation_type for row in lineage] == ["original", "trimmed"]

@@ -146,7 +146,7 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
     words = spoken(client.resume(second.session_id))
     assert parent.session_id in words
     assert first.session_id in words
-    assert second.title.startswith("handoff 2 · ")
+    assert second.title.endswith(" · handoff 2")
     mark = checkpoint.place(parent, "try").mark
     report = made(rewind.plan(parent, mark, "it was slower", where).child, where)
     sent, before = client.resume(report.session_id), client.resume(parent.session_id)

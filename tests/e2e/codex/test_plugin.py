@@ -76,7 +76,7 @@ def test_a_session_goes_on_by_triggers(with_plugin: CodexHome) -> None:
 
         tui.enter(f"/resume {child}")
         tui.wait_for(rf"Thread forked from {own}")
-        tui.wait_for(rf"^{SIGN} handoff 1 · write the regression test")
+        tui.wait_for(rf"^{SIGN} write the regression test · handoff")
         tui.enter("go on")
         tui.wait_for("Mock reply")
     sent = next(spoken(sent) for sent in client.api.inputs if item_text(sent[-1]) == "go on")

@@ -210,4 +210,4 @@ def test_a_rewind_of_it(config_home: ConfigHome) -> None:
     away(path, config_home.environ)
     kept = locate.resolve(SESSION, "/", config_home.where)
     made = write(rewind.plan(kept, mark, "It did not work", config_home.where).child, config_home.where)
-    assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "rewind 1 · Fix it")
+    assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · rewind")
