@@ -14,9 +14,15 @@ export async function ask($, asked, script = 'engine', timeoutMs = LIMIT) {
   return JSON.parse(run.stdout)
 }
 
+export async function quietly($, work) { // what nobody asked for: its failure is for the log
+  try { return await work() } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
+}
+
+export function say($, { text }) { if (text) $.ui.log(text) }
+
 export async function open($, reply) {
   const before = await $.prompt.read()
-  try { await $.command.run({ command: 'resume', args: reply.open }) } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
+  await quietly($, () => $.command.run({ command: 'resume', args: reply.open }))
   if (await $.session.id() !== reply.open) return $.ui.log(reply.by_hand)
   if (reply.remark) $.ui.log(reply.remark)
   const since = await $.prompt.read()
@@ -35,15 +41,12 @@ export async function choice($, { ask, choices }) {
 const COPYING = 170000 // milliseconds; the engine ends within 150 seconds
 
 export async function welcome($) { // in a repository's folder without sessions, once: those of the folder that it was
-  try {
-    const reply = await ask($, { command: 'moved' })
-    if (!reply.ask) return
-    const args = await choice($, reply)
-    if (args === reply.choices.at(-1)[1]) return
-    $.ui.status(reply.wait)
-    const { text } = await ask($, { command: 'moved', args }, 'engine', COPYING)
-    if (text) $.ui.log(text)
-  } catch (error) { $.ui.log(String(error), { to: 'debug' }) } finally { $.ui.status(undefined) }
+  const reply = await ask($, { command: 'moved' })
+  if (!reply.ask) return
+  const args = await choice($, reply)
+  if (args === reply.choices.at(-1)[1]) return
+  $.ui.status(reply.wait)
+  try { say($, await ask($, { command: 'moved', args }, 'engine', COPYING)) } finally { $.ui.status(undefined) }
 }
 
 export async function settle($, command, args) {

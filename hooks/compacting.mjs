@@ -1,6 +1,6 @@
 // Owns the client's compaction: the engine's plan of what the conversation is to be, put into the client's form.
 
-import { ask, settle } from './asking.mjs'
+import { ask, quietly, say, settle } from './asking.mjs'
 
 const merged = (rows, plan) => ({ // several messages of the client's as one
   role: rows[0].role,
@@ -42,10 +42,7 @@ let proposed = false // once in a client, from where the engine said that it has
 export async function propose($, percent, from = Infinity) {
   if (proposed || percent < from) return
   proposed = true
-  try {
-    const reply = await settle($, 'compaction', `${percent}`)
-    if (reply.text) $.ui.log(reply.text)
-  } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
+  await quietly($, async () => say($, await settle($, 'compaction', `${percent}`)))
 }
 
 export async function trim($, reply) {

@@ -3,7 +3,7 @@
 //
 // The client reads this file before it runs it: event names stand as literals, and `$` goes only to functions at the top.
 
-import { ask, open, settle } from './asking.mjs'
+import { ask, open, quietly, say, settle } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
 import { compact, propose, tellOf, trim } from './compacting.mjs'
 import { drawPane, move, show } from './pane.mjs'
@@ -30,18 +30,18 @@ const answer = async ($, command, args) => {
   let reply = await settle($, command, args)
   if (reply.wait) {
     $.ui.status(reply.wait)
-    try { reply = await ask($, { command, args, waiting: true }, 'engine', WAITING) } finally { $.ui.status(undefined) }
+    try {
+      reply = await ask($, { command, args, waiting: true }, 'engine', WAITING)
+    } catch (error) {
+      $.clock.after(0, () => quietly($, async () => say($, await ask($, { command: 'left' }))))
+      if (!String(error).endsWith('aborted')) throw error // Esc
+      return {}
+    } finally { $.ui.status(undefined) }
   }
-  if (reply.pane) {
-    await show($, reply.pane)
-    return {}
-  }
-  if (reply.compact) {
-    $.clock.after(0, () => trim($, reply))
-    return {}
-  }
-  if (!reply.open) return { text: reply.text, isTextDisplayOnly: true }
-  $.clock.after(0, () => open($, reply)) // not from inside: the switch would wait for this very command
+  if (reply.text) return { text: reply.text, isTextDisplayOnly: true }
+  if (reply.pane) await show($, reply.pane)
+  if (reply.compact) $.clock.after(0, () => trim($, reply))
+  if (reply.open) $.clock.after(0, () => open($, reply)) // not from inside: the switch would wait for this very command
   return {}
 }
 
@@ -50,12 +50,10 @@ const offer = async ($, told) => {
   const id = await $.session.id()
   if (refused.has(id)) return
   refused.add(id)
-  try {
-    const reply = await settle($, 'fsck', told)
-    if (reply.open) await open($, reply)
-    else if (reply.text) $.ui.log(reply.text)
-    else refused.delete(id)
-  } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
+  const reply = await settle($, 'fsck', told)
+  if (reply.open) await open($, reply)
+  else if (reply.text) $.ui.log(reply.text)
+  else refused.delete(id)
 }
 
 const tell = ($, e, next) => ({ text: next.error.message, isTextDisplayOnly: true })
@@ -65,12 +63,12 @@ export function register(on) {
   const ours = new Set() // a name that the person's own command or another plugin has is theirs
   on('session.start', async ($, e, next) => {
     for (const [name, , description, argumentHint, more] of COMMANDS) {
-      try {
+      await quietly($, async () => {
         await $.command.register(Object.assign({ name, description, argumentHint }, more))
         ours.add(name)
-      } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
+      })
     }
-    await equip($)
+    await quietly($, () => equip($))
     return next(e)
   })
   for (const [name, verb] of COMMANDS)
@@ -103,7 +101,7 @@ export function register(on) {
   }).catch(leave)
   on('classic.StopFailure', ($, e, next) => {
     const told = e.last_assistant_message ?? ''
-    if (told.includes('400') && !e.agent_id) $.clock.after(0, () => offer($, told)) // not from inside: the turn would wait
+    if (told.includes('400') && !e.agent_id) $.clock.after(0, () => quietly($, () => offer($, told))) // not from inside: the turn would wait
     return next(e)
   }).catch(leave)
 }

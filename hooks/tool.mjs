@@ -1,25 +1,21 @@
 // Owns the tool by which the model asks for a handoff: the person is asked, and the switch comes at the turn's end.
 
-import { ask, choice, open, welcome } from './asking.mjs'
+import { ask, choice, open, quietly, welcome } from './asking.mjs'
 
 let agreed // what the person agreed to, until the turn of it ends
-
 let begun // what a start is told, asked for by the first of the two events that come with it
 
 export function look($) {
-  begun ??= ask($, { command: 'offer' }, 'offered').catch(error => $.ui.log(String(error), { to: 'debug' }))
-  return begun
+  return begun ??= quietly($, () => ask($, { command: 'offer' }, 'offered'))
 }
 
 export async function equip($) {
-  try {
-    let reply = await look($) ?? {}
-    if (reply.look) {
-      $.clock.after(0, () => welcome($)) // not from inside: the start would wait
-      reply = await ask($, { command: 'offer' }, 'offered')
-    }
-    for (const tool of reply.tools ?? []) await $.tool.register(tool)
-  } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
+  let reply = await look($) ?? {}
+  if (reply.look) {
+    $.clock.after(0, () => quietly($, () => welcome($))) // not from inside: the start would wait
+    reply = await ask($, { command: 'offer' }, 'offered')
+  }
+  for (const tool of reply.tools ?? []) await $.tool.register(tool)
 }
 
 export async function serve($, e) {

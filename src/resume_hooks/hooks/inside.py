@@ -18,6 +18,7 @@ from resume_hooks.hooks.prompt import LANES
 from resume_hooks.hooks.triggers import UNASKED, Trigger
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.asking_client import is_asked_by_client
+from resume_hooks.sessions.locate import session_file
 from resume_hooks.system.clipboard import NOT_COPIED
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import plain, plain_line
@@ -37,13 +38,16 @@ BAND = "band"
 MOVED = "moved"
 """What it asks with at a start in a repository's folder without sessions."""
 
+LEFT = "left"
+"""What it asks with once Esc ended a rollover that was waited for."""
+
 OFFER, TOOL = "offer", "tool"
 """What it asks with at a client's start, for the tools that the model may have, and when the model calls ours."""
 
 PLAN, FULL = "plan", "compaction"
 """What it asks with when the client compacts, and as the context fills."""
 
-VERBS = triggers.VERBS | OWN_LANES.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED}
+VERBS = triggers.VERBS | OWN_LANES.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT}
 
 
 class Command(NamedTuple):
@@ -196,6 +200,15 @@ def _moved(event: dict[str, Any]) -> dict[str, Any]:
     return moved_folder.answer(event)
 
 
+def _left(event: dict[str, Any]) -> dict[str, Any]:
+    """What stands of a command that Esc ended."""
+    from resume_hooks.hooks import rollover  # nothing to the other commands
+
+    path = reply.transcript(event, reply.field(event, "session_id"), Where())
+    text = rollover.left(session_file(path), Where()) if path else ""
+    return {"text": text} if text else {}
+
+
 def _refused(text: str) -> dict[str, Any]:
     """What the pane says in place of its first line: it stays open."""
     return {"head": plain_line(_text(text)["text"]), "next": ""}
@@ -218,5 +231,6 @@ UNTYPED: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[s
     TOOL: (_tool, _text),
     FULL: (compaction.offer, _nothing),
     MOVED: (_moved, _text),
+    LEFT: (_left, _nothing),
 }
 """What the module asks that nobody typed: what answers it, and what a failure is told by."""
