@@ -277,11 +277,10 @@ def test_the_budget_holds(limit: int) -> None:
     assert len(outline_text(found, found.turns, NAMES, limit)) < limit
 
 
-@pytest.fixture(autouse=True)
-def _one_outline(tmp_path: Path) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def _one_outline(tmp_path_factory: pytest.TempPathFactory) -> None:
     """An outline that all budgets are tried on."""
-    if not OUTLINES:
-        OUTLINES.append(many(tmp_path / "one", 120))
+    OUTLINES.append(many(tmp_path_factory.mktemp("one"), 120))
 
 
 def test_every_real_session(config_home: ConfigHome, real_session: RealSession) -> None:

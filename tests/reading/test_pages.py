@@ -61,11 +61,10 @@ def mixed(folder: Path) -> RecordLines:
 MIXED: list[RecordLines] = []
 
 
-@pytest.fixture(autouse=True)
-def _one_session(tmp_path: Path) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def _one_session(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A session that all limits are tried on."""
-    if not MIXED:
-        MIXED.append(mixed(tmp_path / "one"))
+    MIXED.append(mixed(tmp_path_factory.mktemp("one")))
 
 
 @settings(max_examples=20)

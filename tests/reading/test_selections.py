@@ -120,18 +120,16 @@ def test_a_plain_export(tmp_path: Path) -> None:
 LONG: list[TurnReader] = []
 
 
-@pytest.fixture(autouse=True)
-def _one_session(tmp_path: Path) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def _one_session(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A session with many turns, commands and one huge output that all budgets are tried on."""
-    if LONG:
-        return
     lines: list[Record | bytes] = []
     for turn in range(40):
         lines.append(user(f"prompt {turn} " * 20, uuid=f"p{turn}"))
         lines += command(2 * turn, "x\n" * (20_000 if turn == 20 else 30))
         lines += command(2 * turn + 1, "Exit code 1\n" + "y" * 400, failed=True)
         lines.append(assistant(f"answer {turn} " * 30, uuid=f"z{turn}"))
-    LONG.append(reading(tmp_path / "long", lines))
+    LONG.append(reading(tmp_path_factory.mktemp("long"), lines))
 
 
 @settings(max_examples=50)

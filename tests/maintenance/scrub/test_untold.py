@@ -118,7 +118,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
     scandir = os.scandir
 
     def refusing(folder: Any = ".") -> Any:
-        if os.fspath(folder) == closed:
+        if not isinstance(folder, int) and os.fspath(folder) == closed:
             raise PermissionError(13, "Permission denied", closed)
         return scandir(folder)
 
