@@ -247,9 +247,10 @@ def test_transcripts_cannot_drive_the_terminal(config_home: ConfigHome, words: l
     tree = {"continue_metadata": {"parent_session_id": SESSION, "continuation_type": HOSTILE}}
     child = config_home.project() / f"{session_id(3)}.jsonl"
     child.write_text("".join(json.dumps(r) + "\n" for r in [tree, *conversation(1), custom_title(HOSTILE)]))
+    leaving = {"typed": b"q\n", "TERM": "dumb"}  # 0000 fits several: it is asked which
     for extra in ([], ["--tree"] if words[0] == "find-derived" else []):
         chosen = [SESSION if word == "PARENT" else word for word in words]
-        written = on_a_terminal(config_home, *chosen, *extra, typed=b"q\n")  # 0000 fits several: it is asked which
+        written = on_a_terminal(config_home, *chosen, *extra, **leaving)  # type: ignore[arg-type]
         plain = re.sub(rb"\x1b\[(?:[0-2]|3[0-7])m", b"", written)
         assert plain
         text = plain.decode()

@@ -166,6 +166,7 @@ def test_the_word_that_is_replaced(
 def test_lines_break_between_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Where the terminal is narrow, what is said of an answer goes on below itself."""
     monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr("click.prompt", lambda *_, **__: "1")
     about = "a copy without what a model finds is no longer needed; asking it costs tokens"
     assert ask("How?", [AnswerChoice("smart-trim", about), AnswerChoice("fork")]) == 0

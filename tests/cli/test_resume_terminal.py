@@ -307,13 +307,30 @@ def test_the_question_is_left_too(desk: Desk) -> None:
     """Ctrl+C, q, and Esc at the choice of a way."""
     for answer in ("C-c", "q", "Escape"):
         screen = desk.run("resume", session_id(1)[:8])
-        screen.wait_for(r"q to leave \[1\]")
-        time.sleep(0.3)  # Python's readline misses a Ctrl+C that comes between its prompt and its waiting
+        screen.wait_for(r"q to leave \[1\]:")
         screen.key(answer)
-        if answer != "C-c":
+        if answer == "q":
             screen.key("Enter")
         assert screen.ended() == 130
         assert screen.left_as_it_was()
+
+
+def test_esc_leads_back_to_the_list(desk: Desk) -> None:
+    """From the choice of a way, where the session came from there; a second Esc leaves that."""
+    screen = desk.run("resume")
+    screen.wait_for("^> Fix the parser")
+    screen.key("Enter")
+    screen.wait_for(r"q to leave \[1\]:")
+    screen.key("Escape")
+    screen.wait_for("^> Fix the parser")
+    screen.type("docs")
+    screen.wait_for("^> Write the docs")
+    screen.key("Enter")
+    screen.wait_for(r"q to leave \[1\]:")
+    screen.key("Enter")
+    screen.wait_for(started(2, desk.project))
+    assert screen.ended() == 0
+    assert screen.left_as_it_was()
 
 
 def test_text_that_names_nothing_exactly_is_searched(desk: Desk) -> None:

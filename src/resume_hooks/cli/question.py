@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import textwrap
@@ -21,8 +22,8 @@ ROOM = 24  # columns at least for what is said of an answer
 _BEHIND = (":", "/")  # what may follow a session's name in one word: a record, or a sub-agent
 
 
-ESCAPE = "\x1b"
-"""What a terminal types for Esc, which leaves the chooser before."""
+class Back(click.Abort):
+    """Esc was pressed: who asked something before asks it again."""
 
 
 class AnswerChoice(NamedTuple):
@@ -33,9 +34,9 @@ class AnswerChoice(NamedTuple):
 
 
 def ask(question: str, answers: Sequence[AnswerChoice], usual: int = 0, *, err: bool = False) -> int:
-    """Ask, and return the index of the answer; an empty line means ``usual``. click.Abort if the user leaves.
+    """Ask, and return the index of the answer; an empty line means ``usual``.
 
-    ``err`` asks on stderr, so that stdout is left to what the command prints.
+    click.Abort if the user leaves, Back if by Esc. ``err`` asks on stderr: stdout is left to what the command prints.
     """
     wide = max(width(plain_line(answer.name)) for answer in answers)
     say(question, err=err)
@@ -47,8 +48,8 @@ def ask(question: str, answers: Sequence[AnswerChoice], usual: int = 0, *, err: 
             say(f"{front}{row}".rstrip(), err=err)
             front = " " * width(front)
     while True:
-        given = str(click.prompt("Number, or q to leave", default=str(usual + 1), err=err)).strip().lower()
-        if given in {"q", "quit", ESCAPE}:
+        given = _line(f"Number, or q to leave [{usual + 1}]: ", err=err).strip().lower() or str(usual + 1)
+        if given in {"q", "quit"}:
             raise click.Abort
         if given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= len(answers):
             return int(given[:9]) - 1
@@ -56,6 +57,11 @@ def ask(question: str, answers: Sequence[AnswerChoice], usual: int = 0, *, err: 
         if named:
             return named[0]
         say(f"There is no {given!r} here: a number from 1 to {len(answers)}.", err=err)
+
+
+def is_dumb() -> bool:
+    """Whether the terminal only prints lines."""
+    return os.environ.get("TERM", "dumb") == "dumb"
 
 
 def meant(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None:
@@ -83,6 +89,25 @@ def picked(error: AmbiguousLocator) -> Mapping[str, object]:
     shown = f", the newest {len(answers)}" if error.count > len(answers) else ""
     question = f"'{error.locator[:LONGEST_WORDS]}' fits {error.count} sessions{shown}:"
     return error.candidates[ask(question, answers, err=True)]
+
+
+def _line(prompt: str, *, err: bool) -> str:
+    """What is typed up to Enter. Back by Esc, click.Abort by Ctrl+C or Ctrl+D."""
+    if is_dumb():
+        return str(click.prompt(prompt, default="", show_default=False, prompt_suffix="", err=err))
+    from prompt_toolkit import PromptSession  # only once there is a question
+    from prompt_toolkit.data_structures import Size
+    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.output.vt100 import Vt100_Output
+
+    keys, size = KeyBindings(), Size(*reversed(shutil.get_terminal_size()))
+    keys.add("escape", eager=True)(lambda event: event.app.exit(exception=Back))
+    stream = sys.stderr if err else sys.stdout
+    shown = Vt100_Output(stream, lambda: size, os.environ.get("TERM"), enable_cpr=False)
+    try:
+        return str(PromptSession[str](key_bindings=keys, output=shown).prompt(prompt))
+    except (KeyboardInterrupt, EOFError):
+        raise click.Abort from None
 
 
 def _named_in(word: str, locator: str) -> bool:

@@ -80,8 +80,20 @@ def command(options: VerbOptions) -> None:
             raise UsageError("--all belongs to the list on a terminal", "Name a session, or leave --all out.")
         _answer(way, options)
         return
-    # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
-    session = _brought_in(options) or _named(options.locator) or _chosen(options)
+    named = _brought_in(options) or _named(options.locator)
+    while True:
+        # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
+        session = named or _chosen(options)
+        try:
+            _continue(session, way, options)
+            break
+        except question.Back:
+            if named:
+                raise
+
+
+def _continue(session: SessionFile, way: str | None, options: VerbOptions) -> None:
+    """Ask in which way to continue a session, unless one is given, and start the client. Back by Esc."""
     require_whole(session, options.where)
     # Children are made of an archived copy, too.
     if way in {None, AS_IS} or not is_archived_copy(session.path, options.where):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -12,7 +11,7 @@ import click
 from resume_hooks.cli import relocate
 from resume_hooks.cli.continue_ import copy_command
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.question import AnswerChoice, ask
+from resume_hooks.cli.question import AnswerChoice, ask, is_dumb
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.hooks.session_list.found import found
 from resume_hooks.hooks.session_list.rows import age, named, used
@@ -33,7 +32,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     def sessions_of(everywhere: bool) -> Iterator[Listed]:
         return found(folder, Where(), everywhere=everywhere, everyone=True)
 
-    if os.environ.get("TERM", "dumb") == "dumb":
+    if is_dumb():
         row: ListedSession | None = _numbered(sessions_of(everywhere), typed)
     else:
         # 100 ms, for which nobody waits who names a session.
