@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import zlib
 
+import pytest
+
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.search.query import parse
+from resume_hooks.team import finding
 from resume_hooks.team.connect import Connection, connected
 from resume_hooks.team.finding import asked_of, find
 from tests.builders import assistant, conversation, session_bytes, session_id, user
@@ -68,6 +71,25 @@ def test_hostile_queries(alice: Machine) -> None:
     with connected("alice") as db:
         for words in ("it's prompt", "a & b | !prompt", "x \\ prompt <-> z :*", "\x00prompt naïve 日本語"):
             find([words], db, most=3)
+
+
+def test_a_phrase_is_sought_in_every_turn_with_its_words(alice: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also behind hundreds that have the words apart, said in one second; where it is not, that is said."""
+    talk = [user("the rule is: go test ./... before a push", uuid="p", ts=1)]
+    for turn in range(260):
+        talk.append(user(f"we test, then we go {turn}", uuid=f"q{turn}", parent=talk[-1]["uuid"], ts=2 + turn // 20))
+    sent(alice, written(alice, talk))
+    with connected("alice") as db:
+        (found,), searched = find(['"go test ./..."'], db, most=10)
+        assert (found.reference.rpartition(":")[2], searched) == ("0", 0)
+        assert find(['"go test ./..." rule'], db, most=10).hits[0].reference == found.reference
+        monkeypatch.setattr(finding, "_READ", 100)
+        given_up = find(['"go test ./..."'], db, most=10)
+    assert given_up.hits == []
+    assert 100 <= given_up.searched < 200
+    asked = asked_of(parse(['"go test" rule']))
+    assert len(asked) == 2
+    assert "rul" not in asked[1]
 
 
 def test_planted_secrets(alice: Machine, root: Connection, server: Server, database: str) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import zlib
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from resume_hooks.errors import UsageError
+from resume_hooks.errors import ImportFailed, UsageError
+from resume_hooks.sessions.locate import session_file
 from resume_hooks.storage.team_file import found
 from resume_hooks.team import sharing
 from resume_hooks.team.connect import Connection, TeamFailed, connected
+from resume_hooks.team.fetching import pull
 from resume_hooks.team.finding import Narrowing, find
 from resume_hooks.team.joined import join
+from resume_hooks.team.pushing import is_behind
 from resume_hooks.team.sessions import listed, named
-from tests.builders import ConfigHome
+from tests.builders import ConfigHome, session_id
 from tests.team.conftest import Machine
 from tests.team.server import STRANGER, Server
 from tests.team.test_push import sent, written
@@ -80,7 +85,7 @@ def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: C
             assert db.execute(f"select * from team.{table}".encode()).fetchall() == [], table
         assert {login for (login,) in db.execute("select distinct login::text from team.audit")} == {"mallory"}
         assert listed(db) == []
-        assert find(["prompt"], db, most=10) == []
+        assert find(["prompt"], db, most=10).hits == []
         assert sharing.forget(named_id(root), db, mallory.where) == 0
         assert db.execute("select team.gone(array[%s])", row).fetchone() == row
     attempts = (
@@ -98,6 +103,37 @@ def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: C
     assert root.execute("select count(*) from team.session where owner = 2 and live").fetchone() == (1,)
 
 
+def test_retention(secret: Path, alice: Machine, mallory: Machine, root: Connection) -> None:
+    """What ended before goes whole, texts and words, whenever it was pushed; for an admin alone."""
+    sent(mallory, written(mallory, session=session_id(3)))
+    ended = "update team.session set ended = case session_id when %s then '2020-01-01T00:00:00Z' else '' end"
+    root.execute(ended.encode(), (secret.stem,))
+    old = "team.passage_201901 partition of team.passage for values from ('2019-01-01') to ('2019-02-01')"
+    root.execute(f"create table {old}; alter table team.passage_201901 owner to rh_owner".encode())
+    root.execute(f"drop table team.passage_{datetime.now(UTC):%Y%m}".encode())
+    with pytest.raises(TeamFailed), connected("mallory") as db:
+        db.execute("select team.retain(30)")
+    with connected("admin") as db:
+        assert db.execute("select team.retain(36500)").fetchone() == (0,)
+        assert db.execute("select team.retain(30)").fetchone() == (1,)
+    assert root.execute("select session_id from team.session").fetchall() == [(session_id(3),)]
+    left = "select count(distinct session), (select count(distinct part) from team.passage) from team.part"
+    assert root.execute(left.encode()).fetchone() == (1, 1)
+    assert root.execute("select to_regclass('team.passage_201901')").fetchone() == (None,)
+    now = f"team.passage_{datetime.now(UTC):%Y%m}"
+    assert root.execute("select to_regclass(%s)::text", (now,)).fetchone() == (now,)
+    assert is_behind(session_file(str(secret)), alice.where) is False
+
+
+def test_a_piece_that_unpacks_to_anything(secret: Path, alice: Machine, root: Connection) -> None:
+    """What would be a gigabyte is refused before it is unpacked."""
+    bomb = zlib.compress(bytes(1 << 20))
+    for raw in (1 << 20, 1 << 30):
+        root.execute("update team.chunk set data = %s, raw = %s", (bomb, raw))
+        with connected("alice") as db, pytest.raises(ImportFailed, match="damaged"):
+            pull(listed(db)[0], db, alice.where)
+
+
 def named_id(root: Connection) -> str:
     """The id of the one session."""
     found_row = root.execute("select session_id from team.session").fetchone()
@@ -109,7 +145,7 @@ def test_shared_and_withdrawn(secret: Path, alice: Machine, mallory: Machine, ro
 
     def sees() -> tuple[int, int]:
         with connected("mallory") as db:
-            return len(listed(db)), len(find(["prompt"], db, most=10))
+            return len(listed(db)), len(find(["prompt"], db, most=10).hits)
 
     def shared(*whom: object) -> None:
         with connected("alice") as db:
@@ -123,8 +159,8 @@ def test_shared_and_withdrawn(secret: Path, alice: Machine, mallory: Machine, ro
     shared("mallory")
     assert sees() == (1, 4)
     with connected("mallory") as db:
-        assert (listed(db)[0].mine, find(["prompt"], db, most=1)[0].mine) == (False, False)
-        assert find(["prompt"], db, Narrowing(mine=True), most=1) == []
+        assert (listed(db)[0].mine, find(["prompt"], db, most=1).hits[0].mine) == (False, False)
+        assert find(["prompt"], db, Narrowing(mine=True), most=1).hits == []
     root.execute("update team.grant_ set until = now() - interval '1 second'")
     assert sees() == (0, 0)
     shared("team")

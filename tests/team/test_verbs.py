@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sys
 import time
@@ -154,7 +155,13 @@ def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection
     background.push_behind(laptop.where, lambda: False)
     status = laptop.team("status")
     assert (status["behind"], status["service"], status["failing"]) == (0, "alice", "")
+    os.unlink(Path(folder(laptop.where)) / "last")
+    (laptop.home.root / ".codex" / "sessions").mkdir(parents=True)
+    assert "Only Claude Code's sessions are sent" in laptop.run("team", "push", "--all", "--dry-run")
+    assert "last push  never" in laptop.run("team", "status")
     assert laptop.team("push", "--all")["pushed"][0]["result"] == "unchanged"
+    assert re.search(r"last push  20\d\d-.* UTC", laptop.run("team", "status"))
+    assert re.search("last push 20.*; the server was not asked", laptop.run("doctor", code=1))
 
     desk.team("join", "alice")
     hit, *_ = desk.team("search", "kumquat", "dropped")["hits"]
@@ -309,5 +316,5 @@ def test_upgrade(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     sql = bob.team("init", "bob", "--upgrade", "--sql")["sql"]
     assert ("create function expire" in sql, "create schema" in sql) == (True, False)
     admin = Person(tmp_path / "office", "admin", fork_server)
-    assert admin.run("team", "init", "admin", "--upgrade") == "The database has form 3 now.\n"
+    assert admin.run("team", "init", "admin", "--upgrade") == "The database has form 4 now.\n"
     assert bob.team("join", "bob")["written"]

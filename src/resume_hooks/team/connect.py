@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:
     Connection = Any  # nobody who has no team waits for the driver
 
-VERSION = 3
+VERSION = 4
 """The form of the database that this version reads and writes; a file of SQL makes each of the one before."""
 
 OLDEST = 150_000

@@ -27,6 +27,7 @@ from resume_hooks.storage.staging import MAX_BYTES
 from resume_hooks.storage.team_file import folder
 from resume_hooks.team.connect import Connection
 from resume_hooks.team.cursor import Cursor, keep_cursor, place_at
+from resume_hooks.team.pieces import MOST_LINE, MOST_RAW
 from resume_hooks.team.sessions import TeamSession, listed
 
 KIND = "team"
@@ -107,6 +108,8 @@ def drop_gone(db: Connection, where: Where) -> list[str]:
 def piece_text(data: bytes, raw: int, sha: bytes) -> bytes:
     """The lines of a piece. ImportFailed where they are not what was sent."""
     unpacking = zlib.decompressobj()
+    if raw > MOST_RAW + MOST_LINE:  # before anything is unpacked
+        raise _damaged()
     try:
         body = unpacking.decompress(data, max(raw, 1))
     except zlib.error as error:

@@ -7,7 +7,7 @@ that were asked for, and put in the order of the words that it has and how near 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from resume_hooks.search.index.extract import TextExtractor
@@ -30,6 +30,11 @@ _RANKED = 50
 _LOOKED_AT = 20
 """Hits of which the texts are read, so that those with the words close together come first."""
 
+_READ = 1_000
+"""Turns that have the words of a phrase whose texts are read at most, to see which of them have the phrase."""
+
+_INSTANT = timedelta(microseconds=1)
+
 
 class TeamHit(NamedTuple):
     """A turn of the team's that answers. ``reference`` is ``<owner>:<session>[/agent]:<line>``.
@@ -51,6 +56,13 @@ class TeamHit(NamedTuple):
     mine: bool
 
 
+class Found(NamedTuple):
+    """What answers; ``searched``: so many turns with a phrase's words were looked at, and older ones were not."""
+
+    hits: list[TeamHit]
+    searched: int = 0
+
+
 class Narrowing(NamedTuple):
     """Among which turns is looked: from an instant on (ISO 8601), one's own, a project's; by default all."""
 
@@ -70,39 +82,59 @@ class _Row(NamedTuple):
     rank: float
 
 
-def find(words: Sequence[str], db: Connection, among: Narrowing = EVERY, *, most: int) -> list[TeamHit]:
+def find(words: Sequence[str], db: Connection, among: Narrowing = EVERY, *, most: int) -> Found:
     """The ``most`` best hits. UsageError where nothing in the words can be looked up."""
     query = parse(words)
+    has_phrases, shown = any(term.exact for term in (*query.terms, *query.excluded)), _HitReader(query)
     rows: dict[tuple[int, int], _Row] = {}
-    for asked in asked_of(query):
-        if len(rows) >= most:
-            break
-        told = (asked, among.since or "-infinity", _RANKED, among.mine, among.project)
-        found = db.execute("select * from team.find(%s::tsquery, %s::timestamptz, %s, %s, %s)", told).fetchall()
-        for row in sorted((_Row(*row) for row in found), key=lambda row: -row.rank):
-            rows.setdefault((row.part, row.record), row)
-    sessions = {session.row: session for session in listed(db, [row.session for row in rows.values()])}
-    shown = _HitReader(query)
     hits: list[TeamHit] = []
-    seen = [row for row in rows.values() if row.session in sessions]
-    while seen and len(hits) < max(_LOOKED_AT, most):
+    more = False
+    for asked in asked_of(query):
+        until: datetime | None = None
+        while len(hits if has_phrases else rows) < most:
+            found = _ranked(asked, among, until, db)
+            fresh = [row for row in sorted(found, key=lambda row: -row.rank) if row[1:3] not in rows]
+            rows.update((row[1:3], row) for row in fresh)
+            hits += _read(fresh, shown, db, max(_LOOKED_AT, most))
+            is_all = len(found) < _RANKED or not fresh
+            more = has_phrases and not is_all and len(rows) >= _READ
+            if is_all or more or not has_phrases:
+                break
+            until = min(row.at for row in found) + _INSTANT
+    best: dict[str, TeamHit] = {}
+    for hit in sorted(hits, key=lambda hit: -hit.score):
+        best.setdefault(hit.reference, hit)  # the same turn on two machines
+    return Found(list(best.values())[:most], len(rows) if more and len(best) < most else 0)
+
+
+def asked_of(query: Query) -> list[str]:
+    """The query in the server's form, the strictest first; in none a phrase lacks one of its words."""
+    without = "".join(f" & !({_term(term, stem_of)})" for term in query.excluded if not term.exact)
+    every = [_term(term, stem_of) for term in query.terms]
+    exact = [_term(term, stem_of) for term in query.terms if term.exact]
+    begun = [_term(term, _beginning) for term in query.terms]
+    forms = [" & ".join(every), *([" & ".join(exact)] if exact else [" | ".join(every), " | ".join(begun)])]
+    return [f"({form}){without}" for form in dict.fromkeys(forms)]
+
+
+def _ranked(asked: str, among: Narrowing, until: datetime | None, db: Connection) -> list[_Row]:
+    """The newest turns that fit, as far as the server ranks them."""
+    told = (asked, among.since or "-infinity", _RANKED, among.mine, among.project, until or "infinity")
+    query = "select * from team.find(%s::tsquery, %s::timestamptz, %s, %s, %s, %s::timestamptz)"
+    return [_Row(*row) for row in db.execute(query, told)]
+
+
+def _read(rows: Sequence[_Row], shown: _HitReader, db: Connection, most: int) -> list[TeamHit]:
+    """The hits among turns, the best ranked first, until there are ``most``."""
+    sessions = {session.row: session for session in listed(db, [row.session for row in rows])}
+    hits: list[TeamHit] = []
+    seen = [row for row in rows if row.session in sessions]
+    while seen and len(hits) < most:
         now, seen = seen[:_LOOKED_AT], seen[_LOOKED_AT:]
         pieces = _pieces(now, db)
         made = [shown.hit(row, piece, sessions[row.session]) for row in now if (piece := pieces.get(row[1:3]))]
         hits += [hit for hit in made if hit]
-    best: dict[str, TeamHit] = {}
-    for hit in sorted(hits, key=lambda hit: -hit.score):
-        best.setdefault(hit.reference, hit)  # the same turn on two machines
-    return list(best.values())[:most]
-
-
-def asked_of(query: Query) -> list[str]:
-    """The query in the server's form, the strictest first."""
-    without = "".join(f" & !({_term(term, stem_of)})" for term in query.excluded if not term.exact)
-    every = [_term(term, stem_of) for term in query.terms]
-    begun = [_term(term, _beginning) for term in query.terms]
-    forms = [" & ".join(every), " | ".join(every), " | ".join(begun)]
-    return [f"({form}){without}" for form in dict.fromkeys(forms)]
+    return hits
 
 
 def stem_of(form: str) -> str:

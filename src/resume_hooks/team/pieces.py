@@ -31,6 +31,9 @@ Redacted = NewType("Redacted", bytes)
 MOST_RAW = 256 * 1024
 """Bytes of a piece, but for its last line."""
 
+MOST_LINE = 64 * 1024 * 1024
+"""Bytes of a line that is sent; something stands in the place of a longer one."""
+
 _MOST_LEXEMES = 400_000
 """Characters of the words of one turn in a piece; a row of the database can't hold much more."""
 
@@ -92,7 +95,7 @@ def records_of(path: str, offset: int = 0) -> Iterator[Record]:
 
 def cleaned(line: bytes) -> tuple[Redacted, list[Secret]]:
     """A transcript's line without images, documents and known secrets, and the secrets."""
-    body = as_json(line)
+    body = as_json(line) if len(line) <= MOST_LINE else None
     if body is None:
         return Redacted(stand_in(DAMAGED)), []
     clean, secrets = redact_line(_without_media(body) if b"base64" in body else body)
