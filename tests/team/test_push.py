@@ -260,8 +260,11 @@ def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection)
     assert pulled(desk.where) == {}
     for table in ("session", "part", "chunk", "passage"):
         assert root.execute(f"select count(*) from team.{table}".encode()).fetchone() == (0,)
+    assert not is_behind(session_file(str(path)), alice.where)
     assert sent(alice, path).result == "forgotten"
+    assert is_behind(session_file(str(path)), desk.where)
     assert sent(desk, path).result == "forgotten"
+    assert not is_behind(session_file(str(path)), desk.where)
 
 
 def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> None:

@@ -22,12 +22,15 @@ from resume_hooks.cli.team_setup import ACTS
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import canonical
+from resume_hooks.sessions.agents.registry import others
 from resume_hooks.storage import team_file
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 from resume_hooks.team import joined, sharing
 from resume_hooks.team.connect import connected
 from resume_hooks.team.sessions import TeamSession, listed, named
+
+NOT_SENT = "Only Claude Code's sessions are sent: a team takes no other agent's."
 
 _locator = click.argument("locator", metavar="SESSION")
 
@@ -69,7 +72,8 @@ def push(options: VerbOptions) -> None:
             done = [pushing.push(each, team, db, options.where, rescan=options.rescan) for each in wanted]
         team_file.note_pushed(options.where)
     data = {"pushed": done, "gone": gone, "written": not options.dry_run}
-    answer(options, data, lambda: pushed_text(done, written=not options.dry_run), push_notes(done))
+    notes = [*push_notes(done), *([NOT_SENT] if options.everything and others(options.where) else [])]
+    answer(options, data, lambda: pushed_text(done, written=not options.dry_run), notes)
 
 
 @act("pull", click.argument("locator", metavar="[SESSION]", required=False))

@@ -166,7 +166,7 @@ def status(options: VerbOptions) -> None:
         ("team", f"{team.service} as {team.login}"),
         ("projects", ", ".join(team.projects) or "none"),
         ("behind", counted(len(waiting), "session")),
-        ("last push", background.last_push(options.where) or "never"),
+        ("last push", team_file.last_push(options.where)),
     ]
     facts += [("not pushed", failing.sentence), ("remedy", failing.remedy)] if failing else []
     answer(options, data, lambda: table(facts))

@@ -352,7 +352,8 @@ def _team(_: str) -> Finding:
         return _problem(failing.sentence, failing.remedy, "failing")
     if find_spec(DRIVER) is None:
         return _problem(f"{DRIVER}, which speaks to the server of {team.service}, is missing", how_to_add(), "driver")
-    return _ok(f"{team.service} as {team.login}; turns' ends push {counted(len(team.projects), 'project')}")
+    pushes = f"turns' ends push {counted(len(team.projects), 'project')}, last push {team_file.last_push(Where())}"
+    return _ok(f"{team.service} as {team.login}; {pushes}; the server was not asked")
 
 
 def _clipboard(_: str) -> Finding:

@@ -17,7 +17,10 @@ from resume_hooks.storage import state_file
 
 FOLDER, FILE, VERSION = "team", "team.json", 1
 PUSHES = "push"
-"""An empty file in that folder: turns' ends push. Its time is that of the last push; hooks look at nothing else."""
+"""An empty file in that folder: turns' ends push. Its time is that of their last try; hooks look at nothing else."""
+
+_LAST = "last"
+"""An empty file of the time at which a push ran last, whoever asked for it."""
 
 FAILING, UNTOLD = "failing.json", "untold"
 """What keeps a push from running, and that the next start is to say so; the shell looks for the latter."""
@@ -89,10 +92,21 @@ def note_failing(error: Tuple[str, str], sessions: int, where: Where, *, at_once
 
 
 def note_pushed(where: Where) -> None:
-    """Forget what kept a push from running: one ran."""
+    """Remember that a push ran; forget what kept one from it."""
+    with contextlib.suppress(OSError):
+        state_file.replace(os.path.join(folder(where), _LAST), b"", where)
     for name in (UNTOLD, FAILING):
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(folder(where), name))
+
+
+def last_push(where: Where) -> str:
+    """When a push ran last; ``"never"`` where none did."""
+    try:
+        at = os.stat(os.path.join(folder(where), _LAST)).st_mtime
+    except OSError:
+        return "never"
+    return f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M} UTC"
 
 
 def take_untold(where: Where) -> Optional[Failing]:

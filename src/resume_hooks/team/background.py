@@ -1,6 +1,6 @@
 """What a push does that nobody waits for: which sessions it is about, when it is due, and what a model may ask.
 
-The mark's time is that of the last push, or lies ahead where the server was away: then nobody tries before.
+The mark's time is that of the last try, or lies ahead where the server was away: then nobody tries before.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable
 
-from resume_hooks import __version__, clock, settings
+from resume_hooks import __version__, settings
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -50,14 +50,6 @@ def behind(team: Team, where: Where) -> list[SessionFile]:
     return [session for session in pushable(team, where) if is_behind(session, where)]
 
 
-def last_push(where: Where) -> str:
-    """When turns' ends pushed last; ``""`` for never."""
-    with contextlib.suppress(OSError):
-        at = os.stat(os.path.join(folder(where), PUSHES)).st_mtime
-        return clock.from_epoch(int(min(at, time.time()))) if at else ""
-    return ""
-
-
 def due_in(where: Where) -> float:
     """Seconds until turns' ends push again; 0 where they do now, or a server that was away is not tried yet."""
     with contextlib.suppress(OSError):
@@ -69,7 +61,7 @@ def due_in(where: Where) -> float:
 def push_behind(where: Where, is_over: Callable[[], bool], only: str = "", *, pause: int = PAUSE) -> None:
     """Push what is behind, or of it the session ``only``; what fails is remembered.
 
-    Nothing is done where the last push is less than ``pause`` seconds ago, or a server that was away is not to be
+    Nothing is done where the last try is less than ``pause`` seconds ago, or a server that was away is not to be
     tried yet; ``-AWAY`` is for who can't wait for either.
     """
     team, mark = found(where), os.path.join(folder(where), PUSHES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import zlib
@@ -71,6 +72,22 @@ def keep_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
         state_file.replace(path, json.dumps({"version": _VERSION, **cursor._asdict()}).encode(), where)
     except OSError as error:
         raise WriteFailed(f"Could not write {path}: {error.strerror}", "What was sent is sent; try again.") from error
+
+
+def note_forgotten(session_id: str, where: Where) -> None:
+    """Remember that the server takes a session never again."""
+    state_file.discard(session_folder(session_id, where))
+    with contextlib.suppress(OSError):
+        state_file.replace(_mark(session_id, where), b"", where)
+
+
+def is_forgotten(session_id: str, where: Where) -> bool:
+    """Whether the server, as far as this machine has heard, takes a session never again."""
+    return os.path.exists(_mark(session_id, where))
+
+
+def _mark(session_id: str, where: Where) -> str:
+    return os.path.join(folder(where), "forgotten", session_id)
 
 
 def place_at(path: str, offset: int, records: int, head: bytes) -> SentPlace:

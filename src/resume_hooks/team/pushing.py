@@ -29,7 +29,17 @@ from resume_hooks.storage.locks import locked_folder
 from resume_hooks.storage.team_file import Team
 from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.team.connect import FORGOTTEN, Connection, TeamFailed, refusals
-from resume_hooks.team.cursor import Cursor, SentPlace, cursor_of, keep_cursor, place_at, session_folder, stands
+from resume_hooks.team.cursor import (
+    Cursor,
+    SentPlace,
+    cursor_of,
+    is_forgotten,
+    keep_cursor,
+    note_forgotten,
+    place_at,
+    session_folder,
+    stands,
+)
 from resume_hooks.team.joined import project_of
 from resume_hooks.team.pieces import LinePiece, pieces_of, records_of
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -71,6 +81,7 @@ def push(session: SessionFile, team: Team, db: Connection, where: Where, *, resc
             return _Push(session, team, db, where, rescan=rescan).run()
     except TeamFailed as error:
         if error.state == FORGOTTEN:
+            note_forgotten(session.session_id, where)
             return Pushed(session.session_id, title, "forgotten")
         raise
     except _ShorterError:
@@ -118,6 +129,8 @@ def about(session: SessionFile, family: Family, where: Where) -> dict[str, str]:
 
 def is_behind(session: SessionFile, where: Where) -> bool:
     """Whether something of a session was not sent yet, as far as this machine remembers."""
+    if is_forgotten(session.session_id, where):
+        return False
     cursor = cursor_of(session.session_id, where)
     return not cursor.row or cursor.drop or any(_unsent(cursor.places.get(name), path) for name, path in files(session))
 
@@ -258,7 +271,7 @@ class _Push:
             " where p.session = %s and p.name = %s and c.first = %s"
         )
         found = self._db.execute(query, (row, name, first)).fetchone()
-        if found is not None and zlib.decompress(bytes(found[0])).startswith(body):
+        if found is not None and zlib.decompressobj().decompress(bytes(found[0]), len(body) or 1)[: len(body)] == body:
             if self._rescan or self._cursor.drop:
                 raise _DivergedError
             raise _ShorterError

@@ -60,13 +60,15 @@ def listed(db: Connection, rows: list[int] | None = None) -> list[TeamSession]:
 
 
 def named(locator: str, sessions: list[TeamSession]) -> TeamSession:
-    """The session that words name: an id, its beginning, a title or a part of one, behind ``owner:`` where wanted.
+    """The session that words name: an id, its beginning, a title or a part of one.
 
-    Of one that is on several machines the one that went on last. SessionNotFound, AmbiguousLocator.
+    ``owner:`` or ``owner@machine:`` may stand before it; of one that is on several machines it is else the one that
+    went on last. SessionNotFound, AmbiguousLocator.
     """
-    owner, colon, rest = locator.strip().partition(":")
-    if colon and any(session.owner == owner for session in sessions):
-        sessions, locator = [session for session in sessions if session.owner == owner], rest
+    front, colon, rest = locator.strip().partition(":")
+    fronted = [session for session in sessions if front in {session.owner, f"{session.owner}@{session.machine}"}]
+    if colon and fronted:
+        sessions, locator = fronted, rest
     words = locator.strip()
     low = words.casefold()
     ways = (

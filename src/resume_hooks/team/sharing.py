@@ -14,7 +14,7 @@ from resume_hooks.storage import state_file
 from resume_hooks.storage.team_file import folder, found
 from resume_hooks.system.claude_settings import managed_days
 from resume_hooks.team.connect import Connection, TeamFailed, refusals
-from resume_hooks.team.cursor import cursor_of, keep_cursor, pushed_here, session_folder
+from resume_hooks.team.cursor import cursor_of, keep_cursor, note_forgotten, pushed_here, session_folder
 from resume_hooks.team.joined import required
 from resume_hooks.team.sessions import TeamSession
 
@@ -40,7 +40,7 @@ def unshare(session: TeamSession, db: Connection) -> None:
 def forget(session_id: str, db: Connection, where: Where) -> int:
     """Have the server forget a session on all one's machines, for good; how many copies it had. TeamFailed."""
     row = db.execute("select team.forget(%s)", (session_id,)).fetchone()
-    state_file.discard(session_folder(session_id, where))
+    note_forgotten(session_id, where)
     return int(row[0]) if row else 0
 
 
