@@ -15,7 +15,7 @@ from resume_hooks.system.clipboard import Copied
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 
-WHY_CTRL_C = "Ctrl+C clears the command from the input box; once only, twice quits"
+WHY_CTRL_C = "Ctrl+C clears the box; once only, twice quits. /resume-hooks:{kind} leaves it empty"
 
 INTERRUPTED = "[Request interrupted by user"
 """How the record begins that a client writes when Esc or Ctrl+C ended a turn."""
@@ -25,9 +25,7 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
     """Show a child that was made: ``done`` says how, ``facts`` are lines of what it holds."""
     busy = not slash and is_busy(receipt.parent_file)
     # Beside a working model the client shows 40 columns of the last line, and nothing where one line is wide (2.1.330).
-    keys = ""
-    if not slash and copied.how != "not copied":
-        keys = " · paste when done" if busy else " · Ctrl+C once, paste"
+    keys = " · paste when done" if busy and copied.how != "not copied" else ""
     again = f"Nothing new was made; this is the session from your last {receipt.kind}."
     lines = [
         f"{done}{keys} · {copied.sentence('the /resume line')}",
@@ -39,7 +37,7 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
         *([] if os.path.isdir(receipt.folder) else [f"  note: {receipt.folder} is gone: use the first of these"]),
         f"  in this client   {receipt.in_client}",
         *([] if busy else [f"  in a shell       {receipt.shell}"]),
-        *([] if slash or busy else [f"  {WHY_CTRL_C}"]),
+        *([] if slash or busy else [f"  {WHY_CTRL_C.format(kind=receipt.kind)}"]),
     ]
     return "\n".join([*lines, _paste_line(copied, slash=slash, busy=busy)])
 
