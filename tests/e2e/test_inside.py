@@ -143,10 +143,11 @@ def test_what_was_typed_meanwhile_is_kept(tui: Tui, plugin: Path, parent: Path, 
 def test_a_handoff_waits_for_the_answer(tui: Tui, plugin: Path, parent: Path) -> None:
     """Typed while the model works it runs at the turn's end: nothing is cut off, and the answer is in the digest."""
     begin(tui, plugin)
-    tui.api.script = [(4.0, "Slow reply done.")]
+    tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
     tui.submit("/handoff go on")
+    tui.api.release()
     tui.wait_for("Handed off from")
     tui.wait_idle()
     child = child_of(tui.home, parent)

@@ -79,14 +79,15 @@ def entered(tui: Tui, command: str) -> None:
     tui.key("Enter")
 
 
-def listed(tui: Tui, command: str, words: str, row: str) -> None:
+def listed(tui: Tui, command: str, words: str, row: str, *, idle: bool = True) -> None:
     """Open the pane, type words, and wait until a session is marked."""
     entered(tui, command)
     tui.wait_for("newest first")
     tui.wait_for("open it")
     tui.type(words)
     tui.wait_for(f"> {row}")
-    tui.wait_idle()
+    if idle:
+        tui.wait_idle()
 
 
 def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, others: Path) -> None:
@@ -231,11 +232,13 @@ def marked(tui: Tui) -> str:
 def test_a_pane_while_the_model_works(tui: Tui, plugin: Path, others: Path) -> None:
     """It lists and finds, and Esc closes it without ending the turn, whose answer comes."""
     begin(tui, plugin)
-    tui.api.script = [(9.0, "Slow reply done.")]
+    tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
-    listed(tui, "/search", "docs", "Write the docs")
+    listed(tui, "/search", "docs", "Write the docs", idle=False)
     tui.key("Escape")
+    tui.wait_gone("newest first")
+    tui.api.release()
     tui.wait_for("Slow reply done")
     assert "Interrupted" not in tui.text()
     tui.wait_idle()

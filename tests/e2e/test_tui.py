@@ -109,10 +109,11 @@ def test_slash_handoff_then_the_paste_alone(tui: Tui, plugin: Path, xserver: XSe
 def test_slash_handoff_typed_while_the_model_works(tui: Tui, plugin: Path, xserver: XServer) -> None:
     """Queued behind a slow answer, the slash form is answered at the turn's end, whole."""
     parent = begin(tui, without_module(plugin), {"DISPLAY": xserver.display})
-    tui.api.script = [(4.0, "Slow reply done.")]
+    tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
     tui.submit("/resume-hooks:handoff fix the tests")
+    tui.api.release()
     tui.wait_for("Slow reply done")
     tui.wait_for("handed off")
     tui.wait_idle()
@@ -123,12 +124,13 @@ def test_slash_handoff_typed_while_the_model_works(tui: Tui, plugin: Path, xserv
 def test_a_trigger_typed_while_the_model_works_shows_its_last_line(tui: Tui, plugin: Path, xserver: XServer) -> None:
     """``>handoff`` fires at once; the one line that a busy client shows is the useful one, and ends no turn."""
     parent = begin(tui, plugin, {"DISPLAY": xserver.display})
-    tui.api.script = [(6.0, "Slow reply done.")]
+    tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
     tui.submit(">handoff fix the tests")
     tui.wait_for("paste it once the answer ends")
     assert "Ctrl+C" not in tui.text()
+    tui.api.release()
     tui.wait_for("Slow reply done")
     assert len(children(tui.home, parent)) == 1
 

@@ -27,7 +27,8 @@ class MockApi:
     def __init__(self, script: Script = (), usage: Usage | None = None) -> None:
         """Nothing is bound before the `with` block starts."""
         self.usage = usage or Usage()
-        self.closing = threading.Event()
+        self.released = threading.Event()
+        self.closed = False
         self._lock = threading.RLock()
         self._requests: list[Request] = []
         self._refused: list[str] = []
@@ -44,6 +45,7 @@ class MockApi:
     def script(self, script: Script) -> None:
         with self._lock:
             self._script = script
+            self.released.clear()
             self._next = script if callable(script) else _one_by_one(script)
 
     @property
@@ -90,6 +92,10 @@ class MockApi:
         with self._lock:
             self._requests.clear()
 
+    def release(self) -> None:
+        """Let go the replies that are waiting out their delay, until another script is set."""
+        self.released.set()
+
     def answer(self, request: Request) -> Message | Refusal:
         """Log a request and compose its reply, or give the scripted refusal; only main requests use up the script."""
         model = str(request.get("model", "mock"))
@@ -106,13 +112,14 @@ class MockApi:
 
     def __enter__(self) -> Self:
         """Bind a free port and serve from a thread."""
-        self.closing.clear()
+        self.closed = False
         self._server = LoopbackServer(self, _Handler, "mock-api")
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop; a reply that is still waiting out its delay is let go."""
-        self.closing.set()
+        self.closed = True
+        self.release()
         if self._server is not None:
             self._server.stop()
             self._server = None
@@ -150,9 +157,11 @@ class _Handler(LoopbackHandler, BaseHTTPRequestHandler):
         if isinstance(message, Refusal):
             self.reply(message.status, message.as_json(), "application/json")
             return
-        if message.delay and api.closing.wait(message.delay):
-            self.close_connection = True
-            return
+        if message.delay:
+            api.released.wait(message.delay)
+            self.close_connection = api.closed
+            if api.closed:
+                return
         if request.get("stream"):
             self.reply(200, message.as_stream(), "text/event-stream")
         else:
