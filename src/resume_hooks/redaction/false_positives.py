@@ -16,7 +16,7 @@ _SHOWN = 200
 """Bytes of a value that are looked at for them: in a long one chance makes such a word, too."""
 
 _REFERENCE = re.compile(
-    rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|\[|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\(|^[\w$]+(?:\.[\w$]+)+$|^[\w$.]+[\[(]|=>|::|^/|^\\|^--|&[a-z]{2,8}$|^:[\w:]+$|"
+    rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|-?\[|[A-Za-z-]+\]$|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\(|^[\w$]+(?:\.[\w$]+)+$|^[\w$.]+[\[(]|=>|::|^/|^\\|^--|&[a-z]{2,8}$|^:[\w:]+$|"
     rb"(?i:(?:private|public|secret)key)"
 )
 """Text of a program or a shell that names where a secret comes from."""

@@ -36,7 +36,7 @@ _NAME = late(
 )
 _TYPE = rb"(?::[ \t]{0,3}[&A-Za-z][\w.<>&]{0,20}[ \t]{0,10}(?==))?"
 _SIGN = rb"[ \t]{0,30}" + _TYPE + rb"(?:=>|:=|={1,2}|:)[ \t]{0,30}"
-_SET = late(rb"(?:[\"'`\\]{0,4}\]?" + _SIGN + rb"|[ \t]+is:?[ \t]+)" + VALUE)
+_SET = late(rb"(?:(?:[\"'`\\]{1,4}\]?|\](?=[ \t]*=))?" + _SIGN + rb"|[ \t]+is:?[ \t]+)" + VALUE)
 _OF_A_TYPE = late(rb"(?:[\d*}:]:)\Z")
 """What stands before a name that is a type of a program, or part of what AWS calls a secret by."""
 
