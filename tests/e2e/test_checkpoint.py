@@ -95,7 +95,7 @@ def test_mark_explore_rewind_paste(tui: Tui, plugin: Path, xserver: XServer) -> 
     (parent,) = tui.home.sessions()
     raw = parent.read_bytes()
     tui.submit(f">rewind {REPORT}")
-    tui.wait_for("^.*rewound · Ctrl")
+    tui.wait_for("^.*rewound · the /resume line copied")
     tui.wait_idle()
     (child,) = children(tui.home, parent)
     assert xserver.clipboard() == f"/resume {child.stem}"

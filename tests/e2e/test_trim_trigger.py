@@ -108,7 +108,7 @@ def test_yes_typed_over_what_came_back_and_a_stray_enter(
     tui.wait_idle()
     assert "trim" in tui.input_text()
     tui.submit(">trim yes")
-    tui.wait_for("^.*trimmed · Ctrl")
+    tui.wait_for("^.*trimmed · the /resume line copied")
     tui.wait_idle()
     (child,) = children(tui.home, parent)
     tui.key("Enter")

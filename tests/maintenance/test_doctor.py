@@ -197,7 +197,10 @@ def test_a_team_that_is_sent_nothing(cwd: Path, config: Path, monkeypatch: pytes
     assert found(cwd, "team").code == "team-none"
     team = {"version": 1, "service": "work", "login": "alice", "machine": "m", "projects": ["h/o/r"]}
     write_json(config / "resume-hooks" / "team" / "team.json", team)
-    assert found(cwd, "team").detail == "work as alice; turns' ends push 1 project"
+    assert (
+        found(cwd, "team").detail
+        == "work as alice; turns' ends push 1 project, last push never; the server was not asked"
+    )
     monkeypatch.setattr(doctor, "find_spec", lambda _: None)
     assert "-m pip install" in found(cwd, "team").remedy
     monkeypatch.setattr(sys, "prefix", str(config))
