@@ -13,20 +13,20 @@ from typing import Any
 import pytest
 
 from resume_hooks import clock
-from resume_hooks.archive.file_history import backup, writing
 from resume_hooks.archive.trash import contents
 from resume_hooks.hooks import checkpoint_state, confirmations, hook_state, pending_handoff, prompt, session
 from resume_hooks.hooks.confirmations import Question
+from resume_hooks.parts.rewind_files import backup, writing
 from resume_hooks.search import listing
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.storage import backups
-from tests.archive.file_history.project import SESSION as OWN
-from tests.archive.file_history.project import Project
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
 from tests.fuzz.targets.hooks import answered
+from tests.parts.rewind_files.project import SESSION as OWN
+from tests.parts.rewind_files.project import Project
 
 YEAR = 365 * 86_400
 JUMPS = {"a minute back": -60, "a year back": -YEAR, "a day ahead": 86_401, "a decade ahead": 10 * YEAR}

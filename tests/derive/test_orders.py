@@ -25,10 +25,10 @@ from resume_hooks.derive.trim.in_client import ShownMessage
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import NothingToHandOff, NothingToTrim
+from resume_hooks.parts.stats.count import count
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.outline import outline
-from resume_hooks.reading.stats.count import count
 from resume_hooks.search.engine import find
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.locate import session_file

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.file_history import history
+from resume_hooks.parts.rewind_files import history
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi

@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.child.write import write
-from resume_hooks.maintenance.scrub import child, findings
-from resume_hooks.maintenance.scrub.findings import LEFT, ScrubFindings
-from resume_hooks.maintenance.scrub.purge import purge
+from resume_hooks.parts.secrets.scrub import child, findings
+from resume_hooks.parts.secrets.scrub.findings import LEFT, ScrubFindings
+from resume_hooks.parts.secrets.scrub.purge import purge
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_fork import Sent, environ_of, sent
-from tests.maintenance.scrub.planting import SECRETS, THOUGHT
 from tests.needs import corpus, one_in
+from tests.parts.secrets.scrub.planting import SECRETS, THOUGHT
 
 SAMPLE = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/759d0644-d434-4a88-94fb-d7821cb06853.jsonl",

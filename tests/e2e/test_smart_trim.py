@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.derive.trim.smart.models import SHOWN
 from tests.e2e.harness.asked import Request, last_user_text
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import children, spoken
 from tests.e2e.test_trim_corpus import sent
 from tests.needs import REPO, corpus
+from tests.parts.smart_trim.models import SHOWN
 
 SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
 """A real session of 500 KB: 40 contents to judge, 21 that rules take."""

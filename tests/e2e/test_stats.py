@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from resume_hooks.parts.stats.cache import gather
+from resume_hooks.parts.stats.totals import figures
 from resume_hooks.paths import Where
-from resume_hooks.reading.stats.cache import gather
-from resume_hooks.reading.stats.totals import figures
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import ENGINE, plugin_at

@@ -9,7 +9,7 @@ from types import FrameType
 
 import pytest
 
-from resume_hooks.maintenance.scrub.cleaner import Cleaner
+from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from tests.redaction.hostile import hostile
 

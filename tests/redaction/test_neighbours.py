@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.maintenance.scrub.cleaner import Cleaner
+from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
 from resume_hooks.redaction import fixed_places, passwords, program_options, telling_words
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.redaction.texts import redact

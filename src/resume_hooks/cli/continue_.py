@@ -144,7 +144,7 @@ def child(session: SessionFile, way: str) -> Receipt:
     if way == TRIM:
         from resume_hooks.cli.trim import command
     elif way == SMART_TRIM:
-        from resume_hooks.cli.smart_trim import command
+        from resume_hooks.parts.smart_trim.verbs.smart_trim import command
     elif way == HANDOFF:
         from resume_hooks.cli.handoff import command
     else:

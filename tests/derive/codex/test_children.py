@@ -17,11 +17,11 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.codex.parent import LIMIT
 from resume_hooks.derive.cut_point import AtTurn
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.smart import plan as smart
-from resume_hooks.derive.trim.smart.offer import CERTAIN, offer, smart_options
-from resume_hooks.derive.trim.smart.prompt import parts
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.parts.smart_trim import plan as smart
+from resume_hooks.parts.smart_trim.offer import CERTAIN, offer, smart_options
+from resume_hooks.parts.smart_trim.prompt import parts
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile, resolve
 from resume_hooks.transcripts.codex.as_records import ENCRYPTED

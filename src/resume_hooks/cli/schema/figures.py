@@ -8,8 +8,8 @@ from pydantic import Field
 
 from resume_hooks.cli.schema.base import Like, Strict
 from resume_hooks.maintenance.doctor import Finding
-from resume_hooks.reading.stats.state_sizes import FolderSize
-from resume_hooks.reading.stats.totals import Hook, Month, Saving
+from resume_hooks.parts.stats.state_sizes import FolderSize
+from resume_hooks.parts.stats.totals import Hook, Month, Saving
 
 HookRow = Annotated[
     Hook,

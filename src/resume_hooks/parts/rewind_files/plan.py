@@ -1,0 +1,226 @@
+"""What putting files back would change, as a value: each file with what is there, what would be, and how they differ.
+
+Nothing is written here. A file that could not be put back safely is named with the reason, and left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from resume_hooks.errors import CantRestore, WriteFailed
+from resume_hooks.parts.rewind_files.diff import Difference, difference
+from resume_hooks.parts.rewind_files.history import text_digest
+from resume_hooks.parts.rewind_files.safe_paths import ProjectPath, ProjectRoot
+from resume_hooks.storage import project_files, safe_tree
+from resume_hooks.storage.state_file import sweep
+from resume_hooks.system.text import plain_line
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Bytes of a file that is put back or replaced."""
+
+PERMISSIONS = 0o777
+"""Bits of a mode that are given back; set-user-id and the like are nobody's to bring."""
+
+
+class StoredContent(NamedTuple):
+    """Where a content is kept: a file at ``parts`` below ``root``."""
+
+    root: str
+    parts: tuple[str, ...]
+
+
+class Expected(NamedTuple):
+    """What was last known of a file: its ``text`` or ``exact`` bytes by digest, or a source; none of them: no file."""
+
+    text: str = ""
+    exact: str = ""
+    source: StoredContent | None = None
+
+
+class WantedFile(NamedTuple):
+    """A file as it is to be: as in its ``source``, or not at all where it has none.
+
+    ``mode`` None: as the source has it. ``why`` it can't be had, ``""`` where it can. ``expected`` None: not known.
+    """
+
+    place: ProjectPath
+    source: StoredContent | None = None
+    mode: int | None = None
+    why: str = ""
+    expected: Expected | None = None
+    folder: str = ""
+
+
+class Version(NamedTuple):
+    """A file's content by its digest, with its mode."""
+
+    digest: str
+    size: int
+    mode: int
+
+
+class Change(NamedTuple):
+    """One file of a plan.
+
+    ``action``: restore, create, delete, or none; ``why`` it was left alone, as the end of a sentence, with ``missing``
+    telling what is gone from what was refused. ``changed_since``: the file is not as the session knew it last.
+    """
+
+    place: ProjectPath
+    action: str
+    why: str = ""
+    missing: bool = False
+    source: StoredContent | None = None
+    before: Version | None = None
+    after: Version | None = None
+    over: os.stat_result | None = None
+    changed_since: bool | None = None
+    difference: Difference = Difference(0, 0)
+
+    @property
+    def left(self) -> bool:
+        """Whether the file can't be put back."""
+        return bool(self.why)
+
+
+@dataclass(frozen=True)
+class FilesPlan:
+    """Files to be put back below ``root``; ``folders`` go again with what was put into them, where they are empty.
+
+    ``takes_back`` is when the run was that an undo is of, ``""`` for no undo.
+    """
+
+    session_id: str
+    root: ProjectRoot
+    changes: tuple[Change, ...]
+    folders: tuple[str, ...] = ()
+    takes_back: str = ""
+
+    @property
+    def wanted(self) -> tuple[Change, ...]:
+        """What would be written."""
+        return tuple(change for change in self.changes if change.action != "none")
+
+    @property
+    def left(self) -> tuple[Change, ...]:
+        """What can't be put back."""
+        return tuple(change for change in self.changes if change.left)
+
+
+def decide(session_id: str, root: ProjectRoot, wanted: Iterable[WantedFile]) -> FilesPlan:
+    """Compare each wanted file with the disk. CantRestore where the project's folder can't be opened."""
+    if not safe_tree.SUPPORTED:
+        raise CantRestore("This system can't open a file without following links", "Use the client's own /rewind.")
+    try:
+        with safe_tree.opened(root.real) as top:
+            changes = tuple(_decide(root, top, one) for one in wanted)
+    except OSError as error:
+        raise CantRestore(
+            f"The session's folder can't be opened: {root.folder} ({error.strerror})", "Was the project moved?"
+        ) from error
+    return FilesPlan(session_id, root, changes)
+
+
+def look(root: ProjectRoot, top: int, place: ProjectPath) -> tuple[bytes | None, os.stat_result | None]:
+    """What is there, no link followed: content and state, or neither. WriteFailed where it is not to be touched.
+
+    A read-only file is put back like any other: that is its folder's matter, as for git.
+    """
+    path = os.path.join(root.real, place.path)
+    try:
+        with safe_tree.folder(top, place.parts[:-1]) as within:
+            content, found = project_files.read_state(path, MAX_BYTES, within, read_only=True)
+            if found is not None and found.st_nlink > 1:
+                sweep(os.path.dirname(path))  # a run that was killed may have left the other name
+                content, found = project_files.read_state(path, MAX_BYTES, within, read_only=True)
+    except FileNotFoundError:
+        return None, None
+    except OSError as error:
+        raise project_files.refused(path, error) from error
+    if found is not None and found.st_nlink > 1:
+        raise WriteFailed(f"{path} has other names (hard links), so it was left alone")
+    return (content if found else None), found
+
+
+def require_folder(top: int, place: ProjectPath) -> None:
+    """WriteFailed where the folder of a file, or the one that it would be made in, takes no files from us."""
+    if not safe_tree.takes_files(top, place.parts[:-1]):
+        raise WriteFailed(
+            f"nothing can be written to the folder of {plain_line(place.path)}",
+            "No file was changed. Allow writing to it.",
+        )
+
+
+def taken(source: StoredContent) -> tuple[bytes, int]:
+    """A kept content and its mode. OSError or WriteFailed where it is gone or no plain file."""
+    content, state = safe_tree.read(source.root, source.parts, MAX_BYTES)
+    return content, state.st_mode
+
+
+def version_of(content: bytes, mode: int) -> Version:
+    """A content with its mode as it is recognised."""
+    return Version(hashlib.sha256(content).hexdigest(), len(content), stat.S_IMODE(mode) & PERMISSIONS)
+
+
+def _decide(root: ProjectRoot, top: int, wanted: WantedFile) -> Change:
+    place = wanted.place
+    if place.why or root.moved(place, wanted.folder):
+        return Change(place, "none", why=place.why or "it lay behind a link")
+    if wanted.why:
+        return Change(place, "none", why=wanted.why, missing=True)
+    try:
+        there, state = look(root, top, place)
+    except WriteFailed as error:
+        return Change(place, "none", why=_reason(error))
+    try:
+        content, mode = _content(wanted.source)
+    except (OSError, WriteFailed) as error:
+        return Change(place, "none", why=f"its backup can't be read ({_reason(error)})", missing=True)
+    before = version_of(there, state.st_mode) if there is not None and state else None
+    after = version_of(content, mode if wanted.mode is None else wanted.mode) if content is not None else None
+    changed = _changed(there, wanted.expected)
+    if before == after:
+        return Change(place, "none", before=before, after=after, changed_since=changed)
+    try:
+        require_folder(top, place)
+    except (OSError, WriteFailed) as error:
+        return Change(place, "none", why=_reason(error))
+    action = "create" if before is None else "delete" if after is None else "restore"
+    return Change(
+        place,
+        action,
+        source=wanted.source,
+        before=before,
+        after=after,
+        over=state,
+        changed_since=changed,
+        difference=difference(there, content),
+    )
+
+
+def _content(source: StoredContent | None) -> tuple[bytes | None, int]:
+    """A content and its mode; none for no file."""
+    return taken(source) if source is not None else (None, 0)
+
+
+def _changed(there: bytes | None, expected: Expected | None) -> bool | None:
+    """Whether a file is not as the session last knew it; None where that is not known."""
+    if expected is None:
+        return None
+    if expected.text:
+        return there is None or text_digest(there) != expected.text
+    if expected.exact:
+        return there is None or version_of(there, 0).digest != expected.exact
+    try:
+        return there != _content(expected.source)[0]
+    except (OSError, WriteFailed):
+        return None
+
+
+def _reason(error: OSError | WriteFailed) -> str:
+    return error.message if isinstance(error, WriteFailed) else error.strerror or str(error)

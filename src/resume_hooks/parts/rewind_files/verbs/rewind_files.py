@@ -1,0 +1,246 @@
+"""``rewind-files``: the files of a project as they were at a message of a session, shown, asked about, put back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import click
+
+from resume_hooks.cli.options import (
+    VerbOptions,
+    as_one_value,
+    complete_locator,
+    dry_run_option,
+    json_option,
+    located,
+    yes_option,
+)
+from resume_hooks.cli.output import say, table
+from resume_hooks.errors import CantRestore, UsageError
+from resume_hooks.parts.rewind_files import backup, files_at_prompt, history, target, writing
+from resume_hooks.parts.rewind_files.plan import Change, FilesPlan
+from resume_hooks.parts.rewind_files.target import FORMS, Aim, told
+from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.liveness import why_live
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.invocation import typed
+from resume_hooks.system.text import counted, plain, plain_line
+
+MOST_LINES = 400  # lines of differences that are shown in all
+NAMED = 3  # files that a refusal names
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+class _Asked(NamedTuple):
+    """What was asked for, decided."""
+
+    session: SessionFile
+    aimed: Aim | None
+    decided: FilesPlan
+    live: str
+
+
+@click.command("rewind-files")
+@click.argument("locator", metavar="[SESSION]", required=False, shell_complete=complete_locator)
+@click.option("--to", metavar="TURN|UUID|REF", help="The message: a turn's number, last, a uuid, or <session>:<line>.")
+@click.option("--undo", is_flag=True, help="Take back the last run for this session; once more: do it again.")
+@yes_option
+@click.option("--partial", is_flag=True, help="Put back what can be, even if some files can't.")
+@dry_run_option
+@json_option
+@as_one_value
+def command(options: VerbOptions) -> int:
+    """Put the files that SESSION tracked back as they were when a message was sent, before what came of it.
+
+    The states are the client's own checkpoints: files that its editing tools wrote. What a shell command did to other
+    files is in none of them. Everything is shown before it is written; what is overwritten or removed is kept in the
+    state folder, and --undo brings it back. Files outside the project, behind links, or of git are left alone; where
+    that is so, or a backup is gone, nothing is written without --partial. The conversation stays as it is.
+
+    \b
+    Examples:
+      resume-hooks rewind-files --to 12 --dry-run
+      resume-hooks rewind-files 5e12a303 --to last
+      resume-hooks rewind-files --to 5e12a303:340 --yes
+      resume-hooks rewind-files 5e12a303 --undo
+    """
+    asks = options.asks("Putting files back")
+    asked = _asked(options)
+    decided, notes = asked.decided, _warnings(asked)
+    if asks:
+        say("\n".join([_shown(asked), *(f"note: {note}" for note in notes)]))
+    if not options.dry_run:
+        _require_complete(decided, partial=options.partial)
+    agreed = bool(decided.wanted) and options.agreed(_question(decided), asks=asks)
+    kept = writing.write(decided, options.where) if agreed else ""
+    options.emit(_data(asked, kept), lambda: _outcome(asked, kept, seen=asks), () if asks else notes)
+    return int(bool(decided.left) and not options.dry_run)
+
+
+def _asked(options: VerbOptions) -> _Asked:
+    """The plan that the options ask for. UsageError for what does not go together."""
+    if (options.to is None) is not options.undo:
+        raise UsageError("Say either --to or --undo", FORMS)
+    where, locator = options.where, options.locator
+    if options.to is None:
+        session = located(locator, where)
+        return _Asked(session, None, backup.plan_undo(session.session_id, where), why_live(session, where))
+    wanted = target.parse(options.to)
+    session = located(locator if locator is not None else wanted.session, where)
+    if wanted.session is not None and located(wanted.session, where).session_id != session.session_id:
+        raise UsageError("SESSION and --to name two sessions", "Leave SESSION out.")
+    require_own(session, where)
+    read = history.read(session)
+    aimed = target.aim(read, wanted)
+    return _Asked(session, aimed, files_at_prompt.plan(read, aimed, where), why_live(session, where))
+
+
+def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
+    """CantRestore where some files can't be put back and nobody said that the others may be."""
+    left = decided.left
+    if not left or partial:
+        return
+    named = "; ".join(f"{plain_line(change.place.path)}: {change.why}" for change in left[:NAMED])
+    more = f"; and {len(left) - NAMED:,} more" if len(left) > NAMED else ""
+    rest = (
+        f"--partial puts the other {counted(len(decided.wanted), 'file')} back."
+        if decided.wanted
+        else "The others are unchanged."
+    )
+    raise CantRestore(f"{counted(len(left), 'file')} can't be put back: {named}{more}", f"Nothing was written. {rest}")
+
+
+def _question(decided: FilesPlan) -> str:
+    gone = sum(change.action == "delete" for change in decided.wanted)
+    return f"Put {counted(len(decided.wanted), 'file')} back{f' ({gone:,} of them deleted)' if gone else ''}?"
+
+
+def _warnings(asked: _Asked) -> list[str]:
+    found = []
+    if asked.aimed and not asked.aimed.exact:
+        found.append(
+            "The client kept no state at this message: this is the last one before it, and edits came between."
+        )
+    if asked.live and asked.decided.wanted:
+        found.append(f"The session may be open ({asked.live}); its client does not know of changed files.")
+    return found
+
+
+def _data(asked: _Asked, kept: str) -> dict[str, Any]:
+    decided, session = asked.decided, asked.session
+    return {
+        "session_id": session.session_id,
+        "file": session.path,
+        "project": decided.root.folder,
+        "undo": asked.aimed is None,
+        "to": _to(session, asked.aimed) if asked.aimed else None,
+        "files": [_row(change, written=bool(kept)) for change in decided.changes],
+        "complete": not decided.left,
+        "written": bool(kept),
+        "kept": kept or None,
+    }
+
+
+def _to(session: SessionFile, aimed: Aim) -> dict[str, Any]:
+    prompt = aimed.prompt
+    return {
+        "uuid": prompt.uuid,
+        "reference": f"{session.session_id}:{prompt.line}",
+        "turn": prompt.turn or None,
+        "words": prompt.words,
+        "exact": aimed.exact,
+    }
+
+
+def _row(change: Change, *, written: bool) -> dict[str, Any]:
+    planned = "written" if written else "planned"
+    status = "missing" if change.missing else "refused" if change.left else "unchanged"
+    return {
+        "path": change.place.path,
+        "action": change.action,
+        "status": planned if change.action != "none" else status,
+        "why": change.why,
+        "changed_since": change.changed_since,
+        "added": change.difference.added,
+        "removed": change.difference.removed,
+        "mode": f"{change.after.mode:o}" if change.after else None,
+        "backup": os.path.join(change.source.root, *change.source.parts) if change.source else None,
+    }
+
+
+def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:
+    """What was done; if nobody was asked, with the plan before it."""
+    decided = asked.decided
+    if kept:
+        undo = typed(f"rewind-files {decided.session_id} --undo")
+        done = table([("put back", _files(decided.wanted)), ("copies", kept), ("take it back", undo)])
+    else:
+        done = "Nothing was written." if decided.wanted else _nothing(asked)
+    if seen:
+        return done
+    return f"{_facts(asked)}\n\n{done}" if kept else f"{_shown(asked)}\n\n{done}"
+
+
+def _nothing(asked: _Asked) -> str:
+    """Why there is nothing to write."""
+    decided = asked.decided
+    if decided.left:
+        return f"Nothing was written: {counted(len(decided.left), 'file')} can't be put back, and no other differs."
+    if decided.takes_back:
+        last = plain_line(decided.takes_back)
+        return f"Nothing to undo: every file is already as before the last rewind-files of {last}."
+    return "Nothing to do: no file differs from it."
+
+
+def _shown(asked: _Asked) -> str:
+    """The plan for people: what happens to each file, then how their texts differ."""
+    differences = list(_differences(asked.decided))
+    return "\n".join([_facts(asked), *(["", *differences] if differences else [])])
+
+
+def _facts(asked: _Asked) -> str:
+    decided = asked.decided
+    last = f"as before the last rewind-files of {plain_line(decided.takes_back)}"
+    back = f"as at {told(asked.aimed.prompt)}" if asked.aimed else last
+    head = table([("session", asked.session.session_id), ("project", decided.root.folder), ("files", back)])
+    named = [_line(change) for change in decided.changes if change.action != "none" or change.left]
+    same = len(decided.changes) - len(named)
+    return "\n".join([head, "", *named, *([f"  {same:,} unchanged"] if same else [])])
+
+
+def _line(change: Change) -> str:
+    """One file: what happens to it."""
+    path, counts = plain_line(change.place.path), change.difference
+    if change.left:
+        word = "missing" if change.missing else "refused"
+        return f"  {click.style(word.ljust(8), fg='yellow')} {path}: {change.why}"
+    sizes = f"  +{counts.added:,} -{counts.removed:,}" if counts.added is not None else ""
+    before, after = change.before, change.after
+    modes = f"  mode {before.mode:o} -> {after.mode:o}" if before and after and before.mode != after.mode else ""
+    since = click.style("  changed since the session knew it", fg="yellow") if change.changed_since else ""
+    return f"  {change.action.ljust(8)} {path}{sizes}{modes}{since}"
+
+
+def _differences(decided: FilesPlan) -> Iterator[str]:
+    left = MOST_LINES
+    for number, change in enumerate(decided.wanted):
+        if left <= 0:
+            yield f"... and {len(decided.wanted) - number:,} more files"
+            return
+        counts = change.difference
+        if not counts.lines:
+            continue
+        yield click.style(f"--- {plain_line(change.place.path)}", bold=True)
+        for line in counts.lines[:left]:
+            shown = plain(line).replace("\n", " ")
+            yield click.style(shown, fg=_COLOURS.get(line[:1]))
+        hidden = counts.more + len(counts.lines[left:])
+        if hidden:
+            yield f"... and {hidden:,} more lines"
+        left -= len(counts.lines)
+
+
+def _files(changes: Sequence[Change]) -> str:
+    return counted(len(changes), "file")

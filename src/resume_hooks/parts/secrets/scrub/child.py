@@ -1,0 +1,163 @@
+"""A scrubbed child: the live conversation of a session without its secrets; the session itself is only read.
+
+What was large and lies in files of its own comes along without them, too, as files of the child's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from resume_hooks.derive import agents
+from resume_hooks.derive.child.bookkeeping import books_of, replaced_of
+from resume_hooks.derive.child.chain_edits import Edit
+from resume_hooks.derive.child.draft import draft
+from resume_hooks.derive.child.rewrite_chain import chain_rewrite
+from resume_hooks.derive.child.rewrite_plan import ParentScan, RewritePlan
+from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
+from resume_hooks.errors import NothingToFork
+from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
+from resume_hooks.parts.secrets.scrub.locations import OWN, SIDECAR, Location, files_in
+from resume_hooks.parts.secrets.scrub.replace import replace
+from resume_hooks.parts.secrets.scrub.scan_place import cleaned_of
+from resume_hooks.paths import ENDING, Where
+from resume_hooks.sessions.agents.registry import is_foreign
+from resume_hooks.sessions.archived.layout import HISTORY
+from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.invariants import Check, ReadBack
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import Record, blocks, with_content
+from resume_hooks.transcripts.tail_scan import scan_live
+from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.write_scan import WriteScan
+
+BACKUPS_LEFT = (
+    "Copies of your files that hold secrets did not come along, and no rewind in the child puts them back: {count}."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrubPlan(RewritePlan):
+    """A child without secrets; ``chain`` are the ids of the records that it takes over."""
+
+    cleaner: Cleaner
+    chain: tuple[str, ...]
+
+    def checks(self, path: str) -> list[Check]:
+        """Also that no secret is found in it, and that it is the whole conversation."""
+        wanted = set(self.chain)
+        chain = tuple(node.uuid for node in scan(path).chain if node.uuid in wanted)
+        clean = not any(each.found for each in cleaned_of(path, self.cleaner, lines=True))
+        return [
+            *RewritePlan.checks(self, path),
+            Check("no secret is found in it", clean),
+            Check("every record of the conversation is in its place", chain == self.chain),
+        ]
+
+    @contextlib.contextmanager
+    def sidecars(self, where: Where) -> Iterator[list[str]]:
+        """What every child gets, without secrets."""
+        with RewritePlan.sidecars(self, where) as missed:
+            if left := _clean_sidecars(self, where):
+                missed.append(BACKUPS_LEFT.format(count=f"{len(left):,}"))
+            yield missed
+
+
+def child_of(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ChildPlan:
+    """As ``plan``, whoever wrote the session."""
+    if is_foreign(session.path, where):
+        clean = lambda raw: cleaner.line(raw).raw  # noqa: E731 - the cleaner as one function
+        return agents.cleaned(session, where, clean, FORGETTING, output_dir=output_dir)
+    return plan(session, where, cleaner, output_dir=output_dir)
+
+
+def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ScrubPlan:
+    """Decide on a child. NothingToFork where nothing was said, UsageError for what is no parent."""
+    transcript, (survey, said, thoughts) = scan_live(
+        session.path, lambda: (WriteScan(), ReadBack(), _ThinkingEdits(cleaner))
+    )
+    if not any(node.spoken for node in transcript.chain):
+        raise NothingToFork(
+            "There is nothing to copy: this session holds no conversation",
+            "Its file is rewritten all the same by: resume-hooks scrub --in-place",
+        )
+    parent = ParentScan(session, transcript, survey, said, HeadTail(session.path))
+    child = draft(session, parent.ends, FORGETTING, where, output_dir)
+    child = child._replace(root_title=cleaner.words(child.root_title), block=cleaner.words(child.block))
+    own = child.session_id
+    books = [*replaced_of(transcript, survey, own), *books_of(transcript, survey, parent.ends, own)]
+    marking = _LineCleaner(cleaner, session.session_id, own)
+    body = chain_rewrite(
+        child,
+        transcript,
+        survey,
+        head=child.head(parent.size(parent.tokens)),
+        edits=thoughts.edits,
+        books=[marking.line(row) for row in books],
+        mark=marking,
+    )
+    return ScrubPlan(
+        draft=child,
+        body=body,
+        sizes=Sizes(parent.tokens, parent.tokens),
+        thoughts=frozenset(said.thoughts),
+        cleaner=cleaner,
+        chain=tuple(node.uuid for node in body.linear.nodes if node.number not in thoughts.gone),
+    )
+
+
+class _ThinkingEdits:
+    """An observer: the records whose thinking holds a secret, ``gone`` those that say nothing else."""
+
+    def __init__(self, cleaner: Cleaner) -> None:
+        self.edits: dict[int, Edit] = {}
+        self.gone: set[int] = set()
+        self._cleaner = cleaner
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
+        """Take in one record."""
+        if node is None or node.kind != "assistant":
+            return
+        content = blocks(record)
+        kept = [block for block in content if not self._cleaner.tells(block, [])]
+        if len(kept) < len(content):
+            self.edits[node.number] = self._without
+            self.gone |= set() if kept else {node.number}
+
+    def _without(self, record: Record) -> Record | None:
+        kept = [block for block in blocks(record) if not self._cleaner.tells(block, [])]
+        return with_content(record, kept) if kept else None
+
+
+class _LineCleaner:
+    """What a line of the parent becomes in the child: without secrets, and naming the child's own large outputs."""
+
+    def __init__(self, cleaner: Cleaner, parent_id: str, session_id: str) -> None:
+        self._cleaner = cleaner
+        self._old, self._new = (f"/{each}/tool-results/".encode() for each in (parent_id, session_id))
+
+    def __call__(self, body: bytes, node: Node) -> bytes:  # noqa: ARG002 - a mark's form
+        """The line of a record."""
+        return self.line(body)
+
+    def line(self, body: bytes) -> bytes:
+        """Any line; thinking, which fits its signature, as it is."""
+        cleaned = self._cleaner.line(body).raw
+        return cleaned if b'"thinking"' in cleaned else cleaned.replace(self._old, self._new)
+
+
+def _clean_sidecars(decided: ScrubPlan, where: Where) -> list[str]:
+    """Take the secrets out of the child's own files; the copies of the user's files that held some, and are gone."""
+    own = decided.draft.session_id
+    for path in files_in(decided.draft.path.removesuffix(ENDING)):
+        replace(Location(SIDECAR, path, own, OWN), decided.cleaner, where)
+    gone = []
+    for path in files_in(os.path.join(where.config, HISTORY, own)):
+        if any(each.found or each.stuck for each in cleaned_of(path, decided.cleaner, lines=False)):
+            os.unlink(path)
+            gone.append(path)
+    return gone

@@ -1,0 +1,218 @@
+"""Lines and texts without their secrets: what the scanner finds, and what is known from elsewhere.
+
+A line stays JSON, and of it only the strings change that hold a secret. Thinking goes as a whole: its signature fits
+one text alone. A line that holds none is returned as the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from resume_hooks.parts.secrets.scrub.literals import SHORTEST_NAMED, Literals
+from resume_hooks.redaction.json_lines import find_in_bytes, find_in_line, without
+from resume_hooks.redaction.json_strings import is_kept, leaves, strings
+from resume_hooks.redaction.scanner import suspects
+from resume_hooks.redaction.texts import Secret
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.records import Record, parse
+
+ROUNDS = 4
+"""How often a text is looked at again: what was taken out may have hidden something else."""
+
+_MARK = re.compile(rb"\[secret removed: [^\]\n]{1,80}\]")
+_TOOL_NAME = (b"message", b"content", b"name")
+_NAME_MARK = b"secret_removed"
+"""The mark in a tool's name, which the API refuses with any other sign."""
+_THINKING = b'"thinking"'
+_TOKEN = re.compile(rb"[A-Za-z0-9_-]+")
+
+
+class RemovedSecret(NamedTuple):
+    """A secret that was taken out; ``values`` are the texts that it is with fewer and fewer escapes."""
+
+    kind: str
+    values: tuple[str, ...] = ()
+
+
+class Cleaned(NamedTuple):
+    """Bytes without secrets, and what was in them. ``stuck``: something known stands where nothing may be changed."""
+
+    raw: bytes
+    found: tuple[RemovedSecret, ...]
+    stuck: bool
+
+
+class Cleaner:
+    """Takes out what the scanner finds of these ``kinds``, of all if there are none, and what is known as ``literals``.
+
+    Without ``scanning`` only the latter.
+    """
+
+    def __init__(self, kinds: Collection[str] = (), literals: Literals | None = None, *, scanning: bool = True) -> None:
+        self._kinds = frozenset(kinds)
+        self._literals = literals or Literals({})
+        self._scanning = scanning
+
+    def line(self, raw: bytes) -> Cleaned:
+        """One line of a transcript, with its ending or without."""
+        body = raw.rstrip(b"\r\n")
+        if len(body) < SHORTEST_NAMED:
+            return Cleaned(raw, (), stuck=False)
+        found: list[RemovedSecret] = []
+        cleaned = _until_stable(body, lambda each: self._line(each, found))
+        return self._cleaned(cleaned + raw[len(body) :], found)
+
+    def text(self, raw: bytes) -> Cleaned:
+        """A whole text, in which a secret may go over several lines; what is no text is returned as it is."""
+        found: list[RemovedSecret] = []
+
+        def once(each: bytes) -> bytes:
+            return self._known(self._scanned(each, found), found)
+
+        return self._cleaned(raw if b"\0" in raw else _until_stable(raw, once), found)
+
+    def knows(self, raw: bytes) -> bool:
+        """Whether something known stands in bytes of any kind."""
+        return self._literals.stand_in(raw)
+
+    def words(self, text: str) -> str:
+        """A text of our own making, such as a title, without secrets."""
+        return self.text(text.encode("utf-8", "surrogatepass")).raw.decode("utf-8", "surrogatepass")
+
+    def tells(self, block: Record, found: list[RemovedSecret]) -> bool:
+        """Whether a block is thinking that holds a secret; what it holds is added to ``found``."""
+        if block.get("type") != records.THINKING:
+            return False
+        held = self.text(records.string(block, "thinking").encode("utf-8", "surrogatepass")).found
+        found += held
+        return bool(held)
+
+    def _cleaned(self, raw: bytes, found: list[RemovedSecret]) -> Cleaned:
+        return Cleaned(raw, tuple(found), self.knows(raw))
+
+    def _line(self, body: bytes, found: list[RemovedSecret]) -> bytes:
+        start = body.lstrip(b"\xef\xbb\xbf \t")[:1]
+        if start != b"{" or not body.endswith(b"}"):  # no JSON, or the end of it is missing
+            return self._known(self._scanned(body, found), found)
+        body = self._without_thoughts(body, found) if _THINKING in body else body
+        secrets = find_in_line(body) if self._scanning else []
+        body = self._without(body, secrets, found)
+        body = self._names(body, found) if self._scanning else body
+        return self._strings(body, found) if self._may_hold(body) else body
+
+    def _names(self, body: bytes, found: list[RemovedSecret]) -> bytes:
+        """A line of JSON without the secrets in its keys and in the names of tools."""
+        if next(suspects(body), None) is None:
+            return body
+        places = [(key.start, key.end) for key in strings(body) if key.is_key]
+        names = _names_of(body)
+        parts, place = [], 0
+        for start, end in sorted([*places, *names.items()]):
+            cleaned = self._scanned(body[start:end], found)
+            parts += [body[place:start], _MARK.sub(_NAME_MARK, cleaned) if start in names else cleaned]
+            place = end
+        return b"".join([*parts, body[place:]])
+
+    def _strings(self, body: bytes, found: list[RemovedSecret]) -> bytes:
+        """A line of JSON without what is known, keys included: what was asked stands in some."""
+        names = _names_of(body)
+        kept = {leaf.start for leaf in leaves(body) if is_kept(body, leaf)} - names.keys()
+        parts, place = [], 0
+        for string in strings(body):
+            quoted = body[string.start - 1 : string.end + 1]
+            if string.start not in kept and self._may_hold(quoted):
+                cleaned = self._string(quoted, found)
+                name = string.start in names
+                parts += [body[place : string.start - 1], _MARK.sub(_NAME_MARK, cleaned) if name else cleaned]
+                place = string.end + 1
+        return b"".join([*parts, body[place:]])
+
+    def _scanned(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
+        return self._without(raw, find_in_bytes(raw), found) if self._scanning else raw
+
+    def _without(self, raw: bytes, secrets: Sequence[Secret], found: list[RemovedSecret]) -> bytes:
+        """Bytes without those of these secrets that are of a wanted kind."""
+        wanted = [secret for secret in secrets if not self._kinds or secret.kind in self._kinds]
+        found += [RemovedSecret(one.kind, _values(raw[one.start : one.end])) for one in wanted]
+        return without(raw, _whole(raw, wanted)) if wanted else raw
+
+    def _string(self, token: bytes, found: list[RemovedSecret]) -> bytes:
+        """A string of JSON without what is known."""
+        try:
+            text = json.loads(token.decode("utf-8", "surrogateescape"), strict=False)
+        except ValueError:
+            return self._known(token, found)
+        cleaned, taken = self._literals.without(text)
+        found += map(RemovedSecret, taken)
+        return _encoded(cleaned) if taken else token
+
+    def _known(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
+        """Text without what is known."""
+        if not self._literals.stand_in(raw):
+            return raw
+        cleaned, taken = self._literals.without(raw.decode("utf-8", "surrogateescape"))
+        found += map(RemovedSecret, taken)
+        return cleaned.encode("utf-8", "surrogateescape")
+
+    def _may_hold(self, raw: bytes) -> bool:
+        """Whether bytes of JSON hold what is known, or letters written as escapes that may be such."""
+        return self._literals.stand_in(raw) or (bool(self._literals) and b"\\u" in raw)
+
+    def _without_thoughts(self, body: bytes, found: list[RemovedSecret]) -> bytes:
+        """The line without the thinking that holds a secret.
+
+        Where nothing else was said, nothing is left: all clients pass such an answer over (2.1.42 to 2.1.329).
+        """
+        record = parse(body)
+        content = records.blocks(record) if record is not None else []
+        kept = [block for block in content if not self.tells(block, found)]
+        if record is None or len(kept) == len(content):
+            return body
+        return encode(records.with_content(record, kept))
+
+
+def _names_of(body: bytes) -> dict[int, int]:
+    """Where the names of tools that were called begin and end: a client calls none by a name that it reads there."""
+    return {leaf.start: leaf.end for leaf in leaves(body) if leaf.path[-3:] == _TOOL_NAME and is_kept(body, leaf)}
+
+
+def _until_stable(raw: bytes, once: Callable[[bytes], bytes]) -> bytes:
+    for _ in range(ROUNDS):
+        cleaned = once(raw)
+        if cleaned == raw:
+            break
+        raw = cleaned
+    return raw
+
+
+def _whole(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
+    """Secrets up to the end of the words that they stand in: what a rule does not reach is no less secret."""
+    starts = [one.start for one in secrets[1:]] + [len(raw)]
+    whole = []
+    for one, limit in zip(secrets, starts, strict=True):
+        inside = _TOKEN.match(raw, one.end - 1) and raw[one.end - 2 : one.end - 1] != b"\\"
+        tail = _TOKEN.match(raw, one.end, max(one.end, limit)) if inside else None
+        whole.append(one._replace(end=tail.end() if tail else one.end))
+    return whole
+
+
+def _values(raw: bytes) -> tuple[str, ...]:
+    """The texts that a secret is: as it stands there, and with its escapes resolved, which lie in each other."""
+    texts = [raw.decode("utf-8", "replace")]
+    while "\\" in texts[-1] and len(texts) < ROUNDS:
+        try:
+            texts.append(json.loads(f'"{texts[-1]}"', strict=False))
+        except ValueError:
+            break
+    return tuple(texts)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a lone surrogate, which stays the escape that it was
+        return json.dumps(text).encode()

@@ -1,0 +1,247 @@
+"""What a scrub would do: every place that holds secrets, and whether it will be rewritten. Nothing is changed.
+
+The secrets themselves are learned from the family's sessions, and then looked for everywhere, also where the scanner
+would not know them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.parts.secrets.scrub.cleaner import Cleaner, RemovedSecret
+from resume_hooks.parts.secrets.scrub.literals import NAMED, Literals, is_telling, is_token, lines_of
+from resume_hooks.parts.secrets.scrub.locations import (
+    CHILD,
+    CLIENT,
+    DOCUMENT,
+    FILE_BACKUP,
+    INDEXED,
+    OTHER,
+    OWN,
+    PARENT,
+    READABLE,
+    TRANSCRIPT,
+    Location,
+    client_files,
+    documents_of,
+    family,
+    inventory,
+    notes_of,
+)
+from resume_hooks.parts.secrets.scrub.scan_place import CleanLocations, LocationContents, look
+from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.registry import agent_at, is_foreign, original
+from resume_hooks.sessions.archived.sessions import is_archived_copy
+from resume_hooks.sessions.liveness import Clients
+from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.transcripts.head_tail import HeadTail
+
+HELD, REMOVED, LEFT, OUTSIDE = "held", "removed", "left", "outside"
+"""What a place came to: nothing was done yet, all is gone, it still holds secrets, it was not asked for."""
+
+SETTINGS = (".claude.json", ".credentials.json", "settings.json", "settings.local.json", ".mcp.json")
+"""How the names of the client's files begin in which a secret may stand because somebody put it there to be used."""
+
+
+class ScrubReach(NamedTuple):
+    """What a scrub in place reaches beyond the session, its copies and its children."""
+
+    parents: bool = False
+    others: bool = False
+    file_backups: bool = False
+    documents: bool = False
+    client: bool = False
+
+
+class Holding(NamedTuple):
+    """A place with what it holds: secrets by kind. ``state`` is one of four words, ``why`` a sentence or ""."""
+
+    place: Location
+    kinds: dict[str, int]
+    state: str
+    why: str
+
+    @property
+    def total(self) -> int:
+        """Secrets in it."""
+        return sum(self.kinds.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubFindings:
+    """What was found. ``scanner`` takes out all, ``known`` only what is known from the family: the ``values``.
+
+    ``relations`` are of the sessions that were ever seen to be of the family, ``memory`` is for the next look.
+    ``title`` is the session's, without what is known. ``short`` are secrets that could be any word: nowhere but where
+    the scanner finds them are they known.
+    """
+
+    session: SessionFile
+    kinds: Collection[str]
+    wanted: ScrubReach
+    relations: Mapping[str, str]
+    values: Mapping[str, str]
+    memory: CleanLocations
+    rows: tuple[Holding, ...]
+    scanner: Cleaner
+    known: Cleaner
+    live: str
+    title: str
+    short: frozenset[str] = frozenset()
+
+    @property
+    def held(self) -> list[Holding]:
+        """The places that are to be changed, the index aside."""
+        return [row for row in self.rows if row.state == HELD and row.place.kind != INDEXED]
+
+    def cleaner_of(self, place: Location) -> Cleaner:
+        """What takes secrets out of a place: the family's own files are scanned, too."""
+        return self.scanner if place.relation in {OWN, CHILD, PARENT} and place.kind != FILE_BACKUP else self.known
+
+
+def look_everywhere(
+    session: SessionFile,
+    where: Where,
+    *,
+    kinds: Collection[str] = (),
+    named: Mapping[str, str] | None = None,
+    wanted: ScrubReach = ScrubReach(),  # noqa: B008 - a value that nobody can change
+) -> ScrubFindings:
+    """Look at every place. ``named`` are secrets that the user gave, with their kind; without ``kinds`` all count."""
+    values = named or {}
+    cleaner = Cleaner(kinds, Literals(values))
+    nothing = ScrubFindings(session, kinds, wanted, {}, values, CleanLocations(), (), cleaner, cleaner, "", "")
+    return _look(nothing, where)
+
+
+def look_again(found: ScrubFindings, where: Where) -> ScrubFindings:
+    """Look at every place that is there now for what was found, and for what else a scan finds.
+
+    What held nothing, and nobody has changed since, is not read again.
+    """
+    return _look(found, where)
+
+
+def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
+    session, wanted = before.session, before.wanted
+    relations = {**family(session, where), **before.relations}
+    places = inventory(relations, where)
+    if not is_archived_copy(session.path, where) and all(place.path != session.path for place in places):
+        places.append(Location(TRANSCRIPT, session.path, session.session_id, OWN))  # a file that lies elsewhere
+    values, short = dict(before.values), set(before.short)
+    for place in places:
+        if place.relation != OTHER and is_reached(place.relation, wanted) and place.kind not in {FILE_BACKUP, READABLE}:
+            held = () if before.memory.knows(place) else _look_if_readable(place, before.scanner, where).found
+            values |= _searchable(held)
+            short |= {each.values[-1] for each in held if each.values and not _searchable([each])}
+    texts = {value: kind for value, kind in values.items() if kind == NAMED or not is_token(value)}
+    literals = Literals(texts, {value: kind for value, kind in values.items() if value not in texts})
+    found = replace(
+        before,
+        relations=relations,
+        values=values,
+        memory=before.memory if values == before.values else CleanLocations(),
+        short=frozenset(short),
+        scanner=Cleaner(before.kinds, literals),
+        known=Cleaner(literals=literals, scanning=False),
+    )
+    clients = Clients(where)
+    everywhere = [*documents_of(session, where), *client_files(where), *notes_of(where), *places]
+    rows = [_told(row, where) for place in everywhere if (row := _holding(place, found, where, clients))]
+    if not os.path.lexists(session.path):
+        return replace(found, rows=tuple(rows), live="")
+    if is_foreign(session.path, where):
+        live = agent_at(session.path, where).why_live(session)
+    else:
+        live = "" if is_archived_copy(session.path, where) else clients.why_live(session)
+    return replace(found, rows=tuple(rows), live=live, title=found.known.words(HeadTail(session.path).title))
+
+
+def _told(row: Holding, where: Where) -> Holding:
+    """A row with the place where people find it: another agent's session is looked at in a copy."""
+    return row._replace(place=row.place._replace(path=original(row.place.path, where)))
+
+
+def is_reached(relation: str, wanted: ScrubReach) -> bool:
+    """Whether the places of sessions with this relation are scrubbed."""
+    return {PARENT: wanted.parents, OTHER: wanted.others}.get(relation, True)
+
+
+def _searchable(found: Iterable[RemovedSecret]) -> dict[str, str]:
+    """The secrets that can be looked for as text, with their kinds."""
+    told: dict[str, str] = {}
+    for each in found:
+        for value in each.values:
+            looked_for = [value] if is_telling(value) or is_token(value) else []
+            told |= dict.fromkeys([*looked_for, *lines_of(value)], each.kind)
+    return told
+
+
+def _look_if_readable(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
+    """What a place holds; nothing if it can't be read."""
+    with contextlib.suppress(OSError, ResumeHooksError):
+        return look(place, cleaner, where)
+    return LocationContents(place, (), stuck=False)
+
+
+def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clients) -> Holding | None:
+    """A place that holds secrets, or can't be read; None for any other."""
+    if place.kind != INDEXED and found.memory.knows(place):
+        return None
+    wanted = found.wanted
+    try:
+        held = found.memory.look(place, found.cleaner_of(place), where)
+    except (OSError, ResumeHooksError) as error:
+        return _unreadable(place, error, wanted) if os.path.lexists(place.path) else None
+    if not held.found and not held.stuck and place.kind != INDEXED:
+        return None
+    kinds = dict(Counter(each.kind for each in held.found))
+    if why := _why_outside(place, wanted):
+        return Holding(place, kinds, OUTSIDE, why)
+    if place.kind == TRANSCRIPT and place.relation != OWN and (live := _why_live(place, clients)):
+        return Holding(
+            place, kinds, LEFT, f"It is live: {live}. When it is not: resume-hooks scrub {place.session_id} --in-place"
+        )
+    stuck = held.stuck and not held.found
+    return Holding(place, kinds, LEFT if stuck else HELD, STUCK if stuck else "")
+
+
+def _unreadable(place: Location, error: OSError | ResumeHooksError, wanted: ScrubReach) -> Holding:
+    """A place that can't be read; whether it is another session's counts only if that is known."""
+    why = error.strerror or str(error) if isinstance(error, OSError) else f"{error.message}. {error.remedy}"
+    outside = _why_outside(place, wanted._replace(others=True))
+    said = f"It could not be looked at: {why.rstrip('.')}. {outside}".strip()
+    return Holding(place, {}, OUTSIDE if outside else LEFT, said)
+
+
+STUCK = "It stands in what is no text, an image, or what names a record: nothing was changed there."
+
+
+def _why_outside(place: Location, wanted: ScrubReach) -> str:
+    """Why a place is not to be scrubbed, and which option asks for it; "" if it is to be."""
+    if place.kind == CLIENT and os.path.basename(place.path).startswith(SETTINGS):
+        return "It is a file of settings, where a secret may be in use: change it by hand."
+    asked = {
+        FILE_BACKUP: (wanted.file_backups, "It is a copy of a file of yours, to be put back by a rewind: --backups."),
+        DOCUMENT: (wanted.documents, "It is a file of the project: --documents."),
+        CLIENT: (wanted.client, "It is the client's own: --client."),
+    }.get(place.kind)
+    if asked is not None and not asked[0]:
+        return asked[1]
+    if not is_reached(place.relation, wanted):
+        return {PARENT: "The session came from it: --lineage.", OTHER: "Another session: --everywhere."}[place.relation]
+    return ""
+
+
+def _why_live(place: Location, clients: Clients) -> str:
+    try:
+        status = os.stat(place.path)
+    except OSError:
+        return ""
+    return clients.why_live(SessionFile(place.session_id, place.path, status.st_mtime, status.st_size))

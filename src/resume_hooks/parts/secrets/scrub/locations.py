@@ -1,0 +1,271 @@
+"""Where secrets of a session can lie: its own files, copies of them, those of its parents and children, and elsewhere.
+
+What the client and the user keep elsewhere is looked at, too, but changed only if that is asked for. A child holds its
+parent's own records. Deleted sessions count, too: the vault or the trash may still hold them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import NamedTuple
+
+from resume_hooks import settings
+from resume_hooks.archive.trash import contents
+from resume_hooks.derive.handoff_files import ENDING as DOCUMENT_ENDING
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.parts.rewind_files import backup
+from resume_hooks.paths import ENDING, Where, all_folders, is_session_id
+from resume_hooks.search.index.database import FILE_NAME as INDEX
+from resume_hooks.search.index.database import FOLDER as WORDS
+from resume_hooks.search.index.database import index_file
+from resume_hooks.sessions.agents.registry import COPIES
+from resume_hooks.sessions.archived import manifest
+from resume_hooks.sessions.archived.layout import FOLDER as VAULT
+from resume_hooks.sessions.archived.layout import HISTORY, UNPACKED, unpacked, vault
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.link_log import read_links
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile, linked
+from resume_hooks.sessions.transcript_files import PREFIX, owning_session, subagent_name
+from resume_hooks.settings import FILE_NAME as SETTINGS
+from resume_hooks.storage import backups, locks
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.provenance import read_parent
+
+TRANSCRIPT, SUBAGENT, SIDECAR, COPY = "transcript", "sub-agent", "sidecar", "copy"
+BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = "backup", "trash", "vault", "unpacked", "note", "index"
+FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
+
+OWN, CHILD, PARENT, OTHER = "own", "child", "parent", "other"
+"""How a session stands to the one that was named."""
+
+RECORDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
+"""The kinds of files that are lines of records."""
+
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""A session's id in a name: of its file, its folder, or what a copy of either is called."""
+
+MOST_FILES = 200_000
+"""Files that are looked at below one folder."""
+
+_ELSEWHERE = frozenset({"projects", HISTORY, "plugins", "sessions", "local", "node_modules", ".git"})
+"""Folders of the config home that hold nothing that was said, or are looked at session by session."""
+
+_OUR_OWN = frozenset({VAULT, UNPACKED, COPIES, WORDS, contents.FOLDER, backups.FOLDER, "plugin"})
+_NO_NOTES = frozenset({SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))})
+
+
+class Location(NamedTuple):
+    """A file, or the folder of all that the vault or the trash holds of a session; ``session_id`` is "" for none.
+
+    What can't be listed, or is a link that is not followed, stands as one place for all that may be in it.
+    """
+
+    kind: str
+    path: str
+    session_id: str
+    relation: str
+
+
+def inventory(relations: Mapping[str, str], where: Where) -> list[Location]:
+    """Every place of every session; ``relations`` says of ids how their sessions stand to the one that was named.
+
+    In the order of a purge, the named session's own transcript last: as long as it holds the secrets, a look at it
+    tells what they are.
+    """
+    found = [*_copies(relations, where), *_in_projects(relations, where)]
+    order = [OTHER, PARENT, CHILD, OWN]
+    return sorted(found, key=lambda place: (order.index(place.relation), place.kind == TRANSCRIPT))
+
+
+def notes_of(where: Where) -> Iterator[Location]:
+    """What else lies in our state folder: notes of one hook for another, logs; and the index."""
+    home = where.state
+    for path in files_in(home, lambda folder: os.path.dirname(folder) == home and os.path.basename(folder) in _OUR_OWN):
+        if os.path.basename(path) not in _NO_NOTES:
+            yield Location(NOTE, path, "", "")
+    if os.path.lexists(index_file(where)):
+        yield Location(INDEXED, index_file(where), "", "")
+
+
+def client_files(where: Where) -> Iterator[Location]:
+    """What the client keeps outside of its projects: prompts that were typed, pastes, logs, its settings."""
+    home, own = where.config, os.path.realpath(where.state)
+
+    def is_left_out(folder: str) -> bool:
+        return os.path.basename(folder) in _ELSEWHERE or os.path.realpath(folder) == own
+
+    for path in files_in(home, is_left_out):
+        yield Location(CLIENT, path, "", "")
+
+
+def files_in(folder: str, left_out: Callable[[str], bool] = lambda _: False) -> Iterator[str]:
+    """The regular files below a folder, in the order of their names; no link is followed.
+
+    A folder that can't be listed, or has too many files below it, comes itself, and a file of which nothing can be
+    told: reading it fails.
+    """
+    if os.path.islink(folder):
+        return
+    found = 0
+    closed: list[OSError] = []
+    for root, folders, names in os.walk(folder, onerror=closed.append):
+        folders[:] = sorted(name for name in folders if not left_out(os.path.join(root, name)))
+        for name in sorted(names):
+            path = os.path.join(root, name)
+            if _may_be_file(path):
+                found += 1
+                if found > MOST_FILES:
+                    yield folder
+                    return
+                yield path
+    yield from (error.filename for error in closed if not isinstance(error, FileNotFoundError | NotADirectoryError))
+
+
+def _may_be_file(path: str) -> bool:
+    """Whether a path is that of a regular file, as far as can be told."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def _copies(relations: Mapping[str, str], where: Where) -> Iterator[Location]:
+    """What is kept of sessions outside of the projects: backups, the trash, the vault."""
+    for home, kind in (
+        (os.path.join(where.config, HISTORY), FILE_BACKUP),
+        (os.path.join(where.state, backups.FOLDER, backup.FOLDER), FILE_BACKUP),
+        (os.path.join(where.state, backups.FOLDER), BACKUP),
+        (unpacked(where), READABLE),
+    ):
+        for path in _files_of_ours(home, {os.path.join(where.state, backups.FOLDER, backup.FOLDER)} - {home}):
+            session_id = _id_below(home, path)
+            copy = kind == BACKUP and not path.endswith(ENDING)
+            yield Location(COPY if copy else kind, path, session_id, relations.get(session_id, OTHER))
+    yield from _trashed(relations, where)
+    for kept in manifest.all_archived(where):
+        yield Location(KEPT, kept.folder, kept.session_id, relations.get(kept.session_id, OTHER))
+    for path in manifest.unreadable(where):
+        session_id = _id_below(vault(where), path)
+        yield Location(KEPT, path, session_id, relations.get(session_id, OTHER))
+
+
+def _trashed(relations: Mapping[str, str], where: Where) -> Iterator[Location]:
+    """The deleted sessions, and each file of the trash that is none of theirs.
+
+    Whose session that is of nothing can tell, so it counts as one that came from the named one.
+    """
+    home, told = os.path.join(where.state, contents.FOLDER), {entry.folder for entry in contents.all_deleted(where)}
+    for path in (*told, *_files_of_ours(home, told)):
+        session_id = _id_below(home, path)
+        yield Location(TRASHED, path, session_id, relations.get(session_id, OTHER if path in told else CHILD))
+
+
+def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
+    """The files below a folder of the state folder, but for locks; where that is a link, the link itself."""
+    found = [home] if os.path.islink(home) else files_in(home, left_out.__contains__)
+    return (path for path in found if os.path.basename(path) != locks.NAME)
+
+
+def _in_projects(relations: Mapping[str, str], where: Where) -> Iterator[Location]:
+    """The files of all sessions in the client's project folders."""
+    for folder in all_folders(where):
+        for path in files_in(folder):
+            first, *deeper = os.path.relpath(path, folder).split(os.sep)
+            session_id = _session_of(path, first)
+            kind = _kind(first, deeper, session_id)
+            yield Location(kind, path, session_id, relations.get(session_id, OTHER))
+    yield from (Location(COPY, folder, "", OTHER) for folder in linked(where))
+    home = where.projects
+    try:
+        os.scandir(home).close()
+    except FileNotFoundError:
+        return
+    except OSError:
+        yield Location(COPY, home, "", OTHER)
+
+
+def _session_of(path: str, first: str) -> str:
+    """The session that a file of a project folder is of, by the first step of its way from there; ``""`` for none."""
+    if first.startswith(PREFIX):  # a sub-agent of an old client, or its note
+        return owning_session(path.removesuffix(".meta.json").removesuffix(ENDING) + ENDING)
+    named = _ID.search(first)
+    return named[0] if named else ""
+
+
+def _kind(first: str, deeper: list[str], session_id: str) -> str:
+    """What a file of a project folder is, by its path from there."""
+    last = deeper[-1] if deeper else first
+    if not deeper and first == session_id + ENDING:
+        return TRANSCRIPT
+    if subagent_name(last):
+        return SUBAGENT
+    return SIDECAR if deeper or last.startswith(PREFIX) else COPY
+
+
+def _id_below(folder: str, path: str) -> str:
+    """The session whose id the first step from a folder to what lies in it is; ``""`` for none."""
+    first = os.path.relpath(path, folder).split(os.sep)[0]
+    return first if is_session_id(first) else ""
+
+
+def family(session: SessionFile, where: Where) -> dict[str, str]:
+    """The ids of the family's sessions, each with how it stands to the one that was named."""
+    known = Family(where)
+    above: list[str] = []
+    with contextlib.suppress(SessionNotFound):  # gone since it was named
+        above = [row.session_id for row in known.lineage(session.path)[:-1] if row.session_id]
+    below = [each.row.session_id for each in known.descendants(session.session_id)]
+    children = [*below, *_unlisted_children([session.session_id, *below], where)]
+    return dict.fromkeys(above, PARENT) | dict.fromkeys(children, CHILD) | {session.session_id: OWN}
+
+
+def _unlisted_children(found: list[str], where: Where) -> list[str]:
+    """The children of these, and theirs, that only our links, the vault or the trash tell of."""
+    pairs = list(_parents_and_children(where))
+    seen, waiting, more = set(found), list(found), []
+    while waiting:
+        parent = waiting.pop()
+        new = [child for above, child in pairs if above == parent and child not in seen]
+        seen.update(new)
+        waiting += new
+        more += new
+    return more
+
+
+def _parents_and_children(where: Where) -> Iterator[tuple[str, str]]:
+    """Parents and their children."""
+    yield from ((link.parent_id, link.child_id) for link in read_links(where))
+    yield from ((kept.about.parent[0], kept.session_id) for kept in manifest.all_archived(where) if kept.about.parent)
+    for entry in contents.all_deleted(where):
+        try:
+            parent = read_parent(entry.kept(entry.parts[0]))
+        except OSError:
+            continue  # an interrupted delete left it where it was
+        if parent is not None:
+            yield parent.session_id, entry.session_id
+
+
+def documents_of(session: SessionFile, where: Where) -> Iterator[Location]:
+    """The documents and the ledger that the settings put into the session's project, or elsewhere."""
+    values = settings.load(where)
+    folder, ledger = (_setting_path(str(values[name].value), session, where) for name in ("handoff_dir", "ledger_file"))
+    if folder:
+        for path in files_in(folder):
+            if path.endswith(DOCUMENT_ENDING) or os.path.isdir(path):
+                yield Location(DOCUMENT, path, "", "")
+    if ledger and os.path.isfile(ledger) and not os.path.islink(ledger):
+        yield Location(DOCUMENT, ledger, "", "")
+
+
+def _setting_path(value: str, session: SessionFile, where: Where) -> str:
+    """Where a setting leads; ``""`` for none, and where the session's project is not here."""
+    value = os.path.expanduser(value)
+    home = home_folder(HeadTail(session.path), where) if value and not os.path.isabs(value) else os.sep
+    return os.path.join(home, value) if value and os.path.isdir(home) else ""

@@ -1,0 +1,191 @@
+"""A purge: secrets taken out of every place that holds them, one place after the other, each whole or not at all.
+
+The session's own transcript comes last. Until then a look at it tells what the secrets are, so that a purge that was
+interrupted is finished by running it again. What others made of it meanwhile, children and kept copies, is looked for
+once it holds none any more, by what is known by then: from there on nobody can make more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping
+
+from resume_hooks.archive.trash import contents
+from resume_hooks.archive.trash.manifest import MANIFEST, unweighed, weighed, write_manifest
+from resume_hooks.archive.vault import commit, rewrite
+from resume_hooks.errors import ResumeHooksError, SessionLive, WriteFailed
+from resume_hooks.parts.secrets.scrub import replace
+from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
+from resume_hooks.parts.secrets.scrub.findings import HELD, LEFT, REMOVED, STUCK, Holding, ScrubFindings, look_again
+from resume_hooks.parts.secrets.scrub.locations import (
+    INDEXED,
+    KEPT,
+    OWN,
+    READABLE,
+    SUBAGENT,
+    TRANSCRIPT,
+    TRASHED,
+    Location,
+    files_in,
+)
+from resume_hooks.parts.secrets.scrub.scan_place import look
+from resume_hooks.paths import Where
+from resume_hooks.search.index.connect import forget_index, opened_index
+from resume_hooks.sessions.archived import manifest
+from resume_hooks.sessions.archived.layout import folder_of, unpacked
+from resume_hooks.sessions.transcript_files import subagent_name
+from resume_hooks.storage import backups
+from resume_hooks.storage.state_file import sweep
+
+ROUNDS = 5
+"""How often it is looked for what others made meanwhile."""
+
+CAME = "It came while the others were rewritten. Run the command again."
+
+
+def purge(found: ScrubFindings, where: Where) -> list[Holding]:
+    """Take the secrets out of every place that is to be changed; what became of each, in the order of the findings.
+
+    SessionLive where the session is live: nothing was changed. What can't be done is said with its place, and all
+    else is done.
+    """
+    if found.live:
+        raise SessionLive(f"The session is live: {found.live}", "Quit its client and wait a minute, then run it again.")
+    done: dict[Location, Holding] = {}
+    order: dict[Location, None] = {}
+    for _ in range(ROUNDS):
+        order |= dict.fromkeys(row.place for row in found.rows)
+        for row in sorted(found.rows, key=_stage):
+            if _is_due(row, done):
+                done[row.place] = _rewritten(row, found, where)
+        busy = _wait_for_archiving(found, where)
+        found = look_again(found, where)
+        if found.live or not any(_is_due(row, done) for row in found.held):
+            break
+    last = {row.place: row for row in (*found.rows, *busy)}
+    rows = (_final(done.get(place), last.get(place)) for place in order | dict.fromkeys(last))
+    return [_indexed(row, where) if row.place.kind == INDEXED else row for row in rows if row]
+
+
+def _is_due(row: Holding, done: Mapping[Location, Holding]) -> bool:
+    """Whether a place is to be dealt with: one that could not be is not tried again."""
+    return row.state == HELD and (row.place not in done or done[row.place].state == REMOVED)
+
+
+def _wait_for_archiving(found: ScrubFindings, where: Where) -> list[Holding]:
+    """Wait for whoever is keeping one of the sessions as it was before it was rewritten; those who take too long."""
+    seen: set[str] = set()
+    busy = []
+    for place in (row.place for row in found.rows if row.state == HELD):
+        if place.session_id and place.session_id not in seen:
+            seen.add(place.session_id)
+            try:
+                with commit.only_one(place.session_id, where):
+                    commit.sweep(place.session_id, where)
+            except SessionLive as error:
+                kept = place._replace(kind=KEPT, path=folder_of(place.session_id, where))
+                busy.append(Holding(kept, {}, LEFT, f"{error.message}. {error.remedy}"))
+            except ResumeHooksError:
+                continue  # the next look tells why
+    return busy
+
+
+def _final(done: Holding | None, last: Holding | None) -> Holding | None:
+    """What became of a place, by what was done to it and what the last look found; None if nothing is there now."""
+    if done is not None and done.state == LEFT:
+        return done
+    if last is None or last.place.kind == INDEXED:
+        return done or last
+    return last._replace(state=LEFT, why=CAME) if last.state == HELD else last
+
+
+def clear_left(where: Where) -> None:
+    """Remove what a scrub left that was killed: copies, and what the vault's notes no longer name."""
+    replace.sweep_copies(where)
+    commit.sweep_leftovers(where)
+    for kept in manifest.all_archived(where):
+        with contextlib.suppress(ResumeHooksError), commit.changing(kept, where, "cleared"):
+            pass
+
+
+def _stage(row: Holding) -> int:
+    """When a place is rewritten: the index after the files that it was made of, the own transcript last."""
+    own = row.place.kind == TRANSCRIPT and row.place.relation == OWN
+    return 2 if own else int(row.place.kind == INDEXED)
+
+
+def _rewritten(row: Holding, found: ScrubFindings, where: Where) -> Holding:
+    """A row after its place was dealt with."""
+    cleaner = found.cleaner_of(row.place)
+    sweep(os.path.dirname(row.place.path))
+    if not os.path.lexists(row.place.path):
+        return row._replace(state=REMOVED)
+    try:
+        _clear(row.place, cleaner, where)
+        left = look(row.place, cleaner, where) if os.path.lexists(row.place.path) else None
+    except ResumeHooksError as error:
+        return row._replace(state=LEFT, why=f"{error.message.rstrip('.')}. {error.remedy}".strip())
+    except OSError as error:
+        return row._replace(state=LEFT, why=f"{error.filename or row.place.path}: {error.strerror or error}.")
+    if left is not None and left.found:
+        return row._replace(state=LEFT, why="It holds secrets still. Run the command again.")
+    return row._replace(state=LEFT, why=STUCK) if left is not None and left.stuck else row._replace(state=REMOVED)
+
+
+def _clear(place: Location, cleaner: Cleaner, where: Where) -> None:
+    if place.kind == KEPT:
+        _clear_kept(place, cleaner, where)
+    elif place.kind == READABLE and place.session_id:
+        shutil.rmtree(os.path.join(unpacked(where), place.session_id), ignore_errors=True)
+    elif place.kind == TRASHED:
+        _clear_trashed(place, cleaner, where)
+    elif place.kind == INDEXED:
+        forget_index(where)
+    elif place.kind == TRANSCRIPT:
+        with backups.only_one(place.session_id, where):
+            replace.replace(place, cleaner, where)
+    else:
+        replace.replace(place, cleaner, where)
+
+
+def _clear_kept(place: Location, cleaner: Cleaner, where: Where) -> None:
+    kept = manifest.find(place.session_id, where)
+    if kept is not None:
+        rewrite.rewrite(kept, lambda line: cleaner.line(line).raw, where, text=lambda whole: cleaner.text(whole).raw)
+
+
+def _clear_trashed(place: Location, cleaner: Cleaner, where: Where) -> None:
+    """Rewrite the files of a deleted session; while they don't fit the digests of its manifest, it holds none."""
+    with contents.only_one(where):
+        entry = next((each for each in contents.all_deleted(where) if each.folder == place.path), None)
+        if entry is None:
+            raise WriteFailed(
+                f"{place.path} is of no deleted session that can be told: its manifest can't be read",
+                "Update this resume-hooks, or move it away.",
+            )
+        entry = entry._replace(title=cleaner.words(entry.title))
+        write_manifest(unweighed(entry), where)
+        for path in files_in(entry.folder):
+            if os.path.dirname(path) != entry.folder or os.path.basename(path) != MANIFEST:
+                own = os.path.basename(path) == entry.parts[0].name
+                kind = TRANSCRIPT if own else SUBAGENT if subagent_name(path) else TRASHED
+                replace.replace(place._replace(kind=kind, path=path), cleaner, where)
+        write_manifest(weighed(entry), where)
+
+
+def _indexed(row: Holding, where: Where) -> Holding:
+    """The index made anew, of what there is now; a search may have made one of what was there before."""
+    if row.state == LEFT:
+        return row
+    try:
+        forget_index(where)
+    except ResumeHooksError as error:
+        return row._replace(state=LEFT, why=f"{error.message}. {error.remedy}")
+    row = row._replace(state=REMOVED)
+    try:
+        with opened_index(where):
+            return row
+    except ResumeHooksError as error:
+        return row._replace(why=f"It is built anew by the next search: {error.message}")

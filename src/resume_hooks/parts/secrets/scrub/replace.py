@@ -1,0 +1,91 @@
+"""A file rewritten without its secrets, as a trim in place rewrites: whole or not at all, checked as read back.
+
+The copy that it is compared with lies in a folder of its own in the state folder, and goes in any case: killed at any
+point, the next scrub sweeps it. The new file is another one, so that no hard link to the old is changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+
+from resume_hooks.errors import WriteFailed
+from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
+from resume_hooks.parts.secrets.scrub.locations import RECORDS, Location
+from resume_hooks.parts.secrets.scrub.scan_place import cleaned_of, is_lines
+from resume_hooks.paths import Where, open_regular, private_folder, read_at
+from resume_hooks.storage.append_carryover import CHUNK, begins_with
+from resume_hooks.storage.atomic import replace_session
+from resume_hooks.storage.state_file import MODE, sweep, temporary_in
+from resume_hooks.transcripts import invariants
+from resume_hooks.transcripts.invariants import Check, shape_checks
+from resume_hooks.transcripts.transcript import scan
+
+FOLDER = "scrub"
+"""The folder in the state folder for copies of what is being rewritten; it is there only meanwhile."""
+
+AGAIN = "Run the command once more."
+
+
+def replace(place: Location, cleaner: Cleaner, where: Where) -> None:
+    """Put a file without its secrets in its place; one that holds none stays as it is.
+
+    WriteFailed or CheckFailed leave it as it was, unless the message says otherwise.
+    """
+    try:
+        with open_regular(place.path, follow=False) as stream, _copied(place.path, stream.fileno(), where) as copy:
+            _replace(place, stream.fileno(), copy, cleaner)
+    except OSError as error:
+        raise WriteFailed(f"{place.path} can't be read: {error.strerror or error}", "Nothing was changed.") from error
+
+
+def sweep_copies(where: Where) -> None:
+    """Remove the copies that a scrub which was killed left behind."""
+    folder = os.path.join(where.state, FOLDER)
+    if not os.path.islink(folder):
+        sweep(folder)
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+
+
+def _replace(place: Location, original: int, copy: str, cleaner: Cleaner) -> None:
+    lines = is_lines(place.path)
+    if not any(each.found for each in cleaned_of(copy, cleaner, lines=lines)):
+        return
+
+    def check(path: str) -> None:
+        os.chmod(path, MODE if place.kind in RECORDS else stat.S_IMODE(os.fstat(original).st_mode))
+        invariants.require(_checks(place, copy, path, cleaner), place.path)
+
+    chunks = (each.raw for each in cleaned_of(copy, cleaner, lines=lines))
+    replace_session(place.path, original, copy, chunks, check)
+    if any(each.found for each in cleaned_of(place.path, cleaner, lines=lines)):
+        raise WriteFailed(f"{place.path} was written to while it was rewritten, and holds secrets again", AGAIN)
+
+
+def _checks(place: Location, old: str, new: str, cleaner: Cleaner) -> list[Check]:
+    """What a rewritten file must hold as it is read back."""
+    dirty = any(each.found for each in cleaned_of(new, cleaner, lines=is_lines(place.path)))
+    alike = shape_checks(scan(old), scan(new)) if place.kind in RECORDS else []
+    return [Check("no secret is found in it", not dirty), *alike]
+
+
+@contextlib.contextmanager
+def _copied(path: str, descriptor: int, where: Where) -> Iterator[str]:
+    """An exact copy of an open file, which is removed at the end. OSError, WriteFailed."""
+    copy = temporary_in(private_folder(os.path.join(where.state, FOLDER), where))
+    try:
+        size, offset = os.fstat(descriptor).st_size, 0
+        target = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
+        with os.fdopen(target, "wb", buffering=0) as stream:
+            while offset < size and (piece := read_at(descriptor, min(CHUNK, size - offset), offset)):
+                offset += stream.write(piece)
+        if not begins_with(descriptor, copy):
+            raise WriteFailed(f"{path} changed while it was copied", f"Nothing was changed. {AGAIN}")
+        yield copy
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(copy)
+            os.rmdir(os.path.dirname(copy))

@@ -1,0 +1,120 @@
+"""``audit``: which secrets lie where; never what they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import click
+
+from resume_hooks import clock
+from resume_hooks.cli.options import (
+    VerbOptions,
+    as_one_value,
+    current_folder,
+    json_option,
+    locator_argument,
+    time_of,
+)
+from resume_hooks.cli.progress import at_work
+from resume_hooks.errors import UsageError
+from resume_hooks.parts.secrets.audit.report import Audit, Leak, audit
+from resume_hooks.paths import project_names
+from resume_hooks.sessions.agents.registry import store_of
+from resume_hooks.system.invocation import typed
+
+SHOWN = 200  # secrets that are listed to people; ``--json`` lists all
+
+
+@click.command("audit")
+@locator_argument
+@click.option("--all", "everywhere", is_flag=True, help="Every session of every project, and our own notes.")
+@click.option("--project", is_flag=True, help="Every session of this project.")
+@click.option("--since", metavar="WHEN", help=f"Only what is younger. {clock.WHEN}")
+@click.option("--kind", "kinds", metavar="KIND", multiple=True, help="Only secrets of this kind; may be given often.")
+@json_option
+@as_one_value
+def command(options: VerbOptions) -> int:
+    """List the secrets in a session by kind, place and age, never the secrets themselves.
+
+    Looked at are the transcript, sub-agents, tool output in files of its own, states of files that the client kept,
+    backups, the trash and the vault. What was looked at before and has not changed since is not read again. Ends with
+    1 where there are secrets, or places that could not be looked at. Without SESSION, --project or --all it is about
+    the latest session of this folder alone, not those that came from it.
+
+    \b
+    Examples:
+      resume-hooks audit
+      resume-hooks audit 5e12a303 --json
+      resume-hooks audit --project --since 7d
+      resume-hooks audit --all --kind github-pat --kind private-key
+    """
+    if sum([bool(options.locator), options.everywhere, options.project]) > 1:
+        raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
+    sessions = _sessions(options)
+    since = clock.stamp(time_of(options.since)) if options.since is not None else ""
+    with at_work("Looking", quiet=options.as_json) as advance:
+        found = audit(options.where, sessions=sessions, kinds=options.kinds, since=since, progress=advance)
+    reach = _reach(sessions, project=options.project)
+    warnings = [*found.unread, *found.warnings]
+    options.emit(_data(found), lambda: render(found, reach), warnings)
+    return int(bool(found.leaks or found.unread))
+
+
+def render(found: Audit, reach: str = "") -> str:
+    """The secrets for people, oldest first, how many of each kind, and what to do; ``reach`` says whose files."""
+    looked = f"{found.files:,} {'file' if found.files == 1 else 'files'}{reach}"
+    if not found.leaks:
+        return f"No secrets found in {looked}." + (" Some could not be looked at." if found.unread else "")
+    rows = [_row(leak) for leak in found.leaks[:SHOWN]]
+    if len(found.leaks) > SHOWN:
+        rows.append(f"and {len(found.leaks) - SHOWN:,} more; --json lists all")
+    kinds = Counter(leak.kind for leak in found.leaks)
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
+    total = f"{len(found.leaks):,} {'place' if len(found.leaks) == 1 else 'places'} with secrets in {looked}: {counts}."
+    return "\n".join([*rows, total, *_remedies(found)])
+
+
+def _row(leak: Leak) -> str:
+    where = leak.reference or f"{leak.file}, line {leak.line + 1:,}"
+    kind = click.style(leak.kind, fg="red")
+    return f"{clock.minute(leak.time)}  {kind}, {leak.length:,} characters  {leak.place}  {where}"
+
+
+def _remedies(found: Audit) -> list[str]:
+    session = next((leak.session_id for leak in found.leaks if leak.session_id), "SESSION")
+    return [
+        "Change each secret where it is valid: whoever could read these files may have it.",
+        f"Then take it out of the session and every copy of it: {typed(f'scrub {session} --in-place')}",
+        f"Or continue in a child without it; the session keeps it: {typed(f'scrub {session}')}",
+        "Exports leave secrets out by themselves.",
+    ]
+
+
+def _sessions(options: VerbOptions) -> set[str] | None:
+    if options.everywhere:
+        return None
+    if options.project:
+        names = project_names(current_folder(), options.where)
+        return {session.session_id for session in store_of(options.where).sessions(names)}
+    return {options.located(foreign=True).session_id}
+
+
+def _reach(sessions: set[str] | None, *, project: bool) -> str:
+    """What was looked at, as the end of a sentence."""
+    if sessions is None:
+        return " of all sessions"
+    if project:
+        return f" of this project's {len(sessions):,} sessions (others: --all)"
+    return f" of session {min(sessions)[:8]} alone (others: --project, --all)"
+
+
+def _data(found: Audit) -> dict[str, Any]:
+    kinds = Counter(leak.kind for leak in found.leaks)
+    return {
+        "secrets": found.leaks,
+        "kinds": dict(kinds.most_common()),
+        "files": found.files,
+        "bytes": found.size,
+        "bytes_read": found.read,
+    }

@@ -1,0 +1,197 @@
+"""``scrub``: a child without the secrets of a session; or, in place, the secrets gone from wherever they lie."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from resume_hooks.cli.child import make, receipt_text, require_client
+from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, locator_argument
+from resume_hooks.cli.output import say, table
+from resume_hooks.cli.start_client import start, start_of
+from resume_hooks.cli.team_notes import after_scrub
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.errors import SessionLive, UsageError
+from resume_hooks.parts.secrets.scrub import child, findings, literals
+from resume_hooks.parts.secrets.scrub.findings import HELD, LEFT, OUTSIDE, REMOVED, Holding, ScrubFindings, ScrubReach
+from resume_hooks.parts.secrets.scrub.locations import INDEXED, OWN
+from resume_hooks.parts.secrets.scrub.purge import clear_left, purge
+from resume_hooks.sessions.agents.registry import is_foreign, original
+from resume_hooks.system.invocation import typed
+
+SHOWN = 40  # places of one state that are named one by one
+_HEADINGS = {
+    HELD: "Here they are:",
+    REMOVED: "Gone from:",
+    LEFT: "They are, or may be, still here:",
+    OUTSIDE: "Also here, and not touched:",
+}
+_REMAIN = "The originals still hold them: nothing but the child was written."
+_IN_PLACE = "Another agent's session is not rewritten: its forks and rewinds go on from places in its file"
+_SHORT = (
+    "{count:,} short values may still stand elsewhere: where the scanner does not see them they could be any word. "
+    "Look for them by hand, or give them to --secret-stdin."
+)
+
+
+@click.command("scrub")
+@locator_argument
+@click.option("--in-place", is_flag=True, help="Take them out of the session, every copy of it, and its children.")
+@click.option("--kind", multiple=True, metavar="KIND", help="Secrets of this kind alone, as audit names it.")
+@click.option("--secret-stdin", is_flag=True, help="Also the secrets on stdin, one a line; on a terminal it asks.")
+@click.option("--lineage", is_flag=True, help="With --in-place: also the sessions that it came from.")
+@click.option("--everywhere", is_flag=True, help="With --in-place: also any other session that holds them.")
+@click.option("--backups", is_flag=True, help="With --in-place: also copies of your files that a rewind puts back.")
+@click.option("--documents", is_flag=True, help="With --in-place: also what handoffs wrote into the project.")
+@click.option("--client", is_flag=True, help="With --in-place: also the client's own files, such as history.jsonl.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@child_options
+@as_one_value
+def command(options: VerbOptions) -> int:
+    """Make a child of SESSION without its secrets, and list every place that holds them.
+
+    The session itself is only read. With --in-place its own files are rewritten instead, and the secrets go from its
+    sub-agents, tool outputs, backups, the trash, the vault, the index, and the sessions that came from it. Each file is
+    replaced whole or not at all; no backup is kept. What is already known to others stays known: revoke the secret.
+
+    \b
+    Examples:
+      resume-hooks scrub 5e12a303
+      resume-hooks scrub 5e12a303 --in-place --dry-run
+      resume-hooks scrub 5e12a303 --in-place --client --yes
+      resume-hooks scrub --secret-stdin < secret.txt
+    """
+    _refuse(options)
+    if not options.in_place:
+        require_client(options)
+    named = literals.named(_secrets_typed()) if options.secret_stdin else {}
+    wanted = ScrubReach(options.lineage, options.everywhere, options.backups, options.documents, options.client)
+    session = options.located_whole()
+    if options.in_place and is_foreign(session.path, options.where):
+        raise UsageError(
+            _IN_PLACE, "Leave --in-place out: the child has none. Then delete the session where it was made."
+        )
+    if options.in_place and not options.dry_run:
+        clear_left(options.where)
+    found = findings.look_everywhere(session, options.where, kinds=options.kind, named=named, wanted=wanted)
+    return _in_place(found, options) if options.in_place else _in_a_child(found, options)
+
+
+def _in_a_child(found: ScrubFindings, options: VerbOptions) -> int:
+    made = None
+    if any(row.place.relation == OWN for row in found.held):  # else the session itself is already without secrets
+        made = make(options, child.child_of(found.session, options.where, found.scanner, output_dir=options.output_dir))
+    warnings = list(made.warnings) if made else []
+    if found.held:
+        foreign = is_foreign(found.session.path, options.where)
+        warnings.append(_REMAIN + ("" if foreign else f" Take them out: {_command(found, options)}"))
+    _answer(found, options, made, warnings)
+    if made is not None and made.written and options.start:
+        start(start_of(made.session_id, made.file, made.folder, options.where))
+    return 0
+
+
+def _in_place(found: ScrubFindings, options: VerbOptions) -> int:
+    done = False
+    if found.held and not options.dry_run:
+        if found.live:
+            raise SessionLive(f"The session is live: {found.live}", "Quit its client, wait a minute, run it again.")
+        if not options.yes:
+            say(_facts(found))
+        done = options.agreed("Take them out, for good?", asks=not options.yes)
+        found = replace(found, rows=tuple(purge(found, options.where))) if done else found
+    rewritten = (row.place.session_id for row in found.rows if row.state == REMOVED)
+    notes = after_scrub(rewritten, options.where) if done else []
+    _answer(found, options, None, notes, done=done)
+    tried = not options.dry_run and (done or not found.held)
+    return int(tried and any(row.state == LEFT for row in found.rows))
+
+
+def _answer(
+    found: ScrubFindings, options: VerbOptions, made: Receipt | None, warnings: list[str], *, done: bool = False
+) -> None:
+    if found.short:
+        warnings.append(_SHORT.format(count=len(found.short)))
+    written = done or (made is not None and made.written)
+    data = {
+        "session_id": found.session.session_id,
+        "file": original(found.session.path, options.where),
+        "in_place": options.in_place,
+        "written": written,
+        "live": found.live,
+        "places": [_place_data(row) for row in found.rows],
+        "receipt": made.data() if made else None,
+    }
+
+    def text() -> str:
+        receipt = f"\n\n{receipt_text(made)}" if made else ""
+        return f"{_facts(found)}{receipt}" + ("" if written else "\n\nNothing was written.")
+
+    options.emit(data, text, warnings)
+
+
+def _place_data(row: Holding) -> dict[str, Any]:
+    return {**row.place._asdict(), "secrets": row.kinds, "state": row.state, "why": row.why}
+
+
+def _facts(found: ScrubFindings) -> str:
+    """What was found, as text."""
+    rows = found.rows
+    kinds: Counter[str] = Counter()
+    for row in rows:
+        if row.place.relation == OWN:
+            kinds.update(row.kinds)
+    facts = [("session", found.title), ("id", found.session.session_id)]
+    facts.append(("its secrets", _counted(kinds) or "none was found"))
+    if found.live:
+        facts.append(("live", found.live))
+    parts = [table(facts)]
+    for state, heading in _HEADINGS.items():
+        some = [row for row in rows if row.state == state and (row.kinds or row.why or state == REMOVED)]
+        if some:
+            more = [f"  and {len(some) - SHOWN:,} more"] if len(some) > SHOWN else []
+            parts.append("\n".join([heading, *map(_line, some[:SHOWN]), *more]))
+    return "\n\n".join(parts)
+
+
+def _line(row: Holding) -> str:
+    place = row.place
+    whose = {"": "", OWN: ""}.get(place.relation, f"{place.relation} ")
+    counted = _counted(row.kinds) or ("rebuilt" if place.kind == INDEXED else "")
+    said = "  ".join(part for part in (f"{whose}{place.kind}", counted, place.path) if part)
+    return f"  {said}" + (f"\n    {row.why}" if row.why else "")
+
+
+def _counted(kinds: dict[str, int] | Counter[str]) -> str:
+    return ", ".join(f"{kind} {count:,}" for kind, count in sorted(kinds.items()))
+
+
+def _command(found: ScrubFindings, options: VerbOptions) -> str:
+    """The command that takes them out of the originals."""
+    words = ["scrub", found.session.session_id, "--in-place"]
+    words += [word for kind in options.kind for word in ("--kind", kind)]
+    return typed(shlex.join([*words, *(["--secret-stdin"] if options.secret_stdin else [])]))
+
+
+def _secrets_typed() -> bytes:
+    """What was given on stdin; on a terminal it is asked for, and not shown."""
+    if sys.stdin.isatty():
+        return str(click.prompt("Secret", hide_input=True, err=True)).encode()
+    return sys.stdin.buffer.read(literals.LONGEST_NAMED + 1)
+
+
+def _refuse(options: VerbOptions) -> None:
+    """Refuse options that mean nothing together, and questions that nobody could answer."""
+    reach = ("lineage", "everywhere", "backups", "documents", "client")
+    given = next((name for name in reach if options.has(name)), "")
+    if given and not options.in_place:
+        raise UsageError(f"--{given} belongs to --in-place", "A child is written without touching anything else.")
+    if options.in_place and (options.output_dir is not None or options.start):
+        raise UsageError("--in-place makes no child", "Leave --output-dir and --start out.")
+    if options.in_place:
+        options.asks("A scrub in place")

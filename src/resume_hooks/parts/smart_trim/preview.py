@@ -1,0 +1,70 @@
+"""The preview of a smart trim: for people a table with reasons, for programs rows that can be given back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from resume_hooks.derive.model.port import Spent
+from resume_hooks.derive.trim.preview import line_of, preview
+from resume_hooks.derive.trim.selection import Choice
+from resume_hooks.parts.smart_trim.ask import ModelVerdicts
+from resume_hooks.parts.smart_trim.offer import RULE
+from resume_hooks.parts.smart_trim.plan import SmartPlan
+from resume_hooks.system.text import plain_line
+from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
+
+_WHAT = {RESULT: "", INPUT: "input of ", MEDIA: "image, ", ATTACHMENT: "attached ", TEXT: "answer "}
+
+
+def table(decided: SmartPlan) -> str:
+    """The plan: totals, what goes by which rule, and each content that the model chose, with its reasons."""
+    rows = [(verdict, choice) for verdict, choice in decided.rows if verdict.by == RULE]
+    lines = [preview(decided.trim), "", f"chosen by the model ({len(rows):,})"]
+    for verdict, choice in rows:
+        tokens = round(choice.tokens_saved(decided.offer.scanned.scale))
+        what = line_of(f"{_WHAT[choice.piece.kind]}{choice.tool} {choice.target}")
+        lines.append(f"  {tokens:>8,}  {what}  {_reference(decided, choice)}")
+        lines += [f"{'':12}{words}" for words in (verdict.description, f"why: {verdict.rationale}") if words]
+    return "\n".join(lines)
+
+
+def spent_text(spent: Spent) -> str:
+    """What the model took, in words."""
+    return f"{plain_line(spent.model)}: {spent.words}" if spent.calls else "no model was asked"
+
+
+def warnings(decided: SmartPlan, answer: ModelVerdicts) -> list[str]:
+    """What of the model's answer did not count, and what it was not shown."""
+    counts = (
+        (answer.unknown, "of its choices were not shown to it"),
+        (answer.twice, "were named twice"),
+        (decided.useless, "would save nothing"),
+    )
+    left_out = ", ".join(f"{count:,} {what}" for count, what in counts if count)
+    sentences = [f"Of what the model chose, this was left out: {left_out}."] if left_out else []
+    if decided.offer.unshown and answer.spent.calls:  # a plan that is given back offers no more than it names
+        sentences.append(f"{decided.offer.unshown:,} smaller contents were not shown to the model, and stay.")
+    return sentences
+
+
+def data(decided: SmartPlan) -> dict[str, Any]:
+    """The plan in its documented JSON form, from which it can be made again."""
+    return {
+        "rules": list(decided.offer.options.only),
+        "keep_recent": decided.offer.options.keep_recent,
+        "choices": [
+            {
+                **verdict._asdict(),
+                "address": list(verdict.address),
+                "original": _reference(decided, choice),
+                "tool": choice.tool,
+                "target": choice.target,
+                "tokens_saved": round(choice.tokens_saved(decided.offer.scanned.scale)),
+            }
+            for verdict, choice in decided.rows
+        ],
+    }
+
+
+def _reference(decided: SmartPlan, choice: Choice) -> str:
+    return str(decided.offer.origins.of(choice.piece.number).reference)

@@ -1,0 +1,152 @@
+"""``smart-trim``: a child without what a model finds is no longer needed; shows the plan before writing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from resume_hooks import settings
+from resume_hooks.cli.child import (
+    answer,
+    model_of,
+    model_progress,
+    receipt_text,
+    require_client,
+    require_start,
+    time_limit,
+)
+from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, located, locator_argument
+from resume_hooks.cli.output import say
+from resume_hooks.derive import agents
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import receipt
+from resume_hooks.derive.trim.decision import Trimmable
+from resume_hooks.derive.trim.preview import remarks, savings_data
+from resume_hooks.errors import UsageError
+from resume_hooks.parts.smart_trim import plan as smart
+from resume_hooks.parts.smart_trim import preview
+from resume_hooks.parts.smart_trim.ask import ModelVerdicts, ask
+from resume_hooks.parts.smart_trim.offer import CERTAIN, UNJUDGED, offer, smart_options
+from resume_hooks.parts.smart_trim.plan import KIND, SmartPlan, Verdict, described, of_rules
+from resume_hooks.paths import read_regular
+
+if TYPE_CHECKING:
+    from resume_hooks.cli.schema.children import SmartTrimForm
+
+LARGEST_PLAN = 16 * 1024 * 1024  # bytes of a plan that is given back
+UNASKED = "Nobody can be asked here: add --yes, or write this very plan (--json > plan.json, --plan plan.json --yes)."
+
+
+@click.command("smart-trim")
+@locator_argument
+@click.option("-p", "--prompt", default="", help="What to keep or to drop, in your words; it counts above all.")
+@click.option("--keep-recent", type=click.IntRange(0, 10_000), help="Turns at the end that stay as they are.")
+@click.option("--model", help="The model that chooses; by default summary_model, of other agents their own.")
+@click.option("--timeout", type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout.")
+@click.option("--plan", type=click.Path(), help="Write the plan that --json printed; no model is asked.")
+@click.option("--yes", is_flag=True, help="Write without asking.")
+@child_options
+@as_one_value
+def command(options: VerbOptions) -> Receipt:
+    """Make a child of SESSION in which what is no longer needed is a placeholder that says what was there.
+
+    Rules give up what is certain: files read again or changed later, repeated outputs, failures that were mended,
+    thinking of finished turns. A model, asked through the client without tools, chooses among the rest. With -p all
+    of it is for the model to choose, as your words say. Your prompts, the recent turns and the last words of each turn
+    stay. The plan is shown first; without a terminal nothing is written unless you say --yes.
+
+    A dry run asks the model too, which costs. To write what it showed: --json > plan.json, then --plan plan.json.
+
+    \b
+    Examples:
+      resume-hooks smart-trim
+      resume-hooks smart-trim 5e12a303 -p "keep everything about the parser"
+      resume-hooks smart-trim 5e12a303 --dry-run --json > plan.json
+      resume-hooks smart-trim --plan plan.json --yes --start
+    """
+    require_client(options)
+    stored = _stored(options)
+    named = stored.parent_file if options.locator is None and stored else options.locator
+    session = located(named, options.where, foreign=True)
+    scanned = agents.scanned(session, options.where, settings.number("context_window"))
+    # What can't be a parent is refused before a model is paid for.
+    require_start(options, scanned.draft(KIND, options.where, options.output_dir))
+    planned = _given_back(scanned, stored, options) if stored else _asked(scanned, options)
+    decided = planned.decided
+    wanted = decided.trim.pays and not options.dry_run
+    asks = wanted and not options.yes and options.watched
+    if asks:
+        say(_plan_text(planned))
+    agreed = wanted and (options.yes or (asks and options.agreed("Write this child?", asks=True)))
+    made = smart.write(decided, options.where) if agreed else receipt(decided.trim)
+    notes = [UNASKED] if wanted and not options.yes and not asks else []
+    made = made._replace(warnings=(*made.warnings, *preview.warnings(decided, planned.asked), *notes))
+    more = {"savings": savings_data(decided.trim), **preview.data(decided), "spent": planned.asked.spent}
+    return answer(options, made, more, lambda: _text(planned, made, seen=asks))
+
+
+class _Planned(NamedTuple):
+    """A plan, and what the model took for it."""
+
+    decided: SmartPlan
+    asked: ModelVerdicts
+
+
+def _asked(scanned: Trimmable, options: VerbOptions) -> _Planned:
+    """Ask the model what may go."""
+    model = model_of(options, scanned.session)
+    rules = UNJUDGED if options.prompt.strip() else CERTAIN
+    offered = offer(scanned, smart_options(options.keep_recent, settings.number("keep_recent"), rules), options.where)
+    told = model_progress(model.name, quiet=options.as_json)
+    asked = ask(model, offered, options.prompt, time_limit(options), told)
+    verdicts = [*of_rules(offered), *asked.verdicts]
+    return _Planned(smart.plan(offered, verdicts, options.where, options.output_dir), asked)
+
+
+def _given_back(scanned: Trimmable, stored: SmartTrimForm, options: VerbOptions) -> _Planned:
+    """Take a plan that was printed before. UsageError where it is another session's."""
+    if stored.parent_session_id != scanned.session.session_id:
+        raise UsageError(
+            f"The plan is of session {stored.parent_session_id}, not of {scanned.session.session_id}",
+            "Leave the locator out, or name the session that the plan was made of.",
+        )
+    trim = smart_options(stored.keep_recent, settings.number("keep_recent"), stored.rules)
+    verdicts = [
+        Verdict(row.record, tuple(row.address), row.digest, row.by, described(row.description), row.rationale)
+        for row in stored.choices
+    ]
+    decided = smart.planned_before(scanned, trim, verdicts, options.where, options.output_dir)
+    return _Planned(decided, ModelVerdicts())
+
+
+def _stored(options: VerbOptions) -> SmartTrimForm | None:
+    """The plan of ``--plan``. UsageError for a file that holds none, and for options that it leaves no room for."""
+    path = options.plan
+    if path is None:
+        return None
+    if options.prompt or options.model or options.timeout or options.keep_recent is not None:
+        raise UsageError("--plan is written as it is", "Leave -p, --model, --timeout and --keep-recent out.")
+    # A tenth of a second, for which only who gives a plan back waits.
+    from pydantic import ValidationError
+
+    from resume_hooks.cli.schema.children import StoredPlan
+
+    way = "Make one: resume-hooks smart-trim --dry-run --json > plan.json"
+    try:
+        return StoredPlan.model_validate_json(read_regular(path, LARGEST_PLAN)).data
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}", way) from error
+    except ValidationError as error:
+        raise UsageError(f"{path} is not a plan that smart-trim --json printed", way) from error
+
+
+def _text(planned: _Planned, made: Receipt, *, seen: bool) -> str:
+    """The plan, unless it was ``seen`` already, and what came of it."""
+    notes = [("note", words) for words in remarks(planned.decided.trim)]
+    done = receipt_text(made, notes) if made.written else "Nothing was written."
+    return done if seen else f"{_plan_text(planned)}\n\n{done}"
+
+
+def _plan_text(planned: _Planned) -> str:
+    return f"{preview.table(planned.decided)}\n\n{preview.spent_text(planned.asked.spent)}"

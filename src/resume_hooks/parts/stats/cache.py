@@ -1,0 +1,151 @@
+"""The counts of every transcript of a config home: read once, kept in one small file of the state folder.
+
+A file is read again only when its size or time changed. The counts of a transcript that is gone stay: what a session
+took does not change with its deletion. Losing the kept counts loses those alone; the rest is counted anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from resume_hooks import clock
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.parts.stats.count import Counts, count, from_row, to_row
+from resume_hooks.paths import Where, project_key, read_regular
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import agent_at, all_files, briefly, left_of
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.transcript_files import TranscriptFile, owning_session
+from resume_hooks.storage import state_file
+from resume_hooks.system.text import encodable
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.tokens import end_context
+
+FILE_NAME = "stats.json"
+VERSION = 1  # of the kept counts; those of another are counted anew
+MAX_KEPT = 256 * 1024 * 1024  # bytes of kept counts that are read
+MOST_GONE = 20_000  # transcripts that are gone whose counts stay
+
+Progress = Callable[[int, int], None]
+
+
+class TranscriptCounts(NamedTuple):
+    """A transcript and its counts; ``there`` is false where only the counts are left.
+
+    ``folder`` is the name of its project folder, ``program`` the agent whose it is.
+    """
+
+    session_id: str
+    agent: str
+    folder: str
+    size: int
+    there: bool
+    counts: Counts
+    program: str
+
+
+class AllCounts(NamedTuple):
+    """The counts of all; ``read`` transcripts had to be read for them."""
+
+    transcripts: list[TranscriptCounts]
+    read: int
+
+
+class _Kept(NamedTuple):
+    stamp: tuple[str, int, int]
+    counts: Counts
+
+
+def gather(where: Where, progress: Progress = lambda _done, _total: None) -> AllCounts:
+    """The counts of every transcript; ``progress`` is given the bytes read so far and of all that are to be read."""
+    kept, files = _read(where), _files(where)
+    family = Family(where)
+    due = {key: file for key, file in files.items() if key not in kept or kept[key].stamp != _stamp(file)}
+    total, done, fresh = sum(file.size for file in due.values()), 0, dict(kept)
+    for key, file in due.items():
+        progress(done, total)
+        done += file.size
+        with contextlib.suppress(SessionNotFound):  # gone since it was listed
+            with briefly(file.path, where) as path:
+                counts = count(path, agent=bool(file.agent))
+            fresh[key] = _Kept(_stamp(file), _with_before(counts, file, family))
+    if due:
+        _write(fresh, files.keys(), where)
+    found = [_counted(key, row, where, there=key in files) for key, row in fresh.items()]
+    return AllCounts(found, len(due))
+
+
+def _files(where: Where) -> dict[str, TranscriptFile]:
+    """Every transcript by its session and agent; of several copies of one the newest."""
+    found: dict[str, TranscriptFile] = {}
+    for file in sorted(all_files(where), key=lambda file: file.mtime):
+        if left_of(file.path, where):
+            continue  # counted while its transcript was there
+        session_id = file.session_id or owning_session(file.path) or ""
+        found[f"{session_id}/{file.agent}"] = file
+    return found
+
+
+def _stamp(file: TranscriptFile) -> tuple[str, int, int]:
+    return (file.path, file.size, file.mtime)
+
+
+def _with_before(counts: Counts, file: TranscriptFile, family: Family) -> Counts:
+    """The counts of a child with what its parent took then, as far as the end of the parent's file tells."""
+    child = counts.child
+    if child is None or child.before:
+        return counts
+    parent = family.parent_of(file.path)
+    located = family.locate(parent, file.path) if parent else None
+    if located is None:
+        return counts
+    with contextlib.suppress(SessionNotFound):
+        rows = HeadTail(located).last_records
+        context = end_context([row for row in rows if clock.normal(row.get("timestamp")) <= child.at])
+        return counts._replace(child=child._replace(before=context.tokens if context else 0))
+    return counts
+
+
+def _counted(key: str, row: _Kept, where: Where, *, there: bool) -> TranscriptCounts:
+    session_id, _, agent = key.partition("/")
+    path, size, _ = row.stamp
+    program = agent_at(path, where).name
+    folder = path.removeprefix(where.projects + os.sep).partition(os.sep)[0]
+    if program != NAME:
+        folder = next(map(project_key, row.counts.folders), "")
+    return TranscriptCounts(session_id, agent, folder, size, there, row.counts, program)
+
+
+def _path(where: Where) -> str:
+    return os.path.join(where.state, FILE_NAME)
+
+
+def _read(where: Where) -> dict[str, _Kept]:
+    """What was kept; rows that are none are passed over, and counted anew where their transcript is there."""
+    try:
+        found: Any = orjson.loads(read_regular(_path(where), MAX_KEPT))
+        rows = found["transcripts"].items() if found["version"] == VERSION else ()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    kept = {}
+    for key, row in rows:
+        with contextlib.suppress(ValueError, TypeError, AttributeError, IndexError):
+            path, size, mtime, *counts = row
+            kept[str(key)] = _Kept((str(path), int(size), int(mtime)), from_row(counts))
+    return kept
+
+
+def _write(kept: Mapping[str, _Kept], there: Iterable[str], where: Where) -> None:
+    """Keep the counts, whole or not at all; a state folder that can't be written costs the next run time alone."""
+    known = set(there)
+    gone = sorted((key for key in kept if key not in known), key=lambda key: kept[key].stamp[2])[-MOST_GONE:]
+    rows = {encodable(key): [*kept[key].stamp, *to_row(kept[key].counts)] for key in [*gone, *known & kept.keys()]}
+    with contextlib.suppress(OSError):
+        state_file.replace(
+            _path(where), orjson.dumps({"version": VERSION, "transcripts": rows}, option=orjson.OPT_NON_STR_KEYS), where
+        )

@@ -1,0 +1,147 @@
+"""What the counts of many transcripts come to: by month, by kind of child, by hook. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from resume_hooks.parts.stats.cache import TranscriptCounts
+from resume_hooks.parts.stats.count import OURS, Day
+
+HIGH = 95  # per cent of the durations that the higher of the two figures is not below
+
+
+class Month(NamedTuple):
+    """A month (``2026-01``, UTC): sessions with a turn or an answer in it, turns, requests, tokens."""
+
+    month: str
+    sessions: int
+    turns: int
+    requests: int
+    sent: int
+    cached: int
+    answered: int
+
+
+class Saving(NamedTuple):
+    """The children of a kind that were made in a month; ``used`` are those that somebody went on in.
+
+    Of ``measured`` of these both sizes are known: what the parent took as it was left, and what the child's first own
+    request held. ``saved`` is the difference of their sums, per request at first.
+    """
+
+    month: str
+    kind: str
+    made: int
+    used: int
+    measured: int
+    before: int
+    after: int
+
+    @property
+    def saved(self) -> int:
+        """Tokens; negative where a child began larger than its parent ended."""
+        return self.before - self.after
+
+
+class Hook(NamedTuple):
+    """The hooks of an event whose durations transcripts tell, ours or all others'; in milliseconds."""
+
+    event: str
+    ours: bool
+    times: int
+    median: int
+    high: int
+
+
+class Figures(NamedTuple):
+    """All of it. ``sessions`` are those in range, ``gone`` of them are deleted; ``agents`` sub-agents' transcripts."""
+
+    sessions: int
+    gone: int
+    agents: int
+    months: list[Month]
+    savings: list[Saving]
+    hooks: list[Hook]
+
+
+def figures(found: Iterable[TranscriptCounts], since: str, belongs: Callable[[TranscriptCounts], bool]) -> Figures:
+    """What the transcripts that ``belongs`` takes came to from the day ``since`` on, ``""`` for ever."""
+    inside = [one for one in found if belongs(one)]
+    active = [one for one in inside if _days(one, since)]
+    sessions = {one.session_id for one in active if not one.agent}
+    gone = {one.session_id for one in active if not one.agent and not one.there}
+    return Figures(
+        sessions=len(sessions),
+        gone=len(gone),
+        agents=sum(bool(one.agent) for one in active),
+        months=_months(active, since),
+        savings=_savings(inside, since),
+        hooks=_hooks(inside, since),
+    )
+
+
+def hook_data(hook: Hook) -> dict[str, Any]:
+    """The figures of hooks in their documented JSON form."""
+    row: dict[str, Any] = {"event": hook.event, "ours": hook.ours, "times": hook.times}
+    return row | {"median_ms": hook.median, "p95_ms": hook.high}
+
+
+def percentile(durations: Mapping[int, int], percent: int) -> int:
+    """The least duration that so many per cent are not above (nearest rank); 0 if there are none."""
+    rank, seen = -(-percent * sum(durations.values()) // 100), 0
+    for duration in sorted(durations):
+        seen += durations[duration]
+        if seen >= rank:
+            return duration
+    return 0
+
+
+def _days(one: TranscriptCounts, since: str) -> dict[str, Day]:
+    return {day: counts for day, counts in one.counts.days.items() if day >= since}
+
+
+def _months(inside: list[TranscriptCounts], since: str) -> list[Month]:
+    sums: dict[str, Day] = defaultdict(Day)
+    sessions: dict[str, set[str]] = defaultdict(set)
+    for one in inside:
+        for day, counts in _days(one, since).items():
+            sums[day[:7]] = sums[day[:7]].plus(counts)
+            sessions[day[:7]].add(one.session_id)
+    return [Month(month, len(sessions[month]), *sums[month]) for month in sorted(sums)]
+
+
+def _savings(inside: list[TranscriptCounts], since: str) -> list[Saving]:
+    rows: dict[tuple[str, str], Saving] = {}
+    for one in inside:
+        child = one.counts.child
+        if child is None or one.agent or child.at[:10] < since:
+            continue
+        key = (child.at[:7], child.kind)
+        row = rows.get(key, Saving(*key, 0, 0, 0, 0, 0))
+        measured = bool(child.before and child.after)
+        rows[key] = row._replace(
+            made=row.made + 1,
+            used=row.used + bool(child.after),
+            measured=row.measured + measured,
+            before=row.before + child.before * measured,
+            after=row.after + child.after * measured,
+        )
+    return [rows[key] for key in sorted(rows)]
+
+
+def _hooks(inside: list[TranscriptCounts], since: str) -> list[Hook]:
+    found: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for one in inside:
+        for key, by_day in one.counts.hooks.items():
+            for day, durations in by_day.items():
+                if day >= since:
+                    for duration, count in durations.items():
+                        found[key][duration] += count
+    rows = []
+    for key, durations in sorted(found.items()):
+        event, _, whose = key.partition("|")
+        median, high = percentile(durations, 50), percentile(durations, HIGH)
+        rows.append(Hook(event, whose == OURS, sum(durations.values()), median, high))
+    return rows

@@ -1,0 +1,142 @@
+"""``stats``: what sessions came to, what children saved, and how long hooks took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from resume_hooks import clock
+from resume_hooks.cli.options import VerbOptions, agent_option, as_one_value, folder_of, json_option, time_of
+from resume_hooks.cli.output import columns
+from resume_hooks.cli.progress import at_work
+from resume_hooks.parts.stats import state_sizes
+from resume_hooks.parts.stats.cache import TranscriptCounts, gather
+from resume_hooks.parts.stats.state_sizes import FolderSize
+from resume_hooks.parts.stats.totals import HIGH, Figures, Hook, Month, Saving, figures, hook_data
+from resume_hooks.sessions.agents.registry import ALL
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.git_worktrees import Project, project_at
+from resume_hooks.system.text import counted, plain_line
+
+SHOWN_PARTS = 6  # entries of our folder that are named, the largest ones
+
+
+@click.command("stats")
+@click.option("--since", metavar="WHEN", help="From a day on, or so far back: 2026-01-31, 30d, 6m.")
+@click.option("--month", is_flag=True, help="From the first day of this month on.")
+@click.option("--all", "everywhere", is_flag=True, help="Every project, not only this one and its worktrees.")
+@click.option("--project", metavar="DIR", help="The project of another folder, which may be gone.")
+@agent_option
+@json_option
+@as_one_value
+def command(options: VerbOptions) -> None:
+    """Show turns and tokens by month, what children saved, hook times, and the size of our own folder.
+
+    Tokens are those that the API counted, of sub-agents too; SENT is all that requests held, CACHED what of it came
+    out of the cache. A copy that the client's own --fork-session made counts again. SAVED is what the parent took when
+    it was left, less what the child's first own request held; only children that somebody went on in count. Hook times
+    are those that the client wrote into transcripts: it tells few of those that pass silently. Months are in UTC.
+
+    Each transcript is read once; its counts are kept, also when it is deleted.
+
+    \b
+    Examples:
+      resume-hooks stats
+      resume-hooks stats --all --since 30d
+      resume-hooks stats --month --json
+    """
+    options.refuse_together("since", "month")
+    options.refuse_together("everywhere", "project")
+    day = _first_day(options.since, month=options.month)
+    folder = folder_of(options.project)
+    with at_work("Counting", quiet=options.as_json) as told:
+        gathered = gather(options.where, told)
+    project = None if options.everywhere else project_at(folder, options.where)
+    found = figures(gathered.transcripts, day, _belongs(project, options.agent))
+    state = state_sizes.parts(options.where)
+    data = {
+        "scope": "all" if options.everywhere else folder,
+        "since": day,
+        "read": gathered.read,
+        **{name: getattr(found, name) for name in ("sessions", "gone", "agents")},
+        "months": found.months,
+        "savings": found.savings,
+        "hooks": [hook_data(row) for row in found.hooks],
+        "state": state,
+    }
+    options.emit(data, lambda: _text(found, state, _heading(data)))
+
+
+def _first_day(since: str | None, *, month: bool) -> str:
+    """The day to begin with, ``""`` for all there is."""
+    if month:
+        return f"{datetime.now(UTC):%Y-%m}-01"
+    return clock.stamp(time_of(since))[:10] if since else ""
+
+
+def _belongs(project: Project | None, agent: str) -> Callable[[TranscriptCounts], bool]:
+    """Whether a transcript is of the project, None for all, and of the agent."""
+
+    def belongs(one: TranscriptCounts) -> bool:
+        return agent in {ALL, one.program} and (project is None or project.holds(one.counts.folders, one.folder))
+
+    return belongs
+
+
+def _heading(data: dict[str, Any]) -> str:
+    where = "every project" if data["scope"] == "all" else plain_line(data["scope"])
+    gone = f", {data['gone']:,} of them deleted since" if data["gone"] else ""
+    agents = f"; {counted(data['agents'], 'sub-agent')}" if data["agents"] else ""
+    since = f" since {data['since']}" if data["since"] else ""
+    return f"{counted(data['sessions'], 'session')} of {where}{since}{gone}{agents}"
+
+
+def _text(found: Figures, state: Sequence[FolderSize], heading: str) -> str:
+    parts = [heading, _months(found.months), _savings(found.savings), _hooks(found.hooks), _state(state)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _months(rows: Sequence[Month]) -> str:
+    heads = ("MONTH", "SESSIONS", "TURNS", "REQUESTS", "SENT", "CACHED", "ANSWERED")
+    cells = [
+        (
+            row.month,
+            *(f"{number:,}" for number in (row.sessions, row.turns, row.requests, row.sent)),
+            f"{round(100 * row.cached / row.sent)} %" if row.sent else "-",
+            f"{row.answered:,}",
+        )
+        for row in rows
+    ]
+    return columns(heads, cells)
+
+
+def _savings(rows: Sequence[Saving]) -> str:
+    heads = ("MADE IN", "KIND", "MADE", "USED", "BEFORE", "AFTER", "SAVED")
+    cells = [
+        (
+            row.month,
+            plain_line(row.kind),
+            *(f"{number:,}" for number in (row.made, row.used, row.before, row.after, row.saved)),
+        )
+        for row in rows
+    ]
+    return columns(heads, cells, words=2)
+
+
+def _hooks(rows: Sequence[Hook]) -> str:
+    heads = ("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH} %")
+    cells = [
+        (row.event, "ours" if row.ours else "others", f"{row.times:,}", f"{row.median:,} ms", f"{row.high:,} ms")
+        for row in rows
+    ]
+    return columns(heads, cells, words=2)
+
+
+def _state(parts: Sequence[FolderSize]) -> str:
+    if not parts:
+        return ""
+    largest = ", ".join(f"{plain_line(part.name)} {size_text(part.size)}" for part in parts[:SHOWN_PARTS] if part.size)
+    return f"Our folder: {size_text(sum(part.size for part in parts))}{f' ({largest})' if largest else ''}"

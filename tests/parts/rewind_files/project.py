@@ -1,0 +1,136 @@
+"""Owns a small project with a session whose client kept states of its files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.parts.rewind_files import files_at_prompt, history, target
+from resume_hooks.parts.rewind_files.plan import FilesPlan
+from resume_hooks.paths import Where
+from resume_hooks.sessions import locate
+from resume_hooks.sessions.locate import SessionFile
+from tests.builders import ConfigHome, Record, assistant, instant, tool_result, tool_use, user, write_session
+from tests.builders import session_id as number_id
+
+SESSION = number_id(7)
+
+Content = str | bytes | None
+
+
+def prompt_id(number: int) -> str:
+    """The uuid of a prompt, which tells its number at sight."""
+    return number_id(1000 + number)
+
+
+def backup(name: str | None, version: int = 1, **more: Any) -> Record:
+    """A backup as snapshots have it."""
+    return {"backupFileName": name, "version": version, "backupTime": instant(0), **more}
+
+
+def snapshot(message: str, tracked: Mapping[str, Any], *, of: str = "", update: bool = False) -> Record:
+    """A snapshot of the prompt ``message``; an update hangs on the record ``of``."""
+    inner = {"messageId": message, "trackedFileBackups": dict(tracked), "timestamp": instant(0)}
+    kind = "file-history-snapshot"
+    return {"type": kind, "messageId": of or message, "snapshot": inner, "isSnapshotUpdate": update}
+
+
+def delta(message: str, path: str, value: Any) -> Record:
+    """A file that is tracked from the prompt ``message`` on."""
+    names = {"messageId": "a", "snapshotMessageId": message, "trackingPath": path, "backup": value}
+    return {"type": "file-history-delta", **names, "timestamp": instant(0)}
+
+
+def edited(path: str, content: str, *, uuid: str, parent: str) -> list[Record]:
+    """A Write and its result."""
+    done = {"type": "update", "filePath": path, "content": content, "structuredPatch": []}
+    call = tool_use(f"toolu_{uuid}", uuid=f"{uuid}-call", parent=parent, name="Write", tool_input={"file_path": path})
+    answer = tool_result(f"toolu_{uuid}", uuid=uuid, parent=f"{uuid}-call")
+    return [call, {**answer, "toolUseResult": done}]
+
+
+class Project:
+    """A project folder of a test's own, its config home, and what the client kept of it."""
+
+    def __init__(self, home: ConfigHome, folder: Path) -> None:
+        self.home = home
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.store = home.config / "file-history" / SESSION
+
+    def path(self, name: str) -> Path:
+        """A file of the project."""
+        return self.folder / name
+
+    def put(self, name: str, content: str | bytes, mode: int = 0o644) -> Path:
+        """Write a file of the project, by hand."""
+        path = self.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        path.chmod(mode)
+        return path
+
+    def keep(self, name: str, content: Content, version: int = 1, mode: int = 0o644) -> Record:
+        """A backup in the client's store; None stands for no file."""
+        if content is None:
+            return backup(None, version)
+        self.store.mkdir(parents=True, exist_ok=True)
+        kept = f"{hashlib.sha256(name.encode()).hexdigest()[:16]}@v{version}"
+        (self.store / kept).write_bytes(content.encode() if isinstance(content, str) else content)
+        (self.store / kept).chmod(mode)
+        return backup(kept, version)
+
+    def session(self, records: Sequence[Record | bytes]) -> SessionFile:
+        """The session with these records, at home in the project."""
+        mine = [
+            {**record, "cwd": str(self.folder)} if isinstance(record, dict) and "cwd" in record else record
+            for record in records
+        ]
+        return locate.session_file(write_session(self.home.project(str(self.folder)), SESSION, mine))
+
+    def simple(self, tracked: Mapping[str, Any], prompts: int = 1) -> SessionFile:
+        """A session whose first prompt has these backups."""
+        return self.session([*turns(prompts), snapshot(prompt_id(1), tracked)])
+
+    def plan(self, session: SessionFile, to: str = "1") -> FilesPlan:
+        """What takes the files back to a prompt, for somebody in the folder ``$PWD``."""
+        read = history.read(session)
+        return files_at_prompt.plan(
+            read, target.aim(read, target.parse(to)), Where({**os.environ, **self.home.environ})
+        )
+
+    def tree(self) -> dict[str, tuple[int, bytes]]:
+        """Every file with its permissions and bytes."""
+        files = [path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink()]
+        return {str(path.relative_to(self.folder)): (path.stat().st_mode & 0o7777, path.read_bytes()) for path in files}
+
+
+def turns(count: int) -> list[Record]:
+    """So many prompts with an answer each, on one chain."""
+    found: list[Record] = []
+    for number in range(1, count + 1):
+        before = f"a{number - 1}" if number > 1 else None
+        found.append(user(f"prompt {number}", uuid=prompt_id(number), parent=before, ts=2 * number))
+        found.append(assistant("done", uuid=f"a{number}", parent=prompt_id(number), ts=2 * number + 1))
+    return found
+
+
+def denied(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A file or folder that may not be written, as for a user without rights; tests may be run by root."""
+    real = os.access
+
+    def access(path: str, mode: int, **more: Any) -> bool:
+        return not (path == name and mode & os.W_OK) and real(path, mode, **more)
+
+    monkeypatch.setattr(os, "access", access)
+
+
+def manifest_of(folder: str) -> Any:
+    """The manifest of a run."""
+    return json.loads((Path(folder) / "manifest.json").read_text(encoding="utf-8"))

@@ -1,0 +1,379 @@
+"""What putting files back would change: decided by what is there, with nothing written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive import fork
+from resume_hooks.derive.child.write import write
+from resume_hooks.errors import CantRestore
+from resume_hooks.parts.rewind_files import plan
+from resume_hooks.parts.rewind_files.plan import Change
+from resume_hooks.sessions import locate
+from resume_hooks.sessions.locate import SessionFile
+from tests.builders import write_session
+from tests.parts.rewind_files.project import SESSION, Project, backup, delta, denied, edited, prompt_id, snapshot, turns
+
+
+def only(project: Project, tracked: dict[str, object]) -> Change:
+    """The one change of a plan."""
+    before = project.tree()
+    (change,) = project.plan(project.simple(tracked)).changes
+    assert project.tree() == before, "a plan writes nothing"
+    return change
+
+
+def test_a_file_is_restored(project: Project) -> None:
+    """With what comes and goes."""
+    project.put("a", "new\nsame\n")
+    change = only(project, {"a": project.keep("a", "old\nsame\nmore\n")})
+    assert (change.action, change.difference.added, change.difference.removed) == ("restore", 2, 1)
+    assert "-new" in change.difference.lines
+
+
+def test_a_file_that_came_later_is_deleted(project: Project) -> None:
+    """There was none at the prompt."""
+    project.put("sub/a", "new\n")
+    assert only(project, {"sub/a": backup(None)}).action == "delete"
+
+
+def test_a_file_that_went_is_created(project: Project) -> None:
+    """With the folder that it lay in."""
+    change = only(project, {"sub/deep/a": project.keep("a", "old\n", mode=0o755)})
+    assert (change.action, change.after and change.after.mode) == ("create", 0o755)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_file_that_is_as_it_was(project: Project, there: bool) -> None:
+    """Or is not there, as it was not."""
+    if there:
+        project.put("a", "old\n")
+    assert only(project, {"a": project.keep("a", "old\n" if there else None)}).action == "none"
+
+
+def test_a_mode_alone_is_a_difference(project: Project) -> None:
+    """As for the client."""
+    project.put("a", "old\n", 0o600)
+    change = only(project, {"a": project.keep("a", "old\n", mode=0o755)})
+    assert (change.action, change.difference.lines) == ("restore", ())
+
+
+def test_no_file_gets_the_rights_of_its_owner(project: Project) -> None:
+    """A backup's set-user-id bit is not given back."""
+    project.put("a", "new\n")
+    change = only(project, {"a": project.keep("a", "old\n", mode=0o4755)})
+    assert change.after is not None
+    assert change.after.mode == 0o755
+
+
+def test_a_file_tracked_later_is_as_before_its_first_edit(project: Project) -> None:
+    """As the client does it."""
+    project.put("b", "third\n")
+    session = project.session(
+        [
+            *turns(3),
+            snapshot(prompt_id(1), {}),
+            snapshot(prompt_id(2), {}),
+            delta(prompt_id(2), "b", project.keep("b", "first\n")),
+            snapshot(prompt_id(3), {"b": project.keep("b", "second\n", 2)}),
+        ]
+    )
+    (change,) = project.plan(session, "1").changes
+    assert change.source is not None
+    assert plan.taken(change.source)[0] == b"first\n"
+
+
+def test_a_file_whose_beginning_is_not_known_is_left(project: Project) -> None:
+    """Its first version was never noted."""
+    session = project.session(
+        [*turns(2), snapshot(prompt_id(1), {}), snapshot(prompt_id(2), {"b": project.keep("b", "second\n", 2)})]
+    )
+    (change,) = project.plan(session, "1").changes
+    assert (change.missing, "no copy of it" in change.why) == (True, True)
+
+
+def test_an_absolute_path_is_the_same_file(project: Project) -> None:
+    """Clients write the one or the other."""
+    path = str(project.put("a", "new\n"))
+    session = project.session(
+        [
+            *turns(2),
+            snapshot(prompt_id(1), {path: project.keep("a", "old\n")}),
+            snapshot(prompt_id(2), {"a": project.keep("a", "new\n", 2)}),
+        ]
+    )
+    (change,) = project.plan(session, "1").changes
+    assert (change.place.path, change.action) == ("a", "restore")
+
+
+def link_to_file(project: Project) -> None:
+    """The file is a link."""
+    project.put("real", "x\n")
+    os.symlink("real", project.path("a"))
+
+
+def link_out(project: Project) -> None:
+    """Its folder is a link that leads out."""
+    outside = project.folder.parent / "outside"
+    outside.mkdir()
+    (outside / "b").write_text("x\n")
+    os.symlink(outside, project.path("sub"))
+
+
+def link_inside(project: Project) -> None:
+    """Its folder is a link within the project."""
+    project.put("real/b", "x\n")
+    os.symlink("real", project.path("sub"))
+
+
+def dangling(project: Project) -> None:
+    """The file is a link to nothing."""
+    os.symlink("nowhere", project.path("a"))
+
+
+def folder_there(project: Project) -> None:
+    """A folder has its name."""
+    project.path("a").mkdir()
+
+
+def file_on_the_way(project: Project) -> None:
+    """A file stands where its folder was."""
+    project.put("sub", "a file\n")
+
+
+def pipe(project: Project) -> None:
+    """A pipe has its name: to read it would take for ever."""
+    os.mkfifo(project.path("a"))
+
+
+def hard_link(project: Project) -> None:
+    """The file has another name, perhaps outside."""
+    os.link(project.put("other", "x\n"), project.path("a"))
+
+
+@pytest.mark.parametrize(
+    ("made", "path", "why"),
+    [
+        (link_to_file, "a", "symbolic link"),
+        (dangling, "a", "symbolic link"),
+        (link_out, "sub/b", "symbolic link"),
+        (link_inside, "sub/b", "symbolic link"),
+        (file_on_the_way, "sub/b", "no folder"),
+        (folder_there, "a", "no regular file"),
+        (pipe, "a", "no regular file"),
+        (hard_link, "a", "hard links"),
+    ],
+)
+@pytest.mark.parametrize("gone", [False, True])
+def test_what_is_no_plain_file_is_refused(
+    project: Project, made: Callable[[Project], None], path: str, why: str, gone: bool
+) -> None:
+    """To be restored or to be deleted."""
+    made(project)
+    change = only(project, {path: project.keep(path, None if gone else "old\n")})
+    assert (change.action, change.missing) == ("none", False)
+    assert why in change.why
+
+
+def test_a_file_that_is_too_large_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of either side."""
+    monkeypatch.setattr(plan, "MAX_BYTES", 4)
+    project.put("a", "12345")
+    project.put("b", "1234")
+    session = project.simple({"a": project.keep("a", "x"), "b": project.keep("b", "12345")})
+    large, kept = project.plan(session).changes
+    assert "larger than 4 bytes" in large.why
+    assert (kept.missing, "too large" in kept.why) == (True, True)
+
+
+def test_a_name_that_no_file_system_takes_is_refused(project: Project) -> None:
+    """As that one sentence, not as a failure of all."""
+    change = only(project, {"x" * 300: project.keep("a", "old\n")})
+    assert "too long" in change.why
+
+
+def test_a_backup_that_is_gone_is_missing(project: Project) -> None:
+    """The file is left alone."""
+    project.put("a", "new\n")
+    change = only(project, {"a": backup("aaaaaaaaaaaaaaaa@v1")})
+    assert (change.action, change.missing) == ("none", True)
+
+
+@pytest.mark.parametrize("of", ["file", "folder"])
+def test_a_backup_behind_a_link_is_missing(project: Project, of: str) -> None:
+    """It would bring any file of the machine into the project."""
+    project.put("a", "new\n")
+    kept = project.keep("a", "old\n")
+    if of == "file":
+        name = project.store / kept["backupFileName"]
+        name.unlink()
+        os.symlink("/etc/hostname", name)
+    else:
+        elsewhere = project.store.with_name("elsewhere")
+        shutil.move(project.store, elsewhere)
+        os.symlink(elsewhere, project.store)
+    assert only(project, {"a": kept}).missing
+
+
+def test_a_folder_that_was_a_link_then_is_refused(project: Project) -> None:
+    """The client notes where a file really lay."""
+    project.put("sub/a", "new\n")
+    assert "behind a link" in only(project, {"sub/a": project.keep("a", "old\n") | {"realParentDir": "/else"}}).why
+
+
+def test_a_project_that_is_gone(project: Project) -> None:
+    """One sentence."""
+    session = project.simple({"a": backup(None)})
+    project.folder.rmdir()
+    with pytest.raises(CantRestore, match="can't be opened"):
+        project.plan(session)
+
+
+def test_a_session_without_a_folder_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder that somebody stands in is not taken for its own."""
+    monkeypatch.setenv("PWD", str(project.folder))
+    lost = [{key: value for key, value in record.items() if key != "cwd"} for record in turns(1)]
+    session = locate.session_file(
+        write_session(project.home.config / "projects" / "-else", SESSION, [*lost, snapshot(prompt_id(1), {})])
+    )
+    with pytest.raises(CantRestore, match="which folder"):
+        project.plan(session)
+
+
+def test_a_session_without_an_id_is_refused(project: Project) -> None:
+    """The name of its file would become that of a folder, such as the one above."""
+    session = project.simple({"a": project.keep("a", "old\n")})
+    path = Path(session.path).with_name("...jsonl")
+    path.write_bytes(Path(session.path).read_bytes().replace(b'"sessionId"', b'"was"'))
+    with pytest.raises(CantRestore, match="no session id"):
+        project.plan(locate.session_file(str(path)))
+
+
+def kept_elsewhere(project: Project, key: str) -> SessionFile:
+    """A session of the project whose transcript lies in another project folder."""
+    project.put("a", "new\n")
+    session = project.simple({"a": project.keep("a", "old\n")})
+    folder = project.home.config / "projects" / key
+    folder.mkdir(parents=True, exist_ok=True)
+    return locate.session_file(shutil.move(session.path, str(folder)))
+
+
+def test_another_project_where_its_own_was_is_left_alone(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The transcripts went with the project; from a folder below it, the recorded folder is not taken for it."""
+    moved = project.folder.with_name("moved")
+    (moved / "sub").mkdir(parents=True)
+    (moved / "a").write_text("new\n")
+    session = kept_elsewhere(project, project.home.project(str(moved)).name)
+    monkeypatch.chdir(moved)
+    monkeypatch.setenv("PWD", str(moved))
+    assert project.plan(session).root.folder == str(moved)
+    monkeypatch.chdir(moved / "sub")
+    monkeypatch.setenv("PWD", str(moved / "sub"))
+    with pytest.raises(CantRestore) as caught:
+        project.plan(session)
+    assert str(project.folder) in caught.value.message
+    assert os.path.dirname(session.path) in caught.value.message
+    assert f"fork {SESSION} --home" in caught.value.remedy
+
+
+def test_a_project_folder_of_another_name_wants_the_user_there(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As CLAUDE_CODE_PROJECT_DIR_NAME has it; neither above nor below the recorded folder."""
+    session = kept_elsewhere(project, "team")
+    project.path("sub").mkdir()
+    for folder in (project.folder.parent, project.path("sub")):
+        monkeypatch.chdir(folder)
+        with pytest.raises(CantRestore, match="not kept for that folder"):
+            project.plan(session)
+    monkeypatch.chdir(project.folder)
+    assert project.plan(session).wanted
+
+
+def test_a_read_only_file_is_put_back(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is replaced, not written to: that is its folder's matter."""
+    project.put("a", "new\n", 0o444)
+    denied(monkeypatch, "a")
+    assert only(project, {"a": project.keep("a", "old\n")}).action == "restore"
+
+
+def test_a_folder_that_takes_no_files_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what would be replaced, removed or made in it; what is as it was is no matter."""
+    tracked = {"a": project.keep("a", "old\n"), "b": backup(None), "c/d": project.keep("c", "c\n")}
+    tracked["same"] = project.keep("same", "same\n")
+    for name in ("a", "b", "same"):
+        project.put(name, f"{name}\n")
+    denied(monkeypatch, os.curdir)
+    changes = {change.place.path: change for change in project.plan(project.simple(tracked)).changes}
+    assert {name for name, change in changes.items() if "nothing can be written" in change.why} == {"a", "b", "c/d"}
+    assert changes["same"].why == ""
+
+
+def test_a_project_behind_a_link_of_the_users_own(project: Project, tmp_path: Path) -> None:
+    """The way to the project may go through links."""
+    real = tmp_path / "real"
+    shutil.move(project.folder, real)
+    os.symlink(real, project.folder)
+    project.put("a", "new\n")
+    assert only(project, {"a": project.keep("a", "old\n")}).action == "restore"
+
+
+@pytest.mark.parametrize(
+    ("there", "changed"), [("second\n", False), ("by hand\n", True), (None, True), ("first\n", True)]
+)
+def test_what_was_changed_since_the_last_state_is_marked(project: Project, there: str | None, changed: bool) -> None:
+    """By hand, or by what no tool tells."""
+    if there is not None:
+        project.put("a", there)
+    session = project.session(
+        [
+            *turns(2),
+            snapshot(prompt_id(1), {"a": project.keep("a", "first\n")}),
+            snapshot(prompt_id(2), {"a": project.keep("a", "second\n", 2)}),
+        ]
+    )
+    assert project.plan(session).changes[0].changed_since is changed
+
+
+@pytest.mark.parametrize(("there", "changed"), [("written\n", False), ("written\r\n", False), ("by hand\n", True)])
+def test_what_was_changed_since_the_last_edit_is_marked(project: Project, there: str, changed: bool) -> None:
+    """The last turn's edits are in no state yet; the results of its calls tell them."""
+    path = project.put("a", there)
+    records = [*turns(1), snapshot(prompt_id(1), {"a": project.keep("a", "first\n")})]
+    session = project.session([*records, *edited(str(path), "written\n", uuid="e", parent="a1")])
+    assert project.plan(session).changes[0].changed_since is changed
+
+
+def test_bytes_and_long_texts_are_counted_not_shown(project: Project) -> None:
+    """A difference costs no more than it is worth."""
+    project.put("a", b"\0\1")
+    project.put("b", "".join(f"{number}\n" for number in range(6_000)))
+    data, long = project.plan(
+        project.simple({"a": project.keep("a", b"\xff\xfe"), "b": project.keep("b", "1\nx\n")})
+    ).changes
+    assert (data.difference.added, data.difference.lines) == (None, ("@@ not text: 2 bytes -> 2 bytes @@",))
+    assert (long.difference.added, long.difference.removed) == (1, 5_999)
+
+
+def test_another_session_has_nothing_to_do_with_it(project: Project) -> None:
+    """Backups are looked up under the session's own id alone."""
+    kept = project.keep("a", "old\n")
+    session = project.simple({"a": kept})
+    shutil.move(project.store, project.store.with_name("00000009-0000-4000-8000-000000000009"))
+    write_session(os.path.dirname(session.path), "00000009-0000-4000-8000-000000000009", turns(1))
+    assert project.plan(session).changes[0].missing
+
+
+def test_a_parents_backup_is_not_taken_for_its_childs(project: Project) -> None:
+    """Versions may count anew in a child: the same name would be another content."""
+    project.put("a", "new\n")
+    session = project.simple({"a": project.keep("a", "old\n")})
+    child = write(fork.plan(session, project.home.where), project.home.where)
+    shutil.rmtree(project.store.with_name(child.session_id))
+    (change,) = project.plan(locate.session_file(child.file)).changes
+    assert change.missing

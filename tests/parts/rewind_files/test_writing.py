@@ -1,0 +1,378 @@
+"""Files put back: whole or not at all, with copies of what was there, and the way back from it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resume_hooks import clock
+from resume_hooks.errors import Interrupted, NoFileHistory, WriteFailed
+from resume_hooks.parts.rewind_files import backup, writing
+from resume_hooks.parts.rewind_files.plan import FilesPlan
+from resume_hooks.paths import Where
+from resume_hooks.sessions import locate
+from resume_hooks.storage import project_files, state_file
+from tests.builders import ConfigHome
+from tests.parts.rewind_files.project import SESSION, Project, denied, manifest_of
+
+NAMES = ("a", "b", "sub/c", "sub/deep/d")
+OLD: dict[str, str | None] = {"a": "old a\n", "b": None, "sub/c": "old c\n", "sub/deep/d": "old d\n"}
+NEW = {"a": "new a\n", "b": "new b\n", "sub/c": "new c\n"}
+
+
+def planned(project: Project) -> FilesPlan:
+    """Two files to be restored, one to be deleted, one to be created with its folder."""
+    for name, content in NEW.items():
+        project.put(name, content)
+    return project.plan(project.simple({name: project.keep(name, content) for name, content in OLD.items()}))
+
+
+def as_old() -> dict[str, bytes]:
+    """What the project holds when all is put back."""
+    return {name: content.encode() for name, content in OLD.items() if content is not None}
+
+
+def contents(project: Project) -> dict[str, bytes]:
+    """Every file of the project."""
+    return {name: content for name, (_, content) in project.tree().items()}
+
+
+def test_all_is_put_back_and_taken_back(project: Project) -> None:
+    """Files, modes and folders; an undo is a run itself, which can be undone."""
+    decided = planned(project)
+    before = project.tree()
+    writing.write(decided, project.home.where)
+    assert contents(project) == as_old()
+    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
+    assert project.tree() == before
+    assert not project.path("sub/deep").exists()
+    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
+    assert contents(project) == as_old()
+
+
+def test_copies_are_private_and_complete(project: Project) -> None:
+    """A manifest tells which copy is of what, and how to know old from new."""
+    kept = writing.write(planned(project), project.home.where)
+    rows = {row["path"]: row for row in manifest_of(kept)["files"]}
+    assert {name: (Path(kept) / rows[name]["before"]["copy"]).read_text() for name in NEW} == NEW
+    assert rows["sub/deep/d"]["before"] is None
+    assert rows["b"]["after"] is None
+    modes = {stat.S_IMODE(os.stat(os.path.join(kept, name)).st_mode) for name in os.listdir(kept)}
+    assert (modes, stat.S_IMODE(os.stat(kept).st_mode)) == ({0o600}, 0o700)
+
+
+def test_a_run_of_the_same_instant_gets_another_name(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is the newer one; the copies of the first stay."""
+    monkeypatch.setattr(clock, "now", lambda: "2026-01-31T09:30:00.000Z")
+    kept = writing.write(planned(project), project.home.where)
+    project.put("a", "newer\n")
+    again = writing.write(_planned_again(project), project.home.where)
+    assert manifest_of(kept) != manifest_of(again)
+    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
+    assert contents(project) == as_old() | {"a": b"newer\n"}
+
+
+def _planned_again(project: Project) -> FilesPlan:
+    return project.plan(locate.session_file(_file(project)))
+
+
+def _file(project: Project) -> str:
+    return str(project.home.project(str(project.folder)) / f"{SESSION}.jsonl")
+
+
+def test_nothing_to_undo(project: Project) -> None:
+    """One sentence."""
+    with pytest.raises(NoFileHistory, match="nothing to undo"):
+        backup.plan_undo(SESSION, project.home.where)
+
+
+def test_an_undo_never_means_an_older_run(project: Project) -> None:
+    """Where the newest is taken back by hand, nothing is left: work of between the two would be overwritten."""
+    writing.write(planned(project), project.home.where)
+    project.put("a", "a day's work\n")
+    kept = writing.write(_planned_again(project), project.home.where)
+    project.put("a", "a day's work\n")
+    undo = backup.plan_undo(SESSION, project.home.where)
+    assert (undo.wanted, undo.takes_back) == ((), manifest_of(kept)["time"])
+
+
+def test_a_run_without_a_manifest_touched_nothing(project: Project) -> None:
+    """It was ended while it made its copies, so the one before it is the last."""
+    kept = writing.write(planned(project), project.home.where)
+    (Path(kept).parent / "9999").mkdir()
+    (Path(kept).parent / "9999" / "manifest.json.new").write_text("{")
+    assert len(backup.plan_undo(SESSION, project.home.where).wanted) == 4
+
+
+def test_a_long_manifest_is_read(project: Project) -> None:
+    """That of thousands of files takes more than a megabyte."""
+    kept = writing.write(planned(project), project.home.where)
+    with (Path(kept) / "manifest.json").open("a") as stream:
+        stream.write(" " * 2 * 1024 * 1024)
+    assert len(backup.plan_undo(SESSION, project.home.where).wanted) == 4
+
+
+def test_an_undo_marks_what_was_changed_by_hand_since(project: Project) -> None:
+    """It would be overwritten; it is kept all the same."""
+    writing.write(planned(project), project.home.where)
+    project.put("a", "by hand\n")
+    undo = backup.plan_undo(SESSION, project.home.where)
+    assert {change.place.path: change.changed_since for change in undo.wanted} == {
+        "a": True, "b": False, "sub/c": False, "sub/deep/d": False,
+    }  # fmt: skip
+    kept = writing.write(undo, project.home.where)
+    assert b"by hand\n" in [(Path(kept) / name).read_bytes() for name in os.listdir(kept)]
+
+
+@pytest.mark.parametrize("damage", [b"", b"[]", b"{", b'{"version":1}', b'{"version":9,"root":"/","files":[]}'])
+def test_a_damaged_manifest_ends_it(project: Project, damage: bytes) -> None:
+    """Nothing is guessed, and no older run taken for the last."""
+    writing.write(planned(project), project.home.where)
+    project.put("a", "newer\n")
+    kept = writing.write(_planned_again(project), project.home.where)
+    (Path(kept) / "manifest.json").write_bytes(damage)
+    with pytest.raises(NoFileHistory, match="can't be read"):
+        backup.plan_undo(SESSION, project.home.where)
+
+
+def changed(project: Project) -> None:
+    """Edited."""
+    project.put("sub/c", "by hand\n")
+
+
+def saved_anew(project: Project) -> None:
+    """The same bytes, written once more: the write would refuse it."""
+    os.utime(project.put("sub/c", "new c\n"), ns=(1, 1))
+
+
+def removed(project: Project) -> None:
+    """Gone."""
+    project.path("sub/c").unlink()
+
+
+def appeared(project: Project) -> None:
+    """One where there was none."""
+    project.put("sub/deep/d", "by hand\n")
+
+
+def swapped(project: Project) -> None:
+    """A folder became a link to a place outside."""
+    outside = project.folder.parent / "outside"
+    project.path("sub").rename(outside)
+    os.symlink(outside, project.path("sub"))
+
+
+def backup_changed(project: Project) -> None:
+    """The client's own copies are other ones."""
+    for path in project.store.iterdir():
+        path.write_text("other\n")
+
+
+@pytest.mark.parametrize("act", [changed, saved_anew, removed, appeared, swapped])
+def test_what_changed_since_it_was_looked_at_is_left(project: Project, act: Callable[[Project], None]) -> None:
+    """Then nothing at all is written, and no copy kept."""
+    decided = planned(project)
+    act(project)
+    before = project.tree()
+    with pytest.raises(WriteFailed):
+        writing.write(decided, project.home.where)
+    assert project.tree() == before
+    assert os.listdir(backup.folder_of(SESSION, project.home.where)) == []
+    if act is swapped:
+        assert (project.folder.parent / "outside" / "c").read_text() == NEW["sub/c"]
+
+
+def test_a_folder_that_takes_no_files_any_more(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is seen before the first file is written."""
+    decided = planned(project)
+    before = project.tree()
+    denied(monkeypatch, os.curdir)
+    with pytest.raises(WriteFailed, match="nothing can be written"):
+        writing.write(decided, project.home.where)
+    assert project.tree() == before
+
+
+def test_an_interruption_lets_the_file_at_hand_be_finished(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tells how far it came, and an undo takes that back."""
+    decided = planned(project)
+    before = project.tree()
+    write = project_files.write
+
+    def interrupted(*arguments: Any, **more: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        write(*arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(project_files, "write", interrupted)
+        with pytest.raises(Interrupted, match="1 of 4 files") as caught:
+            writing.write(decided, project.home.where)
+    assert "--undo" in caught.value.remedy
+    assert contents(project)["a"] == b"old a\n"
+    writing.write(backup.plan_undo(SESSION, project.home.where), project.home.where)
+    assert project.tree() == before
+
+
+def test_an_interruption_before_the_first_file(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was changed, and no copies stay."""
+    decided = planned(project)
+    before = project.tree()
+    monkeypatch.setattr(writing, "sweep", lambda _: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(Interrupted, match="0 of 4 files"):
+        writing.write(decided, project.home.where)
+    assert project.tree() == before
+    assert os.listdir(backup.folder_of(SESSION, project.home.where)) == []
+
+
+def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many files of it are written."""
+    swept: list[str] = []
+    decided = planned(project)
+    monkeypatch.setattr(writing, "sweep", swept.append)
+    writing.write(decided, project.home.where)
+    folders = [project.folder, project.path("sub"), project.path("sub/deep")]
+    assert sorted(swept) == [str(folder) for folder in folders]
+
+
+def test_what_a_killed_run_left_is_swept(project: Project) -> None:
+    """Its temporary file."""
+    left = project.put(f".resume-hooks-{2**30}-0000.tmp", "half")
+    writing.write(planned(project), project.home.where)
+    assert not left.exists()
+
+
+def test_a_set_group_id_bit_of_the_file_stays(project: Project) -> None:
+    """Where the permissions are the same; no backup has such a bit."""
+    path = project.put("a", "new\n", 0o2755)
+    writing.write(project.plan(project.simple({"a": project.keep("a", "old\n", mode=0o755)})), project.home.where)
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("old\n", 0o2755)
+
+
+def test_a_backup_that_changed_meanwhile_is_not_taken(project: Project) -> None:
+    """What was shown is what is written."""
+    decided = planned(project)
+    backup_changed(project)
+    before = project.tree()
+    with pytest.raises(WriteFailed, match="changed while it was looked at"):
+        writing.write(decided, project.home.where)
+    assert project.tree() == before
+
+
+def test_a_folder_swapped_for_a_link_in_between_leads_nowhere(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the copies and the first write, the worst moment: nothing outside is touched."""
+    decided = planned(project)
+    outside = project.folder.parent / "outside"
+    keep = backup.back_up
+
+    def keep_and_swap(*arguments: Any) -> str:
+        kept = keep(*arguments)
+        swapped(project)
+        return kept
+
+    monkeypatch.setattr(writing, "back_up", keep_and_swap)
+    with pytest.raises(WriteFailed, match="symbolic link"):
+        writing.write(decided, project.home.where)
+    assert (outside / "c").read_text() == NEW["sub/c"]
+    assert not (outside / "deep").exists()
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+STEPS = ("link", "replace", "unlink", "fsync", "mkdir", "open")
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("fails", [Crash(), OSError(28, "No space left on device")], ids=["crash", "full"])
+def test_wherever_it_stops_each_file_is_old_or_new(
+    config_home: ConfigHome, tmp_path: Path, step: str, fails: BaseException
+) -> None:
+    """And an undo brings back what was there; each call of the step is the last one once."""
+    for count in range(200):
+        environ = {"CLAUDE_CONFIG_DIR": str(tmp_path / f"{count}")}
+        home = config_home._replace(config=tmp_path / f"{count}", environ=environ)
+        project = Project(home, tmp_path / f"proj{count}")
+        decided = planned(project)
+        before = project.tree()
+        failing = Failing(getattr(os, step), count, fails)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, step, failing)
+            with contextlib.suppress(Crash, WriteFailed):
+                writing.write(decided, Where(environ))
+        _require_old_or_new(project, before)
+        _recover(environ)
+        assert project.tree() == before
+        if not failing.reached:
+            break
+    assert count, "the step was never taken"
+
+
+class Failing:
+    """A call that fails, and goes on failing, after it went well ``count`` times."""
+
+    def __init__(self, real: Callable[..., Any], count: int, error: BaseException) -> None:
+        self._real, self._left, self._error = real, count, error
+        self.reached = False
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Do it, or fail."""
+        self._left -= 1
+        if self._left < 0:
+            self.reached = True
+            raise self._error
+        return self._real(*arguments, **named)
+
+
+def _recover(environ: dict[str, str]) -> None:
+    """Undo what was done, as another process than the one that was killed."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(NoFileHistory):
+        patch.setattr(state_file, "process_runs", lambda _: False)
+        undo = backup.plan_undo(SESSION, Where(environ))
+        assert not undo.left
+        if undo.wanted:
+            writing.write(undo, Where(environ))
+
+
+def _require_old_or_new(project: Project, before: dict[str, tuple[int, bytes]]) -> None:
+    there = {name: content for name, content in contents(project).items() if not name.endswith(".tmp")}
+    assert there.keys() <= set(NAMES)
+    for name in NAMES:
+        old, new = as_old().get(name), before.get(name, (0, None))[1]
+        assert there.get(name) in (old, new), name
+
+
+TEXTS = st.one_of(st.none(), st.binary(max_size=40), st.text("ab\n\r\u2028", max_size=20).map(str.encode))
+FILES = st.dictionaries(st.sampled_from(NAMES), st.tuples(TEXTS, TEXTS, st.sampled_from([0o644, 0o755, 0o600])))
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(FILES)
+def test_there_and_back_is_where_it_began(tmp_path_factory: pytest.TempPathFactory, tracked: dict[str, Any]) -> None:
+    """Whatever the files are: put back, they are as kept; taken back, as they were."""
+    root = tmp_path_factory.mktemp("any")
+    environ = {"CLAUDE_CONFIG_DIR": str(root / "config")}
+    project = Project(ConfigHome(root, root / "config", environ), root / "proj")
+    for name, (_old, new, mode) in tracked.items():
+        if new is not None:
+            project.put(name, new, mode)
+    before = project.tree()
+    decided = project.plan(
+        project.simple({name: project.keep(name, old, mode=0o640) for name, (old, _new, _mode) in tracked.items()})
+    )
+    if decided.wanted:
+        writing.write(decided, Where(environ))
+    assert contents(project) == {name: old for name, (old, _new, _mode) in tracked.items() if old is not None}
+    if decided.wanted:
+        writing.write(backup.plan_undo(SESSION, Where(environ)), Where(environ))
+    assert project.tree() == before

@@ -1,0 +1,203 @@
+"""What an audit sees: every place of a session, appended bytes alone, and never the secret itself."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import orjson
+import pytest
+
+from resume_hooks.archive.trash import delete
+from resume_hooks.archive.vault.archive_session import archive_session
+from resume_hooks.parts.secrets.audit import cache
+from resume_hooks.parts.secrets.audit.report import Audit, audit
+from resume_hooks.paths import Where
+from resume_hooks.sessions.locate import session_file
+from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
+from tests.redaction.planted import private_key, some
+
+RNG = random.Random(9)
+GITHUB = "ghp_" + some(RNG, 36)
+KEY = private_key(RNG)
+
+
+@pytest.fixture
+def session(config_home: ConfigHome) -> Path:
+    """A session with a secret in its last prompt."""
+    records = [*conversation(3), user(f"use {GITHUB}", uuid="leak", parent=None, ts=99)]
+    path = Path(write_session(config_home.project(), SESSION, records))
+    os.utime(path, (1_770_000_000, 1_770_000_000))  # nobody is at it
+    return path
+
+
+def look(home: ConfigHome, **more: object) -> Audit:
+    """An audit of everything."""
+    return audit(home.where, sessions=None, **more)  # type: ignore[arg-type]
+
+
+def state(home: ConfigHome) -> Path:
+    """The file in which audits remember."""
+    return home.config / "resume-hooks" / cache.FILE_NAME
+
+
+def test_a_secret_is_told_by_kind_place_and_age(config_home: ConfigHome, session: Path) -> None:
+    """With the reference that read understands, its length, and no part of it."""
+    (leak,) = look(config_home).leaks
+    number = session.read_bytes().count(b"\n") - 1
+    assert (leak.kind, leak.place, leak.reference) == ("github-pat", "transcript", f"{SESSION}:{number}")
+    assert (leak.uuid, leak.time, leak.length) == ("leak", "2026-01-31T09:31:39.000Z", 40)
+    assert session.read_bytes()[leak.offset : leak.offset + leak.length] == GITHUB.encode()
+
+
+def test_nothing_of_a_secret_is_remembered(config_home: ConfigHome, session: Path) -> None:
+    """The state is private, and holds kinds and places alone."""
+    look(config_home)
+    raw = state(config_home).read_bytes()
+    assert not any(GITHUB[at : at + 6].encode() in raw for at in range(4, 34))
+    assert state(config_home).stat().st_mode & 0o777 == 0o600
+
+
+def test_only_appended_bytes_are_read(config_home: ConfigHome, session: Path) -> None:
+    """A second look reads nothing, one after more was said reads that alone."""
+    first = look(config_home)
+    assert first.read == first.size == session.stat().st_size
+    assert look(config_home).read == 0
+    with session.open("ab") as stream:
+        stream.write(session_bytes([user(f"and PASSWORD={some(RNG, 14)}", uuid="more", parent="leak", ts=120)]))
+    again = look(config_home)
+    assert again.read == session.stat().st_size - first.size
+    assert [leak.kind for leak in again.leaks] == ["github-pat", "password"]
+
+
+def test_a_torn_line_is_looked_at_and_again_when_it_is_whole(config_home: ConfigHome, session: Path) -> None:
+    """What a writer has not finished counts once."""
+    whole = session_bytes([user(f"again {GITHUB} " + "x" * 200, uuid="torn", parent="leak", ts=130)])
+    with session.open("ab") as stream:
+        stream.write(whole[:-60])
+    assert len(look(config_home).leaks) == 2
+    with session.open("ab") as stream:
+        stream.write(whole[-60:])
+    leaks = look(config_home).leaks
+    assert [leak.uuid for leak in leaks] == ["leak", "torn"]
+
+
+@pytest.mark.parametrize("way", ["replaced", "cut", "rewritten"])
+def test_a_rewritten_file_is_looked_at_anew(config_home: ConfigHome, session: Path, way: str) -> None:
+    """Another file in its place, fewer bytes, or other bytes under the same name."""
+    look(config_home)
+    clean = session_bytes(conversation(3, prefix="n"))
+    if way == "replaced":
+        temporary = session.with_suffix(".tmp")
+        temporary.write_bytes(clean * 3)
+        os.replace(temporary, session)
+    else:
+        with session.open("r+b") as stream:
+            stream.write(clean * 3 if way == "rewritten" else clean[:50])
+            stream.truncate(len(clean) * 3 if way == "rewritten" else 50)
+    assert look(config_home).leaks == []
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"version":1,"rules":"other","files":{}}', b'{"files":[1]}'])
+def test_a_damaged_memory_costs_a_look(config_home: ConfigHome, session: Path, content: bytes) -> None:
+    """What can't be understood, or is of other rules, counts as nothing."""
+    look(config_home)
+    state(config_home).write_bytes(content)
+    found = look(config_home)
+    assert len(found.leaks) == 1
+    assert found.read >= session.stat().st_size
+
+
+def test_hostile_rows_in_the_memory_are_none(config_home: ConfigHome, session: Path) -> None:
+    """Rows of any other form are looked at anew."""
+    look(config_home)
+    value = orjson.loads(state(config_home).read_bytes())
+    value["files"][str(session)] = ["a", {}, None]
+    state(config_home).write_bytes(orjson.dumps(value))
+    assert len(look(config_home).leaks) == 1
+
+
+def test_a_state_folder_that_can_not_be_written_is_a_warning(
+    config_home: ConfigHome, session: Path, tmp_path: Path
+) -> None:
+    """The audit itself needs none."""
+    (tmp_path / "file").write_text("in the way")
+    environ = {**config_home.environ, "RESUME_HOOKS_HOME": str(tmp_path / "file" / "state")}
+    found = audit(Where(environ), sessions=None)
+    assert len(found.leaks) == 1
+    assert "looks at all of it again" in found.warnings[0]
+
+
+def test_a_failed_write_leaves_nothing_behind(
+    config_home: ConfigHome, session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk costs one warning; once there is room the same process remembers again."""
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        assert look(config_home).warnings
+    assert not [path for path in state(config_home).parent.iterdir() if path.name.endswith(".tmp")]
+    assert not look(config_home).warnings
+    assert state(config_home).exists()
+
+
+def test_sidecars_the_trash_and_sub_agents(config_home: ConfigHome, session: Path) -> None:
+    """A key over lines of a tool's output, a sub-agent's line, and all of it after a delete."""
+    own = session.with_suffix("")
+    (own / "tool-results").mkdir(parents=True)
+    (own / "tool-results" / "a.txt").write_text(f"cat id_rsa\n{KEY}\n")
+    (own / "subagents").mkdir()
+    agent = own / "subagents" / "agent-a1b2c3d4.jsonl"
+    agent.write_bytes(session_bytes([user(f"use {GITHUB}", uuid="sub", parent=None, ts=1, isSidechain=True)]))
+    found = {(leak.place, leak.kind): leak for leak in look(config_home).leaks}
+    assert set(found) == {
+        ("transcript", "github-pat"), ("sidecar", "private-key"), ("sub-agent", "github-pat"),
+    }  # fmt: skip
+    assert found["sub-agent", "github-pat"].reference == f"{SESSION}/agent-a1b2c3d4:0"
+    os.utime(session, (1_770_000_000, 1_770_000_000))
+    delete.write(delete.plan(session_file(str(session)), config_home.where), config_home.where)
+    after = look(config_home)
+    assert {leak.place for leak in after.leaks} == {"trash"}
+    assert len(after.leaks) == 3
+    assert {leak.session_id for leak in after.leaks} == {SESSION}
+
+
+def test_links_lead_nowhere(config_home: ConfigHome, session: Path, tmp_path: Path) -> None:
+    """A link in a session's folder is not followed out of it."""
+    outside = tmp_path / "outside.txt"
+    outside.write_text(f"TOKEN={GITHUB}")
+    folder = session.with_suffix("") / "tool-results"
+    folder.mkdir(parents=True)
+    (folder / "link.txt").symlink_to(outside)
+    assert len(look(config_home).leaks) == 1
+
+
+def test_kinds_and_since_leave_out_others(config_home: ConfigHome, session: Path) -> None:
+    """Neither changes what is remembered."""
+    assert look(config_home, kinds=["private-key"]).leaks == []
+    assert look(config_home, since="2026-02-01T00:00:00.000Z").leaks == []
+    assert len(look(config_home, kinds=["github-pat"], since="2026-01-01T00:00:00.000Z").leaks) == 1
+
+
+def test_a_file_that_is_gone_is_forgotten(config_home: ConfigHome, session: Path) -> None:
+    """The memory holds what is there."""
+    look(config_home)
+    session.unlink()
+    shutil.rmtree(session.with_suffix(""), ignore_errors=True)
+    look(config_home)
+    assert orjson.loads(state(config_home).read_bytes())["files"] == {}
+
+
+def test_what_the_vault_holds(config_home: ConfigHome, session: Path) -> None:
+    """A kept session is looked at, too, and once only while it is kept as it is."""
+    archive_session(session_file(str(session)), config_home.where)
+    found = look(config_home)
+    places = {leak.place: leak for leak in found.leaks}
+    assert set(places) == {"transcript", "vault"}
+    assert places["vault"].reference == places["transcript"].reference
+    assert look(config_home).read == 0

@@ -1,0 +1,103 @@
+"""A scrubbed child: the live conversation without secrets, its companions too; the parent byte for byte as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive.child.write import write
+from resume_hooks.errors import CheckFailed, NothingToFork
+from resume_hooks.parts.secrets.scrub import child, findings
+from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
+from resume_hooks.parts.secrets.scrub.scan_place import cleaned_of
+from resume_hooks.sessions.archived import manifest
+from resume_hooks.sessions.session_files import session_file
+from resume_hooks.transcripts.provenance import read_parent
+from resume_hooks.transcripts.transcript import scan
+from tests.builders import SESSION, ConfigHome, custom_title, session_bytes
+from tests.parts.secrets.scrub.planting import SECRETS, laid, places_with, plant, records
+
+
+@pytest.fixture
+def path(config_home: ConfigHome) -> Path:
+    """A session with secrets, a large output and a copy of a user's file; nothing came from it yet."""
+    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(records()))
+    laid(path.with_suffix("") / "tool-results" / "big.txt", f"line\ntoken {SECRETS[1]}\n".encode())
+    laid(path.with_suffix("") / "tool-results" / "clean.txt", b"nothing")
+    return path
+
+
+def scrubbed(home: ConfigHome, path: Path) -> Path:
+    """The child."""
+    found = findings.look_everywhere(session_file(str(path)), home.where)
+    return Path(write(child.plan(found.session, home.where, found.scanner), home.where).file)
+
+
+def test_the_child_holds_none_and_the_parent_all(config_home: ConfigHome, path: Path) -> None:
+    """Not in its records, its title, its large outputs; the parent's files are not touched."""
+    before = {each: (each.read_bytes(), each.stat().st_mtime) for each in path.parent.rglob("*") if each.is_file()}
+    made = scrubbed(config_home, path)
+    assert {each: (each.read_bytes(), each.stat().st_mtime) for each in before} == before
+    assert not [place for place in places_with(config_home) if made.stem in place]
+    assert all(not each.found for each in cleaned_of(str(made), Cleaner(), lines=True))
+    beside = made.with_suffix("") / "tool-results"
+    assert (beside / "big.txt").read_bytes() == b"line\ntoken [secret removed: github-pat]\n"
+    assert (beside / "clean.txt").samefile(path.with_suffix("") / "tool-results" / "clean.txt")
+
+
+def test_its_chain_is_the_parents(config_home: ConfigHome, path: Path) -> None:
+    """Every record of the live chain in its place, but for what was nothing but thinking with a secret."""
+    made, old = scan(str(scrubbed(config_home, path))), scan(str(path))
+    gone = {"t0", "t9"}
+    assert [node.uuid for node in made.chain] == [node.uuid for node in old.chain if node.uuid not in gone]
+    parent = read_parent(made.path)
+    assert (parent and parent.session_id, parent and parent.kind) == (SESSION, "scrub")
+
+
+def test_it_names_its_own_large_outputs(config_home: ConfigHome, path: Path) -> None:
+    """A model that reads on is not led to the file that still holds the secret."""
+    said = scrubbed(config_home, path).read_text()
+    made = max(config_home.project().glob("*.jsonl"), key=lambda each: each.stat().st_mtime).stem
+    assert f"/{made}/tool-results/big.txt" in said
+    assert f"/{SESSION}/tool-results/" not in said
+
+
+def test_no_copy_more_is_kept_of_what_is_to_go(config_home: ConfigHome, path: Path) -> None:
+    """Other children have their ancestors kept in the vault."""
+    scrubbed(config_home, path)
+    assert manifest.all_archived(config_home.where) == []
+
+
+def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
+    """What a rewind would put back with a secret in it does not come along; what holds none does."""
+    planted = plant(config_home)
+    history = config_home.config / "file-history" / SESSION
+    laid(history / "1b@v1", b"clean")
+    tracked = {name: {"backupFileName": name, "version": 1} for name in ("0a@v1", "1b@v1")}
+    snapshot = {"messageId": "u0", "trackedFileBackups": tracked, "timestamp": "2026-01-31T09:30:00.000Z"}
+    row = {"type": "file-history-snapshot", "messageId": "u0", "snapshot": snapshot, "isSnapshotUpdate": False}
+    planted.path.write_bytes(session_bytes([*records(), row]))
+    found = findings.look_everywhere(session_file(str(planted.path)), config_home.where)
+    made = write(child.plan(found.session, config_home.where, found.scanner), config_home.where)
+    assert [path.name for path in (config_home.config / "file-history" / made.session_id).iterdir()] == ["1b@v1"]
+    assert any("did not come along" in warning for warning in made.warnings)
+
+
+def test_a_secret_that_stays_keeps_the_child_from_being_born(
+    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is read back is looked at once more; nothing of a child that failed is left."""
+    found = findings.look_everywhere(session_file(str(path)), config_home.where)
+    decided = child.plan(found.session, config_home.where, found.scanner)
+    monkeypatch.setattr(child._LineCleaner, "line", lambda _self, body: body)
+    with pytest.raises(CheckFailed, match="no secret is found in it"):
+        write(decided, config_home.where)
+    assert sorted(each.name for each in path.parent.iterdir()) == [SESSION, path.name]
+
+
+def test_nothing_was_said(config_home: ConfigHome) -> None:
+    """A session of titles alone has no child."""
+    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([custom_title(SECRETS[0])]))
+    with pytest.raises(NothingToFork):
+        child.plan(session_file(str(path)), config_home.where, Cleaner())

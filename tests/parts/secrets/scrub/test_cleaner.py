@@ -1,0 +1,202 @@
+"""Lines and texts without secrets: what must not change, and what has to go in every form."""
+
+from __future__ import annotations
+
+import base64
+import json
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.errors import UsageError
+from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
+from resume_hooks.parts.secrets.scrub.literals import (
+    LONGEST_NAMED,
+    NAMED,
+    Literals,
+    forms_of,
+    is_telling,
+    is_token,
+    lines_of,
+    named,
+)
+from tests.builders import assistant, line, user
+from tests.parts.secrets.scrub.planting import SECRETS, THOUGHT, secret
+
+ONE, TWO, _ = SECRETS
+KNOWN = Cleaner(literals=Literals({ONE: "github-pat"}), scanning=False)
+
+UNTOUCHED = {
+    "no secret": line(user("hello", uuid="u")),
+    "odd spaces": b'{ "type" : "x",  "n": 1e400 }  ',
+    "blank": b"",
+    "garbage": b"\xff\xfe no JSON",
+    "torn": b'{"torn":"li',
+    "raw separators": '{"t":"\u2028"}'.encode(),
+    "thinking": line(assistant([{**THOUGHT, "thinking": "of nothing"}], uuid="a")),
+}
+
+
+@pytest.mark.parametrize("raw", UNTOUCHED.values(), ids=UNTOUCHED)
+def test_what_holds_nothing_is_the_same_bytes(raw: bytes) -> None:
+    """However it is written, with any ending."""
+    for cleaner in (Cleaner(), KNOWN):
+        for ending in (b"", b"\n", b"\r\n"):
+            assert cleaner.line(raw + ending).raw == raw + ending
+        assert cleaner.text(raw).raw == raw
+
+
+FORMS = {
+    "as it is": ONE,
+    "within words": f"x{ONE}y",
+    "JSON in JSON": json.dumps({"a": json.dumps({"b": ONE})}),
+    "base64": base64.b64encode(f"user:{ONE}".encode()).decode(),
+    "base64 of something around": base64.b64encode(f"ab{ONE}cdefg".encode()).decode(),
+    "an address": f"https://x/?t={quote(ONE)}",
+    "hex": ONE.encode().hex(),
+    "cut short": f"{ONE[:30]}...",
+}
+
+
+@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
+def test_known_secrets_go_in_every_form(text: str) -> None:
+    """In a line of JSON, in a key, in a text, in a line that is torn."""
+    for raw in (
+        line(user(text, uuid="u")),
+        json.dumps({"type": "x", "deep": [{text: 1}]}).encode(),
+        b'{"torn": "' + json.dumps(text).encode(),
+    ):
+        cleaned = KNOWN.line(raw)
+        assert cleaned.found
+        assert not cleaned.stuck
+        assert b"[secret removed: github-pat]" in cleaned.raw
+        assert ONE[4:24].encode() not in cleaned.raw
+        assert KNOWN.line(cleaned.raw).raw == cleaned.raw
+    assert KNOWN.text(text.encode()).raw != text.encode()
+
+
+def test_letters_that_are_escaped() -> None:
+    """A secret is one however its letters are written."""
+    escaped = "".join(f"\\u{ord(sign):04x}" for sign in ONE)
+    cleaned = KNOWN.line(f'{{"type":"x","t":"a {escaped} b","n":1.50}}'.encode())
+    assert cleaned.raw == b'{"type":"x","t":"a [secret removed: github-pat] b","n":1.50}'
+
+
+def test_only_the_strings_that_hold_one_change() -> None:
+    """Numbers, spaces and other strings stay byte for byte."""
+    raw = b'{"type" : "x", "big": 123456789012345678901234567890, "o": "\\u00e9", "t": "' + ONE.encode() + b'"}\r\n'
+    for cleaner in (Cleaner(), KNOWN):
+        assert cleaner.line(raw).raw == raw.replace(ONE.encode(), b"[secret removed: github-pat]")
+
+
+def test_an_image_and_ids_are_left_and_told() -> None:
+    """What an image is made of, and what a record is called by, is not changed; ``stuck`` says that it is there."""
+    data = base64.b64encode(b"\0" * 30 + ONE.encode() + b"\0" * 30).decode()
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+    raw = line(user([image], uuid="u"))
+    assert KNOWN.line(raw) == (raw, (), True)
+
+
+def test_thinking_goes_as_a_whole() -> None:
+    """Its signature fits one text alone; what else was said stays."""
+    told = {**THOUGHT, "thinking": f"use {ONE}"}
+    kept = {**THOUGHT, "thinking": "of nothing"}
+    record = assistant([told, kept, {"type": "text", "text": "yes"}], uuid="a")
+    assert json.loads(Cleaner().line(line(record)).raw)["message"]["content"] == [kept, {"type": "text", "text": "yes"}]
+
+
+def test_kinds_that_were_not_asked_for_stay() -> None:
+    """With a kind only secrets of it go, whatever else is found."""
+    raw = line(user(f"{ONE} here", uuid="u"))
+    assert Cleaner(["aws-access-token"]).line(raw).raw == raw
+    assert Cleaner(["github-pat"]).line(raw).raw != raw
+
+
+def test_secrets_over_several_lines_of_a_text() -> None:
+    """A private key in a tool's output goes from its first line to its last."""
+    body = "\n".join(base64.b64encode(bytes((n * 7 + m * 13) % 251 for m in range(48))).decode() for n in range(6))
+    key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
+    cleaned = Cleaner().text(f"before\n{key}\nafter\n".encode())
+    assert cleaned.raw.startswith(b"before\n[secret removed: ")
+    assert cleaned.raw.endswith(b"]\nafter\n")
+    assert body.split("\n", maxsplit=1)[0].encode() not in cleaned.raw
+
+
+def test_what_could_be_any_word_is_not_looked_for() -> None:
+    """Short ones, words, ids and our own marks are taken out where the scanner finds them, and nowhere else."""
+    told = [
+        value
+        for value in ("hunter2", "correcthorse", "toolu_01AbCdEf123456", secret(), "a1b2c3d4e5f6")
+        if is_telling(value)
+    ]
+    assert told == [secret(), "a1b2c3d4e5f6"]
+    assert not is_telling("5e12a303-c989-4291-a42d-bc1eb620afea")
+    assert not is_telling("[secret removed: github-pat] 1")
+
+
+@pytest.mark.parametrize(
+    "given", [b"", b"\n \n", b"short", b"long enough\nshort", b"\xff" * 9, b"x" * (LONGEST_NAMED + 1)]
+)
+def test_what_was_given_is_refused_without_being_told(given: bytes) -> None:
+    """A secret that would be found everywhere, or is none."""
+    with pytest.raises(UsageError) as refused:
+        named(given)
+    assert "long enough" not in f"{refused.value} {refused.value.remedy}"
+
+
+def test_a_secret_goes_with_the_rest_of_its_word() -> None:
+    """A title that was cut short tells of a long repetitive key what the rule does not see in the whole of it."""
+    key = "sk-ant-api03-" + "Ab3dE" * 18 + "xxAA"
+    raw = line({"type": "ai-title", "aiTitle": f"kiwi token {key}"[:80] + "…"})
+    (found,) = Cleaner().line(raw).found
+    known = Cleaner(literals=Literals(dict.fromkeys(found.values, found.kind)), scanning=False)
+    assert key.startswith(found.values[0])
+    assert known.line(f"see {key}, then".encode()).raw == b"see [secret removed: anthropic-api-key], then"
+    assert known.line(f"see {key[:50]}XY_1 then".encode()).raw == b"see [secret removed: anthropic-api-key] then"
+    given = Cleaner(literals=Literals({"hunter": NAMED}), scanning=False)
+    assert given.line(b"the hunters").raw == b"the [secret removed: named]s", "what was given is meant as it is"
+
+
+@given(st.text(min_size=6, max_size=60).filter(lambda text: text.strip() and "\0" not in text))
+def test_any_text_is_found_in_all_its_forms(text: str) -> None:
+    """Whatever characters a secret has."""
+    literals = Literals({text: "named"})
+    for form in forms_of(text):
+        cleaned, kinds = literals.without(f"({form})")
+        assert kinds
+        assert form not in cleaned or form in "([secret removed: named])"
+
+
+@given(st.binary(max_size=200), st.sampled_from(SECRETS))
+def test_any_bytes_stay_but_for_the_secret(rest: bytes, value: str) -> None:
+    """Nothing raises, and what is around a secret is as it was."""
+    known = Cleaner(literals=Literals(dict.fromkeys(SECRETS, "k")), scanning=False)
+    body = rest.replace(b"\n", b"").replace(b"\r", b"")
+    cleaned = known.line(b"#" + body + b" " + value.encode() + b"\n")
+    assert cleaned.raw == b"#" + body + b" [secret removed: k]\n"
+
+
+def test_short_secrets_count_as_whole_tokens() -> None:
+    """A password goes where nothing goes on around it, behind an escape, too; words and our own marks stay."""
+    assert [is_token(value) for value in ("q7!Zk2pWx", "hunter2", "secret", "my-app", "a b 2 c", "a1b2")] == [
+        *(True, True),
+        *(False, False, False, False),
+    ]
+    cleaner = Cleaner(literals=Literals({}, {"q7!Zk2pWx": "password", "hunter2": "password"}), scanning=False)
+    cleaned = cleaner.line(b'{"t":"use\\nq7!Zk2pWx now, hunter2.","o":"hunter22 xhunter2"}')
+    told = b"[secret removed: password]"
+    assert cleaned.raw == b'{"t":"use\\n%s now, %s.","o":"hunter22 xhunter2"}' % (told, told)
+    assert not cleaned.stuck
+    assert cleaner.line(cleaned.raw).raw == cleaned.raw
+    assert cleaner.text(b"hunter2").raw == told
+
+
+def test_each_line_of_a_key_tells() -> None:
+    """What stands alone of a secret of several lines is known; what frames it is not."""
+    body = [f"{'MIIEowIBAAKCAQEAzZ3kQ9mW7x'}{n}" for n in range(3)]
+    for between in ("\n", "\\n", "\\\\n"):
+        key = between.join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"])
+        assert list(lines_of(key)) == body
+    assert list(lines_of(body[0])) == []

@@ -1,0 +1,153 @@
+"""What others do while a session is scrubbed in place: what they make of it is found, too, or they are refused."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.archive.vault import archive_session
+from resume_hooks.archive.vault import commit as noting
+from resume_hooks.derive import fork
+from resume_hooks.derive.child.rewrite_chain import ChainRewrite
+from resume_hooks.derive.child.write import write
+from resume_hooks.errors import WriteFailed
+from resume_hooks.parts.secrets.scrub import findings
+from resume_hooks.parts.secrets.scrub import purge as purging
+from resume_hooks.parts.secrets.scrub import replace as replacing
+from resume_hooks.parts.secrets.scrub.findings import HELD, LEFT, REMOVED, Holding
+from resume_hooks.parts.secrets.scrub.locations import OWN, TRANSCRIPT, Location
+from resume_hooks.parts.secrets.scrub.purge import purge
+from resume_hooks.paths import Where
+from resume_hooks.sessions.session_files import session_file
+from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
+from tests.parts.secrets.scrub.planting import SECRETS, laid, places_with
+
+PASSWORD = "k7Wz3-Qm9xT4"
+
+
+@pytest.fixture
+def path(config_home: ConfigHome) -> Path:
+    """A session that tells a token, and a password by the word before it."""
+    said = [
+        user(f"my token is {SECRETS[0]}, PASSWORD={PASSWORD}", uuid="u"),
+        assistant("I see.", uuid="a", parent="u", ts=1),
+    ]
+    return laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(said))
+
+
+def scrub(path: Path, environ: Mapping[str, str]) -> list[Holding]:
+    """Scrub a session in place."""
+    return purge(findings.look_everywhere(session_file(str(path)), Where(environ)), Where(environ))
+
+
+def beforehand(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
+    """Have some work done just before the session's own transcript is replaced, once."""
+    replace = replacing.replace
+    done: list[Location] = []
+
+    def late(place: Location, *rest: Any) -> None:
+        if place.kind == TRANSCRIPT and place.relation == OWN and not done:
+            done.append(place)
+            work()
+        replace(place, *rest)
+
+    monkeypatch.setattr(replacing, "replace", late)
+
+
+def test_a_child_that_is_born_meanwhile(config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is scrubbed, too, and so is what the vault got of its parent when it was born."""
+    environ = config_home.environ
+    born: list[str] = []
+    decided = fork.plan(session_file(str(path)), Where(environ))
+    beforehand(monkeypatch, lambda: born.append(write(decided, Where(environ)).file))
+    rows = scrub(path, environ)
+    assert places_with(config_home, [*SECRETS, PASSWORD]) == {}
+    assert {row.state for row in rows} == {REMOVED}
+    assert {row.place.path for row in rows if row.place.kind == TRANSCRIPT} == {str(path), *born}
+    assert "vault" in {row.place.kind for row in rows}
+
+
+def test_what_the_parent_told_is_known_of_a_child_that_does_not(
+    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child may hold a password without the word before it, by which the parent told that it is one."""
+    child = path.with_name(f"{session_id(5)}.jsonl")
+    said = [user(f"is it {PASSWORD}?", uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})]
+    beforehand(monkeypatch, lambda: laid(child, session_bytes(said)))
+    scrub(path, config_home.environ)
+    assert b"is it [secret removed: password]?" in child.read_bytes()
+
+
+def test_a_child_that_is_not_born_yet_is_refused(
+    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parent was read before it was scrubbed, and the child comes after the last look."""
+    environ = config_home.environ
+    decided = fork.plan(session_file(str(path)), Where(environ))
+    read = list(decided.body.lines())
+    scrub(path, environ)
+    monkeypatch.setattr(ChainRewrite, "lines", lambda _: iter(read))
+    with pytest.raises(WriteFailed, match="rewritten while it was copied"):
+        write(decided, Where(environ))
+    assert places_with(config_home) == {}
+    assert not [other for other in path.parent.iterdir() if other != path]
+
+
+def test_a_session_that_is_kept_meanwhile(config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever began to keep it as it was is waited for, and what they kept is scrubbed."""
+    environ, commit, linked = config_home.where, noting.commit, threading.Event()
+    keeper = threading.Thread(target=lambda: archive_session.archive_session(session_file(str(path)), environ))
+
+    def slow(kept: Any, where: Where) -> Any:
+        if threading.current_thread() is keeper:
+            linked.set()
+            time.sleep(0.3)
+        return commit(kept, where)
+
+    def begin() -> None:
+        keeper.start()
+        assert linked.wait(10)
+
+    monkeypatch.setattr(noting, "commit", slow)
+    beforehand(monkeypatch, begin)
+    rows = scrub(path, environ.environ)
+    assert not keeper.is_alive()
+    assert places_with(config_home) == {}
+    assert ("vault", REMOVED) in {(row.place.kind, row.state) for row in rows}
+
+
+def test_a_session_that_somebody_keeps_for_long(
+    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not waited for is told: it may be kept as it was."""
+    monkeypatch.setattr(noting, "PATIENCE", 0.0)
+    monkeypatch.setattr(noting.only_one.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined]
+    with noting.only_one(SESSION, config_home.where):
+        rows = scrub(path, config_home.environ)
+    (left,) = [row for row in rows if row.state == LEFT]
+    assert left.place.kind == "vault"
+    assert "Another command" in left.why
+
+
+def test_it_ends_where_others_do_not(config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After some rounds what comes anew is told, not taken out."""
+    said = session_bytes([user(SECRETS[0], uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})])
+    looks = [0]
+    look = findings.look_again
+
+    def busy(*words: Any) -> Any:
+        looks[0] += 1
+        laid(path.with_name(f"{session_id(looks[0])}.jsonl"), said)
+        return look(*words)
+
+    monkeypatch.setattr(purging, "look_again", busy)
+    rows = scrub(path, config_home.environ)
+    assert looks == [purging.ROUNDS]
+    (left,) = [row for row in rows if row.state == LEFT]
+    assert left.why == purging.CAME
+    assert HELD not in {row.state for row in rows}

@@ -1,0 +1,277 @@
+"""A scrub in place: no secret is left in any place that was asked for, and everything else is as it was."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from resume_hooks import clock
+from resume_hooks.archive.trash import contents, restore
+from resume_hooks.archive.trash.manifest import unweighed, write_manifest
+from resume_hooks.archive.vault import archive_session, verify
+from resume_hooks.derive import untrim
+from resume_hooks.derive.child.write import write
+from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.errors import SessionLive
+from resume_hooks.parts.secrets.scrub import child, findings
+from resume_hooks.parts.secrets.scrub.findings import LEFT, OUTSIDE, REMOVED, Holding, ScrubReach
+from resume_hooks.parts.secrets.scrub.literals import named
+from resume_hooks.parts.secrets.scrub.purge import purge
+from resume_hooks.sessions import locate
+from resume_hooks.sessions.archived import manifest
+from resume_hooks.sessions.session_files import session_file
+from resume_hooks.transcripts.transcript import scan
+from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
+from tests.parts.secrets.scrub.planting import LONG_AGO, OTHER, SECRETS, Planted, laid, places_with, plant
+
+ALL = ScrubReach(parents=True, others=True, file_backups=True, documents=True, client=True)
+
+INDEX = ".claude/resume-hooks/index"
+"""How its files begin; it holds the words of every session, so of those, too, that still tell the secret."""
+
+
+def told_in(home: ConfigHome) -> set[str]:
+    """The files that tell a secret, the index aside."""
+    return {path for path in places_with(home) if not path.startswith(INDEX)}
+
+
+@pytest.fixture
+def planted(config_home: ConfigHome) -> Planted:
+    """A home with secrets everywhere."""
+    return plant(config_home)
+
+
+def scrub(
+    home: ConfigHome, path: Path, wanted: ScrubReach = ALL, values: Mapping[str, str] | None = None
+) -> list[Holding]:
+    """Scrub a session in place."""
+    found = findings.look_everywhere(session_file(str(path)), home.where, wanted=wanted, named=values)
+    return purge(found, home.where)
+
+
+def test_nothing_is_left_anywhere(planted: Planted) -> None:
+    """Not in any file of the home, packed or not, but where the client is told to use it."""
+    home, before = planted.home, places_with(planted.home)
+    assert len(before) > 30
+    rows = scrub(home, planted.path)
+    assert list(places_with(home)) == [".claude/settings.json"]
+    assert [row.place.path for row in rows if row.state == OUTSIDE] == [str(home.config / "settings.json")]
+    assert not [row for row in rows if row.state == LEFT]
+    assert {row.place.kind for row in rows if row.state == REMOVED} == {
+        *("transcript", "sub-agent", "sidecar", "copy", "backup", "trash", "vault", "note", "index"),
+        *("file backup", "document", "client"),
+    }
+    assert not findings.look_everywhere(session_file(str(planted.path)), home.where, wanted=ALL).held
+
+
+def test_the_index_is_one_place(planted: Planted) -> None:
+    """It is removed as a whole; its files are no notes that could be rewritten."""
+    rows = [row for row in scrub(planted.home, planted.path) if "/resume-hooks/index" in row.place.path]
+    assert [(row.place.kind, Path(row.place.path).name) for row in rows] == [("index", "index.db")]
+
+
+def test_the_report_never_tells_a_secret(planted: Planted) -> None:
+    """What is said of the places names kinds and counts alone."""
+    said = repr(scrub(planted.home, planted.path))
+    assert not [secret for secret in SECRETS if secret in said]
+
+
+def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
+    """Every line in its place, with its ids and links; times and modes as before; no temporary file."""
+    home, paths = planted.home, [planted.path, *planted.children]
+    before = [scan(str(path)) for path in paths]
+    lines = planted.path.read_bytes().split(b"\n")
+    times = [path.stat().st_mtime for path in paths]
+    scrub(home, planted.path)
+    for old, path in zip(before, paths, strict=True):
+        new = scan(str(path))
+        assert [(n.number, n.uuid, n.parent) for n in new.nodes] == [(n.number, n.uuid, n.parent) for n in old.nodes]
+        assert [n.uuid for n in new.chain] == [n.uuid for n in old.chain]
+        assert (new.line_count, new.bad_lines, new.torn) == (old.line_count, old.bad_lines, old.torn)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [path.stat().st_mtime for path in paths] == times
+    after = planted.path.read_bytes().split(b"\n")
+    assert all(
+        new == old
+        for old, new in zip(lines, after, strict=True)
+        if b"secret removed" not in new and b'"content":[]' not in new
+    )
+    assert not [path for path in home.root.rglob(".resume-hooks-*") if path.suffix == ".tmp"]
+    assert not (home.config / "resume-hooks" / "scrub").exists()
+
+
+def test_what_was_copied_still_works(planted: Planted) -> None:
+    """The vault verifies, the trash gives its session back without a warning, an untrim finds what is left."""
+    home = planted.home
+    scrub(home, planted.path)
+    assert not [finding for kept in manifest.all_archived(home.where) for finding in verify.verify(kept)]
+    (entry,) = contents.all_deleted(home.where)
+    assert SECRETS[0] not in entry.title
+    back = restore.write(restore.plan(entry, home.where), home.where)
+    assert not [warning for warning in back.warnings if "changed" in warning]
+    plan = untrim.plan(read_trimmed(session_file(str(planted.children[0]))), home.where)
+    assert [missing.record for missing in plan.missing] == [3], "the thinking that told a secret is gone for good"
+
+
+def test_only_what_was_asked_for(planted: Planted) -> None:
+    """Without more words the family, its copies and the index; the rest is listed with what asks for it."""
+    home = planted.home
+    rows = scrub(home, planted.path, ScrubReach())
+    left = told_in(home)
+    other = f".claude/projects/-home-user-proj/{OTHER}.jsonl"
+    assert left == {
+        *(".claude/settings.json", ".claude/history.jsonl", ".claude/paste-cache/ab.txt", other),
+        *(f".claude/file-history/{SESSION}/0a@v1", "docs/2026-01-31-token-11111111.md"),
+    }
+    outside = {str(Path(row.place.path).relative_to(home.root)): row.why for row in rows if row.state == OUTSIDE}
+    assert set(outside) == left
+    assert "--everywhere" in outside[other]
+    assert "--backups" in outside[f".claude/file-history/{SESSION}/0a@v1"]
+
+
+def test_children_alone_leave_the_parent(planted: Planted) -> None:
+    """A scrub of a child names the parent, and reaches it with ``parents`` alone."""
+    home, child = planted.home, planted.children[1]
+    rows = scrub(home, child, ScrubReach())
+    assert str(planted.path) in {row.place.path for row in rows if row.state == OUTSIDE}
+    assert SECRETS[0].encode() in planted.path.read_bytes()
+    scrub(home, planted.children[0], ScrubReach(parents=True))
+    assert SECRETS[0].encode() not in planted.path.read_bytes()
+
+
+def test_a_live_session_is_refused(planted: Planted) -> None:
+    """Nothing is changed, in any place."""
+    before = places_with(planted.home)
+    os.utime(planted.path)
+    with pytest.raises(SessionLive, match="live"):
+        scrub(planted.home, planted.path)
+    assert places_with(planted.home) == before
+
+
+def test_a_live_child_is_left_and_told(planted: Planted) -> None:
+    """Its transcript stays, all else is done, and the row says which command is left to run."""
+    live = planted.children[1]
+    with live.open("ab") as stream:
+        stream.write(session_bytes([user("go on", uuid="live", parent=None, timestamp=clock.now())]))
+    rows = scrub(planted.home, planted.path)
+    (left,) = [row for row in rows if row.state == LEFT]
+    assert (left.place.path, f"scrub {live.stem}" in left.why) == (str(live), True)
+    assert told_in(planted.home) == {str(live.relative_to(planted.home.root)), ".claude/settings.json"}
+
+
+def test_what_fails_is_told_and_the_rest_is_done(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that can't be replaced costs no other; run again, the rest goes, too."""
+    broken, replace = str(planted.children[1]), os.replace
+
+    def refusing(source: str, target: str, **named: int) -> None:
+        if target == broken:
+            raise OSError(28, "No space left on device")
+        replace(source, target, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", refusing)
+        rows = scrub(planted.home, planted.path)
+    (left,) = [row for row in rows if row.state == LEFT]
+    assert left.place.path == broken
+    assert "No space left" in left.why
+    scrub(planted.home, planted.path)
+    assert list(places_with(planted.home)) == [".claude/settings.json"]
+
+
+def test_a_named_secret_goes_in_all_its_forms(config_home: ConfigHome) -> None:
+    """What no scanner could know: a phrase with signs that JSON, addresses and HTML write otherwise."""
+    phrase = 'corr"ect/horse <bätt> & staple'
+    path = laid(
+        config_home.project() / f"{SESSION}.jsonl",
+        session_bytes([user(f"it is {phrase}", uuid="u"), assistant(f"I noted {phrase}.", uuid="a", parent="u", ts=1)]),
+    )
+    assert not findings.look_everywhere(session_file(str(path)), config_home.where).held
+    scrub(config_home, path, values=named(phrase.encode()))
+    assert b"staple" not in path.read_bytes()
+    assert path.read_bytes().count(b"[secret removed: named]") == 2
+
+
+def test_links_are_neither_followed_nor_changed(config_home: ConfigHome) -> None:
+    """A link among a session's files leads to what is somebody else's."""
+    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
+    strange = laid(config_home.root / "strange.txt", SECRETS[0].encode())
+    folder = path.with_suffix("") / "tool-results"
+    folder.mkdir(parents=True)
+    (folder / "link.txt").symlink_to(strange)
+    (path.parent / session_id(5)).symlink_to(config_home.root)
+    scrub(config_home, path)
+    assert strange.read_bytes() == SECRETS[0].encode()
+    assert b"secret removed" in path.read_bytes()
+
+
+def test_bytes_that_are_no_text_are_left_and_told(config_home: ConfigHome) -> None:
+    """A picture's file beside the session can't be rewritten without breaking it."""
+    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
+    picture = laid(path.with_suffix("") / "tool-results" / "a.bin", b"\0\1\2" + SECRETS[0].encode())
+    rows = scrub(config_home, path)
+    (left,) = [row for row in rows if row.state == LEFT]
+    assert (left.place.path, picture.stat().st_mtime) == (str(picture), LONG_AGO)
+
+
+def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) -> None:
+    """Its archived copy is rewritten, and a child of it holds no secret."""
+    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
+    archive_session.archive_session(session_file(str(path)), config_home.where)
+    path.unlink()
+    kept = locate.resolve(SESSION, "/", config_home.where)
+    found = findings.look_everywhere(kept, config_home.where)
+    made = write(child.plan(kept, config_home.where, found.scanner), config_home.where)
+    assert SECRETS[0].encode() not in Path(made.file).read_bytes()
+    assert [row.place.kind for row in found.held] == ["unpacked", "vault"]
+    purge(found, config_home.where)
+    assert places_with(config_home) == {}
+    assert not verify.verify(next(iter(manifest.all_archived(config_home.where))))
+
+
+def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:
+    """A transcript that was named by its path is looked at, and rewritten, where it lies."""
+    path = laid(config_home.root / "mine.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
+    scrub(config_home, path)
+    assert b"[secret removed: github-pat]" in path.read_bytes()
+
+
+def test_a_note_in_two_states_is_finished(planted: Planted) -> None:
+    """A purge of the trash that was killed leaves a note without digests; the next one weighs it anew."""
+    (entry,) = contents.all_deleted(planted.home.where)
+    write_manifest(unweighed(entry), planted.home.where)
+    scrub(planted.home, planted.path)
+    (entry,) = contents.all_deleted(planted.home.where)
+    assert all(part.sha256 for part in entry.parts)
+
+
+def test_a_secret_in_a_tools_name_and_in_a_key(config_home: ConfigHome) -> None:
+    """Both go, though no other place of the session tells the secret."""
+    name, key = SECRETS[0], SECRETS[1]
+    call = {"type": "tool_use", "id": "toolu_1", "name": f"mcp__{name}", "input": {key: "x"}}
+    records = [user("hello", uuid="a", parent=None), assistant([call], uuid="b", parent="a")]
+    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(records))
+    rows = scrub(config_home, path)
+    assert not places_with(config_home)
+    assert not [row for row in rows if row.state == LEFT]
+    assert b'"mcp__secret_removed"' in path.read_bytes() or b'"secret_removed"' in path.read_bytes()
+    assert not findings.look_everywhere(session_file(str(path)), config_home.where).held
+
+
+def test_what_a_child_holds_a_part_of(config_home: ConfigHome) -> None:
+    """A line of a key, and a password without the words before it, go from children and from prompts."""
+    body = [f"MIIEowIBAAKCAQEA{SECRETS[n][8:36]}{n}" for n in range(3)]
+    pem = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"])
+    told = [
+        user(f"DB_PASSWORD=q7!Zk2pWx and\n{pem}", uuid="a", parent=None),
+        assistant("I use q7!Zk2pWx.", uuid="b", parent="a"),
+        user(f"decided: {body[1]}", uuid="c", parent="b"),
+    ]
+    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(told))
+    found = findings.look_everywhere(session_file(str(path)), config_home.where)
+    assert not found.short
+    assert not [row for row in purge(found, config_home.where) if row.state == LEFT]
+    assert not any(part in path.read_bytes() for part in (b"q7!Zk2pWx", *(line.encode() for line in body)))

@@ -1,0 +1,191 @@
+"""scrub: what is said of the places, what is asked first, and every bad input in a sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
+from tests.cli.conftest import Cli, Document
+from tests.needs import REPO
+from tests.parts.secrets.scrub.planting import LONG_AGO, SECRETS, laid, places_with
+from tests.redaction.examples import examples
+from tests.redaction.planted import some
+
+ONE = SECRETS[0]
+
+
+@pytest.fixture
+def path(config_home: ConfigHome) -> Path:
+    """A session that tells a secret."""
+    rows = [user(f"it is {ONE}", uuid="u"), assistant("noted", uuid="a", parent="u", ts=1)]
+    return laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(rows))
+
+
+def test_a_child_and_what_still_holds_them(path: Path, document: Document) -> None:
+    """The receipt of the child, the places of the originals, and the command that takes them out there."""
+    found = document("scrub", SESSION)
+    data = found["data"]
+    assert (data["written"], data["in_place"], data["receipt"]["kind"]) == (True, False, "scrub")
+    assert ONE.encode() not in Path(data["receipt"]["file"]).read_bytes()
+    assert [(place["kind"], place["relation"], place["secrets"], place["state"]) for place in data["places"]] == [
+        ("transcript", "own", {"github-pat": 1}, "held")
+    ]
+    assert any(f"resume-hooks scrub {SESSION} --in-place" in warning for warning in found["warnings"])
+    assert ONE in path.read_text()
+    assert ONE not in json.dumps(found)
+
+
+def test_in_place(path: Path, document: Document) -> None:
+    """The file is rewritten, keeps its time, and a second run finds nothing."""
+    data = document("scrub", SESSION, "--in-place", "--yes")["data"]
+    assert (data["written"], data["receipt"], data["places"][0]["state"]) == (True, None, "removed")
+    assert ONE not in path.read_text()
+    assert path.stat().st_mtime == LONG_AGO
+    again = document("scrub", SESSION, "--in-place", "--yes")["data"]
+    assert (again["written"], again["places"]) == (False, [])
+    assert document("scrub", SESSION)["data"]["receipt"] is None
+
+
+def test_a_place_that_can_not_be_looked_at(path: Path, config_home: ConfigHome, cli: Cli) -> None:
+    """It is listed as left, with 1; also where there is nothing else to do."""
+    note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "manifest.json"
+    note.parent.mkdir(parents=True)
+    note.write_text("{")
+    for _ in range(2):
+        done = cli("scrub", SESSION, "--in-place", "--yes")
+        assert done.returncode == 1
+        assert f"still here:\n  other vault  {note.parent}\n    It could not be looked at" in done.stdout.decode()
+    assert ONE not in path.read_text()
+
+
+def test_in_place_of_a_session_that_the_vault_alone_has(path: Path, config_home: ConfigHome, cli: Cli) -> None:
+    """Its kept copy is rewritten, and all else as of any other session; the title is told without the secret."""
+    assert cli("archive", SESSION).returncode == 0
+    laid(config_home.config / "resume-hooks" / "pending" / "waiting-x", ONE.encode())
+    path.unlink()
+    done = cli("scrub", SESSION, "--in-place", "--yes")
+    assert done.returncode == 0
+    assert "session      it is [secret removed: github-pat]" in done.stdout.decode()
+    assert places_with(config_home) == {}
+    assert cli("scrub", SESSION, "--in-place", "--yes").stdout.decode().count("none was found") == 1
+
+
+@pytest.mark.parametrize("words", [(), ("--in-place",)])
+def test_a_dry_run_writes_nothing(path: Path, config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
+    """Not a byte, in no folder; the places are told all the same, without the secret."""
+    before = {each: each.read_bytes() for each in config_home.root.rglob("*") if each.is_file()}
+    done = cli("scrub", SESSION, "--dry-run", *words)
+    assert done.returncode == 0
+    assert str(path) in done.stdout.decode()
+    assert "Nothing was written." in done.stdout.decode()
+    assert ONE not in (done.stdout + done.stderr).decode()
+    assert {each: each.read_bytes() for each in config_home.root.rglob("*") if each.is_file()} == before
+
+
+def test_a_secret_of_the_users_own(path: Path, document: Document, cli: Cli) -> None:
+    """It comes by stdin alone; no message repeats it."""
+    laid(path, path.read_bytes().replace(ONE.encode(), b"open sesame today"))
+    assert document("scrub", SESSION, "--in-place", "--yes")["data"]["written"] is False
+    done = cli("scrub", SESSION, "--in-place", "--yes", "--secret-stdin", stdin=b"open sesame today\n")
+    assert done.returncode == 0
+    assert b"sesame" not in done.stdout + done.stderr
+    assert "[secret removed: named]" in path.read_text()
+
+
+def test_what_could_not_be_done_costs_the_exit_code(path: Path, document: Document, cli: Cli) -> None:
+    """A place of the family that is left is told, with exit code 1."""
+    laid(path.with_suffix("") / "tool-results" / "a.bin", b"\0" + ONE.encode())
+    done = cli("scrub", SESSION, "--in-place", "--yes", "--json")
+    data = json.loads(done.stdout)["data"]
+    assert (done.returncode, [place["state"] for place in data["places"]]) == (1, ["left", "removed"])
+    assert document("scrub", SESSION)["data"]["receipt"] is None
+
+
+def test_only_a_kind(path: Path, document: Document) -> None:
+    """A kind that is not there takes nothing out."""
+    assert document("scrub", SESSION, "--kind", "aws-access-token")["data"]["receipt"] is None
+    assert document("scrub", SESSION, "--kind", "github-pat", "--in-place", "--yes")["data"]["written"] is True
+    assert ONE not in path.read_text()
+
+
+def test_a_live_session(path: Path, document: Document) -> None:
+    """A child is made of it; in place it is refused."""
+    os.utime(path)
+    assert document("scrub", SESSION, "--in-place", "--yes", code=1)["error"]["code"] == "session-live"
+    assert ONE in path.read_text()
+    assert document("scrub", SESSION)["data"]["live"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--in-place"], "asks first"),
+        (["--in-place", "--json"], "asks first"),
+        (["--in-place", "--yes", "--start"], "makes no child"),
+        (["--everywhere"], "belongs to --in-place"),
+        (["--secret-stdin"], "No secret was given"),
+    ],
+)
+def test_words_that_mean_nothing_together(path: Path, cli: Cli, words: list[str], said: str) -> None:
+    """A usage error before anything is looked at."""
+    done = cli("scrub", SESSION, *words)
+    assert done.returncode == 2
+    assert said in (done.stdout + done.stderr).decode()
+    assert ONE in path.read_text()
+
+
+@pytest.mark.parametrize(("answer", "there"), [("n", True), ("y", False)])
+def test_it_asks_on_a_terminal(path: Path, config_home: ConfigHome, answer: str, there: bool) -> None:
+    """The places are shown first; only a yes takes anything out."""
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src"), "TERM": "dumb", **config_home.environ}
+    words = ["-m", "resume_hooks", "scrub", SESSION, "--in-place"]
+    with pexpect.spawn(
+        sys.executable, words, env=env, cwd=str(config_home.root), encoding="utf-8", timeout=30
+    ) as shell:
+        shell.expect("transcript")
+        shell.expect("Take them out, for good")
+        shell.sendline(answer)
+        shell.expect(pexpect.EOF)
+    assert (ONE in path.read_text()) is there
+
+
+EXAMPLES = list(examples())
+TORN = "-----BEGIN RSA PRIVATE KEY-----\n" + some(random.Random(7), 64)
+
+
+@pytest.fixture
+def files(config_home: ConfigHome) -> list[Path]:
+    """A session in which each example stands between characters of several bytes, and a file of its own with all."""
+    rows, parent = [], None
+    for number, one in enumerate(EXAMPLES):
+        rows.append(user(f"…{one.text}…", uuid=f"u{number}", parent=parent, ts=number))
+        parent = f"u{number}"
+    rows.append(assistant(f"{TORN}…", uuid="a", parent=parent, ts=len(rows)))
+    session = config_home.project() / f"{SESSION}.jsonl"
+    text = session.with_suffix("") / "tool-results" / "out.txt"
+    text.parent.mkdir(parents=True)
+    text.write_text("\n\n".join(f"“{one.text}”" for one in EXAMPLES) + f"\n\n{TORN}…", encoding="utf-8")
+    laid(session, session_bytes(rows))
+    return [session, text]
+
+
+def test_whatever_is_written_is_text(files: list[Path], document: Document, tmp_path: Path) -> None:
+    """Exported, shared, scrubbed as a child and in place: valid UTF-8, and as many of the signs as there were."""
+    session, text = files
+    page, shared = tmp_path / "page.html", tmp_path / "shared.html"
+    document("export", SESSION, "-o", str(page))
+    document("share", SESSION, "-o", str(shared), "--yes")
+    child = document("scrub", SESSION)["data"]["receipt"]["file"]
+    document("scrub", SESSION, "--in-place", "--yes")
+    for path in (page, shared, Path(child), session, text):
+        assert TORN[-64:] not in path.read_text(encoding="utf-8")
+    said = [json.loads(row)["message"]["content"] for row in session.read_text(encoding="utf-8").splitlines()]
+    assert [row[0] + row[-1] for row in said[:-1]] == ["……"] * len(EXAMPLES)
+    assert text.read_text(encoding="utf-8").count("”") == len(EXAMPLES)

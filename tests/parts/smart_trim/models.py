@@ -1,0 +1,93 @@
+"""Owns the models of these tests: they answer at once, from what they were shown, and keep what they were asked."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from resume_hooks.derive.model.port import Reply
+from resume_hooks.derive.trim import plan
+from resume_hooks.errors import HeadlessFailed
+from resume_hooks.parts.smart_trim import plan as smart
+from resume_hooks.parts.smart_trim.ask import ModelVerdicts, ask
+from resume_hooks.parts.smart_trim.offer import CERTAIN, Offer, offer, smart_options
+from resume_hooks.parts.smart_trim.plan import SmartPlan, of_rules
+from resume_hooks.sessions.locate import session_file
+from tests.builders import ConfigHome
+
+Form = TypeVar("Form", bound=BaseModel)
+Rows = list[dict[str, Any]]
+
+SHOWN = re.compile(r"^#(\d+) · ", re.MULTILINE)
+"""The numbers of the contents in a text, as they stand at the margin."""
+
+
+def row(number: int, description: str = "an old listing", rationale: str = "nothing refers to it") -> dict[str, Any]:
+    """One choice."""
+    return {"number": number, "description": description, "rationale": rationale}
+
+
+class Fake:
+    """A model that answers with what ``choose`` makes of the numbers that it is shown."""
+
+    def __init__(self, choose: Callable[[list[int]], Rows]) -> None:
+        self._choose = choose
+        self.asked: list[tuple[str, str]] = []
+
+    def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
+        """Answer in the form, as the real one does."""
+        assert limit > 0
+        self.asked.append((instructions, text))
+        rows = self._choose([int(number) for number in SHOWN.findall(text)])
+        return Reply(form.model_validate({"choices": rows}), 0.01, 1_000, 100, 1.5, "fake-1")
+
+
+class Failing:
+    """A model that answers ``good`` times, and then fails."""
+
+    def __init__(self, good: int = 0) -> None:
+        self._left = good
+
+    def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
+        """Fail, when it is time."""
+        if not self._left:
+            raise HeadlessFailed("it refused")
+        self._left -= 1
+        return Reply(form.model_validate({"choices": []}), 0.01, 1, 1, 0.1, "fake-1")
+
+
+def everything() -> Fake:
+    """A model that finds nothing worth keeping."""
+    return Fake(lambda numbers: [row(number, f"content {number}") for number in numbers])
+
+
+def these(*rows: dict[str, Any]) -> Fake:
+    """A model that says this, whatever it is shown."""
+    return Fake(lambda _numbers: list(rows))
+
+
+def some(seed: int) -> Fake:
+    """A model that chooses at random, some of it twice, some of it never shown."""
+    chance = random.Random(seed)
+    return Fake(lambda numbers: [row(chance.choice([*numbers, -1, 0, 10**30])) for _ in range(len(numbers))])
+
+
+def offered(path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequence[str] = CERTAIN) -> Offer:
+    """What there is to judge of a file; nothing is recent unless said."""
+    scanned = plan.read(session_file(str(path)))
+    return offer(scanned, smart_options(keep, 2, rules), home.where)
+
+
+def asked_of(model: Fake | Failing, what: Offer, wishes: str = "", limit: float = 60) -> ModelVerdicts:
+    """What a model chose of an offer."""
+    return ask(model, what, wishes, limit, lambda _number, _count: None)
+
+
+def decided(what: Offer, model: Fake, home: ConfigHome, wishes: str = "", folder: str | None = None) -> SmartPlan:
+    """The plan that comes of rules and a model."""
+    verdicts = [*of_rules(what), *asked_of(model, what, wishes).verdicts]
+    return smart.plan(what, verdicts, home.where, folder)

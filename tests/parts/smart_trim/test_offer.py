@@ -1,0 +1,135 @@
+"""What a model may judge: bulk that is not recent, not the user's, not what a turn came to; the rest is never named."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.parts.smart_trim.offer import CERTAIN, LEAST, MOST, UNJUDGED
+from tests.builders import ConfigHome, attachment, call
+from tests.derive.trim.sessions import LONG, Chain, written
+from tests.parts.smart_trim.models import offered
+
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 9_000}}
+
+
+def kinds(home: ConfigHome, chain: Chain, **how: object) -> list[tuple[str, str]]:
+    """The kind and the target of what is offered of a conversation."""
+    found = offered(written(home, chain), home, **how)  # type: ignore[arg-type]
+    return [(one.piece.kind, one.target) for one in found.candidates]
+
+
+def test_bulk_is_offered_in_its_order(config_home: ConfigHome) -> None:
+    """Outputs, inputs, images, attachments and words in the middle of a turn, numbered from 1."""
+    chain = Chain().ask("go").tool("t1", "Bash", LONG, command="ls")
+    chain.call("t2", "Write", file_path="/a", content=LONG).result("t2", [IMAGE])
+    chain.rows.append(attachment(LONG, uuid="c5", parent="c4", ts=5))
+    chain.answer("I see. " * 100).tool("t3", "Bash", LONG + "x", command="pwd").answer("All done. " * 100)
+    found = offered(written(config_home, chain), config_home)
+    assert [one.piece.kind for one in found.candidates] == ["result", "input", "media", "attachment", "text", "result"]
+    assert [one.number for one in found.candidates] == [1, 2, 3, 4, 5, 6]
+    assert {one.turn for one in found.candidates} == {1}
+    assert found.unshown == 0
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        Chain().ask(LONG).answer("ok").turns(1),
+        Chain().ask("go").answer(LONG).turns(1),
+        Chain().ask("go").tool("t1", "Bash", "x" * (LEAST - 1), command="ls"),
+        Chain().ask("go").tool("t1", "AskUserQuestion", LONG),
+        Chain().ask("go").tool("t1", "ExitPlanMode", LONG),
+        Chain().ask("go").tool("t1", "Bash", "The user doesn't want to proceed. They said: " + LONG),
+        Chain().ask("go").call("t1", "Write", content=LONG, file_path="/a"),
+        Chain().ask("go").answer([{"type": "thinking", "thinking": LONG, "signature": "s"}]).answer("ok"),
+        Chain().ask("go").attach(attachment={"type": "skill_listing", "content": LONG}),
+        Chain().ask("go").attach(attachment={"type": "queued_command", "prompt": LONG}),
+        Chain(),
+    ],
+    ids=[
+        "prompt", "last words", "short", "the user's choice", "a plan", "the user's refusal", "unanswered call",
+        "thinking", "listing", "queued prompt", "nothing",
+    ],
+)  # fmt: skip
+def test_what_is_never_offered(config_home: ConfigHome, chain: Chain) -> None:
+    """None of these is shown to a model as something that can go."""
+    assert kinds(config_home, Chain().ask("hello").answer("hi") if not chain.rows else chain) == []
+
+
+def test_the_last_long_words_of_each_turn_stay(config_home: ConfigHome) -> None:
+    """Also where a short remark follows them; earlier ones of the turn are offered."""
+    chain = Chain()
+    for number in range(2):
+        chain.ask(f"go {number}").answer(f"first {number} " * 100).answer(f"report {number} " * 100).answer("Done.")
+    found = offered(written(config_home, chain), config_home)
+    assert [one.excerpt[:7] for one in found.candidates] == ["first 0", "first 1"]
+
+
+def test_recent_turns_stay(config_home: ConfigHome) -> None:
+    """As many as asked for; by default the setting's, and of a very long turn its last results."""
+    chain = (
+        Chain().ask("one").tool("t1", "Bash", LONG, command="a").ask("two").tool("t2", "Bash", LONG + "2", command="b")
+    )
+    assert [target for _, target in kinds(config_home, chain, keep=0)] == ["a", "b"]
+    assert [target for _, target in kinds(config_home, chain, keep=1)] == ["a"]
+    assert kinds(config_home, chain, keep=2) == []
+    assert kinds(config_home, chain, keep=None) == []
+
+
+def test_rules_go_first(config_home: ConfigHome) -> None:
+    """What was read again, repeated or mended is not the model's to judge; it goes without asking."""
+    chain = Chain().ask("go").tool("t1", "Read", LONG, file_path="/a").tool("t2", "Read", LONG + "2", file_path="/a")
+    found = offered(written(config_home, chain), config_home)
+    assert [choice.rule for choice in found.taken] == ["superseded"]
+    assert [one.piece.call for one in found.candidates] == ["t2"]
+    assert set(found.options.only) == set(CERTAIN)
+
+
+def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) -> None:
+    """What a rule would have taken is offered with what the rule says of it: the user may want it."""
+    chain = Chain().ask("go").tool("t1", "Read", LONG, file_path="/a").tool("t2", "Read", LONG + "2", file_path="/a")
+    found = offered(written(config_home, chain), config_home, rules=UNJUDGED)
+    assert found.taken == ()
+    assert [one.notes for one in found.candidates] == [("the file was read again later",), ()]
+
+
+def test_what_became_of_a_content(config_home: ConfigHome) -> None:
+    """Failures are named, and later calls on the same file or command."""
+    chain = Chain().ask("go").tool("t1", "Bash", LONG, command="make", error=True)
+    chain.ask("again").tool("t2", "Bash", LONG + "2", command="make", error=True)
+    found = offered(written(config_home, chain), config_home)
+    assert found.candidates[0].notes == ("failed", "1 later call on the same, the last in turn 2")
+    assert found.candidates[1].notes == ("failed",)
+
+
+def test_the_largest_are_offered(config_home: ConfigHome) -> None:
+    """Where there are very many, the small ones are counted instead."""
+    chain = Chain().ask("go")
+    blocks = []
+    for number in range(MOST + 5):
+        chain.call(f"t{number}", "Bash", command=f"c{number}")
+        blocks.append(f"t{number}")
+    for number, name in enumerate(blocks):
+        chain.result(name, "word " * (LEAST + number))
+    found = offered(written(config_home, chain), config_home)
+    assert (len(found.candidates), found.unshown) == (MOST, 5)
+    assert found.candidates[0].target == "c5"
+    assert [one.number for one in found.candidates] == list(range(1, MOST + 1))
+
+
+def test_excerpts_are_bounded_and_plain(config_home: ConfigHome) -> None:
+    """Of an output of any size its two ends are shown, without control characters."""
+    text = "\x1b[31mstart\x1b[0m " + "x" * 3_000_000 + " the end"
+    chain = Chain().ask("go").tool("t1", "Bash", text, command="cat")
+    (one,) = offered(written(config_home, chain), config_home).candidates
+    assert one.excerpt.startswith("start xxx")
+    assert one.excerpt.endswith("xxx the end")
+    assert len(one.excerpt) < 700
+    assert "2,999,4" in one.excerpt
+
+
+def test_odd_calls(config_home: ConfigHome) -> None:
+    """Targets that are no texts, tools without a name, calls without input do no harm."""
+    chain = Chain().ask("go").answer([call("t1", "", file_path=7)]).result("t1", LONG)
+    (one,) = offered(written(config_home, chain), config_home).candidates
+    assert (one.tool, one.target, one.notes) == ("", "", ())

@@ -1,0 +1,227 @@
+"""The counts of all transcripts: read once, kept through deletion, safe from what stands in the file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.parts.stats import cache
+from resume_hooks.parts.stats.cache import TranscriptCounts, gather
+from resume_hooks.parts.stats.count import Child, Counts, Day
+from resume_hooks.parts.stats.state_sizes import parts
+from resume_hooks.parts.stats.totals import Figures, figures, percentile
+from tests.builders import SESSION, ConfigHome, assistant, conversation, line, session_id, user, write_session
+
+OTHER = session_id(2)
+
+
+def everything(found: cache.AllCounts, since: str = "") -> Figures:
+    """The figures of all projects."""
+    return figures(found.transcripts, since, lambda _: True)
+
+
+def test_a_file_is_read_once(config_home: ConfigHome) -> None:
+    """And again when it has changed, alone."""
+    project = config_home.project()
+    path = write_session(project, SESSION, conversation(2))
+    write_session(project, OTHER, conversation(1, session_id=OTHER))
+    assert gather(config_home.where).read == 2
+    assert gather(config_home.where).read == 0
+    with open(path, "ab") as stream:
+        stream.write(line(user("more", uuid="u", ts=50)) + b"\n")
+    again = gather(config_home.where)
+    assert again.read == 1
+    assert everything(again).months[0].turns == 4
+
+
+def test_what_was_deleted_still_counts(config_home: ConfigHome) -> None:
+    """What it took does not change with its deletion."""
+    path = write_session(config_home.project(), SESSION, conversation(2))
+    before = everything(gather(config_home.where))
+    os.unlink(path)
+    after = everything(gather(config_home.where))
+    assert (after.months, after.sessions, after.gone) == (before.months, 1, 1)
+    assert before.gone == 0
+
+
+def test_of_copies_of_a_session_one_counts(config_home: ConfigHome) -> None:
+    """The newest, wherever it lies."""
+    write_session(config_home.project(), SESSION, conversation(1), mtime=1_000_000_000)
+    write_session(config_home.project("/other"), SESSION, conversation(3))
+    assert everything(gather(config_home.where)).months[0].turns == 3
+
+
+def test_subagents_count_beside_their_session(config_home: ConfigHome) -> None:
+    """Tokens, no turns, and they belong to their session's project."""
+    project = config_home.project()
+    write_session(project, SESSION, conversation(1))
+    folder = project / SESSION / "subagents"
+    folder.mkdir(parents=True)
+    (folder / "agent-a1.jsonl").write_bytes(Path(write_session(folder, OTHER, conversation(2))).read_bytes())
+    (folder / f"{OTHER}.jsonl").unlink()
+    found = gather(config_home.where)
+    told = everything(found)
+    assert (told.sessions, told.agents, told.months[0].turns, told.months[0].requests) == (1, 1, 1, 3)
+    assert {one.folder for one in found.transcripts} == {project.name}
+
+
+def a_child(kind: str, parent: str, at: float) -> list[Any]:
+    """A fresh child of a session, made so many seconds after the beginning of time."""
+    stamp = f"2026-01-31T09:30:{at:02.0f}.000Z"
+    said = {"parent_session_id": parent, "continuation_type": kind, "continued_at": stamp, "context_tokens": 300}
+    return [{"continue_metadata": said}, user("opening", uuid="o", session_id=OTHER, ts=at, isCompactSummary=True)]
+
+
+def test_a_childs_saving_is_measured_at_both_ends(config_home: ConfigHome) -> None:
+    """What the parent took by then, not later; what the child's own first request held."""
+    project = config_home.project()
+    write_session(project, SESSION, conversation(3))  # 1,500 tokens at the end, 1,300 after four seconds
+    own = [
+        user("go on", uuid="p", parent="o", ts=20, session_id=OTHER),
+        assistant("yes", uuid="q", parent="p", ts=21, session_id=OTHER, tokens=400),
+        assistant("more", uuid="r", parent="q", ts=22, session_id=OTHER, tokens=900),
+    ]
+    write_session(project, OTHER, [*a_child("handoff", SESSION, 4), *own])
+    (saving,) = everything(gather(config_home.where)).savings
+    assert (saving.kind, saving.made, saving.used, saving.measured) == ("handoff", 1, 1, 1)
+    assert (saving.before, saving.after, saving.saved) == (1_300, 390, 910)
+
+
+def test_a_child_that_nobody_opened_saved_nothing(config_home: ConfigHome) -> None:
+    """It is counted as made. So is one whose parent is gone, where somebody went on in it."""
+    write_session(config_home.project(), SESSION, conversation(3))
+    write_session(config_home.project(), OTHER, a_child("handoff", SESSION, 9))
+    (saving,) = everything(gather(config_home.where)).savings
+    assert (saving.made, saving.used, saving.measured, saving.saved) == (1, 0, 0, 0)
+    write_session(
+        config_home.project(), session_id(3), [*a_child("handoff", session_id(9), 9), *conversation(1, start=20)]
+    )
+    (saving,) = everything(gather(config_home.where)).savings
+    assert (saving.made, saving.used, saving.measured, saving.saved) == (2, 1, 0, 0)
+
+
+def test_only_what_is_in_range(config_home: ConfigHome) -> None:
+    """From a day on, for all figures."""
+    write_session(config_home.project(), SESSION, conversation(1))
+    found = gather(config_home.where)
+    assert everything(found, "2026-01-31").sessions == 1
+    told = everything(found, "2026-02-01")
+    assert (told.sessions, told.months, told.hooks) == (0, [], [])
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"version":1}',
+        b'{"version":2,"transcripts":{}}',
+        b'{"version":1,"transcripts":[]}',
+        b'{"version":1,"transcripts":{"a":5,"b":[],"c":[1,2,3,4,5,6,7],"d":["p",1,2,[],{"x":[1]},{},null]}}',
+        b'{"version":1,"transcripts":{"d":["p",1,2,[],{},{"a":{"b":[[1]]}},null]}}',
+        b'{"version":1,"transcripts":{"d":["p",1,2,[],{},{},[1]]}}',
+    ],
+)
+def test_a_damaged_file_is_counted_anew(config_home: ConfigHome, kept: bytes) -> None:
+    """Rows that are none are passed over."""
+    state = config_home.config / "resume-hooks"
+    state.mkdir()
+    (state / "stats.json").write_bytes(kept)
+    write_session(config_home.project(), SESSION, conversation(1))
+    assert everything(gather(config_home.where)).months[0].turns == 1
+    assert gather(config_home.where).read == 0
+
+
+def test_a_state_folder_that_cannot_be_written_is_no_failure(config_home: ConfigHome) -> None:
+    """Everything is counted, every time."""
+    (config_home.config / "resume-hooks").write_text("no folder")
+    write_session(config_home.project(), SESSION, conversation(1))
+    for _ in range(2):
+        assert gather(config_home.where).read == 1
+
+
+def test_kept_counts_are_private_and_follow_no_link(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A link in its place is replaced, not written through."""
+    state = config_home.config / "resume-hooks"
+    state.mkdir()
+    target = tmp_path / "target"
+    target.write_text("as it was")
+    (state / "stats.json").symlink_to(target)
+    write_session(config_home.project(), SESSION, conversation(1))
+    gather(config_home.where)
+    assert target.read_text() == "as it was"
+    assert (state / "stats.json").stat(follow_symlinks=False).st_mode & 0o777 == 0o600
+    assert os.listdir(state) == ["stats.json"]
+
+
+def test_of_transcripts_that_are_gone_so_many_stay(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest."""
+    monkeypatch.setattr(cache, "MOST_GONE", 2)
+    for number in range(1, 5):
+        write_session(config_home.project(), session_id(number), conversation(1), mtime=1_000_000_000 + number)
+    gather(config_home.where)
+    for path in config_home.project().glob("*.jsonl"):
+        path.unlink()
+    write_session(config_home.project(), SESSION, conversation(1))
+    gather(config_home.where)
+    left = {one.session_id for one in gather(config_home.where).transcripts}
+    assert left == {SESSION, session_id(3), session_id(4)}
+
+
+@pytest.mark.parametrize(
+    ("durations", "percent", "value"),
+    [({}, 95, 0), ({5: 1}, 50, 5), ({1: 1, 2: 1}, 50, 1), ({1: 19, 900: 1}, 95, 1), ({1: 18, 900: 2}, 95, 900)],
+)
+def test_percentiles_by_nearest_rank(durations: dict[int, int], percent: int, value: int) -> None:
+    """A duration that was measured, never one in between."""
+    assert percentile(durations, percent) == value
+
+
+def test_hooks_by_event_and_whose() -> None:
+    """Summed over files and days in range."""
+
+    def one(number: int, day: str, durations: dict[int, int]) -> TranscriptCounts:
+        counts = Counts((), {day: Day(1)}, {"Stop|ours": {day: durations}, "Stop|others": {day: {9: 1}}}, None)
+        return TranscriptCounts(session_id(number), "", "p", 1, there=True, counts=counts, program="claude")
+
+    rows = [one(1, "2026-01-01", {500: 100}), one(2, "2026-01-02", {1: 1}), one(3, "2026-01-03", {3: 2, 70: 1})]
+    found = figures(rows, "2026-01-02", lambda _: True).hooks
+    assert [(row.event, row.ours, row.times, row.median, row.high) for row in found] == [
+        ("Stop", False, 2, 9, 9),
+        ("Stop", True, 4, 3, 70),
+    ]
+
+
+def test_child_kinds_in_order() -> None:
+    """By month, then kind."""
+
+    def one(number: int, child: Child) -> TranscriptCounts:
+        return TranscriptCounts(
+            session_id(number), "", "p", 1, there=True, counts=Counts((), {}, {}, child), program="claude"
+        )
+
+    at = "2026-0{}-01T00:00:00.000Z"
+    rows = [one(n, Child(kind, at.format(month), 10, 4)) for n, kind, month in ((1, "trim", 2), (2, "fork", 2))]
+    rows.append(one(3, Child("trim", at.format(1), 10, 4)))
+    found = figures(rows, "", lambda _: True).savings
+    assert [(row.month, row.kind, row.saved) for row in found] == [
+        ("2026-01", "trim", 6),
+        ("2026-02", "fork", 6),
+        ("2026-02", "trim", 6),
+    ]
+
+
+def test_the_state_folder_part_by_part(config_home: ConfigHome, tmp_path: Path) -> None:
+    """The largest first; links are neither followed nor counted."""
+    state = config_home.config / "resume-hooks"
+    (state / "vault" / "x").mkdir(parents=True)
+    (state / "vault" / "x" / "a").write_bytes(b"x" * 500)
+    (state / "vault" / "b").write_bytes(b"x" * 10)
+    (state / "links.jsonl").write_bytes(b"x" * 100)
+    (tmp_path / "big").write_bytes(b"x" * 10_000)
+    (state / "link").symlink_to(tmp_path / "big")
+    assert parts(config_home.where) == [("vault", 2, 510), ("links.jsonl", 1, 100), ("link", 0, 0)]

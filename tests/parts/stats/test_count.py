@@ -1,0 +1,129 @@
+"""What one transcript counts: every answer once, nothing that it copied, the hooks that the client timed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.parts.stats.count import Counts, Day, count, from_row, rounded, to_row
+from tests.builders import SESSION, assistant, conversation, session_id, system, user, write_session
+
+DAY = "2026-01-31"
+NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null"
+
+
+def counted(folder: Path, *records: Any) -> Counts:
+    """The counts of a session with these records."""
+    return count(write_session(folder, SESSION, records))
+
+
+def stop(*infos: dict[str, object], ts: float = 5) -> dict[str, Any]:
+    """What the client writes after the hooks of a turn's end."""
+    return system("stop_hook_summary", uuid=f"s{ts}", ts=ts, hookCount=len(infos), hookInfos=list(infos))
+
+
+def attached(event: str, duration: object, **more: object) -> dict[str, Any]:
+    """What the client writes of a hook that said something."""
+    body = {"type": "hook_success", "hookEvent": event, "hookName": event, "command": "x", "durationMs": duration}
+    return {"type": "attachment", "uuid": "h", "parentUuid": None, "timestamp": f"{DAY}T10:00:00.000Z"} | {
+        "attachment": body | more
+    }
+
+
+def test_turns_and_tokens_by_day(tmp_path: Path) -> None:
+    """Prompts, answers, and what the API counted of them."""
+    found = counted(tmp_path, *conversation(2))
+    assert found.days == {DAY: Day(turns=2, requests=2, sent=1_090 + 1_290, cached=1_085 + 1_285, answered=20)}
+    assert found.folders == ("/home/user/proj",)
+    assert found.child is None
+
+
+def test_an_answer_in_several_records_counts_once(tmp_path: Path) -> None:
+    """The client repeats its usage in each; of growing counts the last one is right."""
+    first = {"input_tokens": 100, "output_tokens": 1}
+    whole = {"input_tokens": 100, "output_tokens": 50}
+    records = [
+        user("go", uuid="u"),
+        assistant("a", uuid="a1", parent="u", ts=1, message_id="m", tokens=first),
+        assistant("b", uuid="a2", parent="a1", ts=2, message_id="m", tokens=whole),
+        assistant("b", uuid="a3", parent="a2", ts=3, message_id="m", tokens=whole),
+    ]
+    assert counted(tmp_path, *records).days[DAY] == Day(1, 1, 100, 0, 50)
+
+
+def test_what_a_child_copied_counts_at_its_parent(tmp_path: Path) -> None:
+    """A fork's marked records, and those of a child that are older than itself."""
+    copied = [{**record, "forkedFrom": {"sessionId": session_id(2), "messageUuid": "x"}} for record in conversation(2)]
+    own = [user("new", uuid="n1", parent="r3", ts=9), assistant("yes", uuid="n2", parent="n1", ts=10, tokens=500)]
+    assert counted(tmp_path, *copied, *own).days[DAY] == Day(1, 1, 490, 485, 10)
+    line = {"continue_metadata": {"parent_session_id": session_id(2), "continuation_type": "trim"}}
+    line["continue_metadata"]["continued_at"] = "2026-01-31T09:30:05.000Z"
+    line["trim_metadata"] = {"stats": {"original_tokens": 9_000, "trimmed_tokens": 800}}  # type: ignore[dict-item]
+    found = counted(tmp_path, line, *conversation(2), *own)
+    assert found.days[DAY] == Day(1, 1, 490, 485, 10)
+    assert found.child is not None
+    assert (found.child.kind, found.child.before, found.child.after) == ("trim", 9_000, 490)
+
+
+def test_a_subagent_has_no_turns_of_a_person(tmp_path: Path) -> None:
+    """Its prompts are the model's; its tokens count."""
+    path = write_session(tmp_path, SESSION, conversation(2))
+    assert count(path, agent=True).days[DAY] == Day(0, 2, 2_380, 2_370, 20)
+
+
+def test_hook_times_ours_and_others(tmp_path: Path) -> None:
+    """Of each hook of a turn's end, and of what hooks said elsewhere; ours are told by their command."""
+    found = counted(
+        tmp_path,
+        stop({"command": NOTICE, "durationMs": 12}, {"command": "lint", "durationMs": 1_234}, {"command": "silent"}),
+        stop({"command": NOTICE, "durationMs": 12}, ts=6),
+        attached("SessionStart", 47.6),
+    )
+    assert found.hooks == {
+        "Stop|ours": {DAY: {12: 2}},
+        "Stop|others": {DAY: {1_200: 1}},
+        "SessionStart|others": {DAY: {48: 1}},
+    }
+
+
+@pytest.mark.parametrize("duration", [-1, True, "12", None, 1e18, [], {"a": 1}])
+def test_no_duration_is_none(tmp_path: Path, duration: object) -> None:
+    """Only a number of milliseconds within a day."""
+    assert counted(tmp_path, attached("Stop", duration), stop({"command": "x", "durationMs": duration})).hooks == {}
+
+
+@pytest.mark.parametrize("event", ["", "a b", "x" * 41, "\x1b[31mStop", "S|op"])
+def test_an_event_is_a_plain_word(tmp_path: Path, event: str) -> None:
+    """Whatever else stands there is left out."""
+    assert counted(tmp_path, attached(event, 5)).hooks == {}
+
+
+def test_odd_files_count_what_they_tell(tmp_path: Path) -> None:
+    """No instant, no number, no object: passed over."""
+    odd = [
+        b"not json",
+        user("x", uuid="h", ts="2026-\x1b[31mT10:00:00.000Z"),
+        b"[1]",
+        {"type": "user", "message": 5, "timestamp": 7},
+        {"type": "assistant", "timestamp": "2026", "message": {"usage": {"input_tokens": 5}}},
+        {"type": "assistant", "timestamp": f"{DAY}T10:00:00Z", "message": {"usage": {"input_tokens": "5"}}},
+        b'{"type":"assistant","timestamp":"2026-01-31T10:00:00Z","message":{"usage":{"output_tokens":1%s}}}'
+        % (b"0" * 30),
+    ]
+    found = counted(tmp_path, *odd)
+    assert set(found.days) <= {DAY}
+    assert all(number <= 10**8 for day in found.days.values() for number in day)
+
+
+def test_a_row_gives_the_counts_back(tmp_path: Path) -> None:
+    """What is kept is what was counted."""
+    found = counted(tmp_path, *conversation(1), stop({"command": NOTICE, "durationMs": 12}))
+    assert from_row(to_row(found)) == found
+
+
+@pytest.mark.parametrize(("duration", "kept"), [(0.4, 0), (99.4, 99), (104, 100), (149, 150), (4_267, 4_300)])
+def test_durations_are_few(duration: float, kept: int) -> None:
+    """Exact below 100 ms, two digits above."""
+    assert rounded(duration) == kept
