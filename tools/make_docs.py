@@ -6,15 +6,17 @@ A page that is written by hand holds its tables between two comments. A test com
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from resume_hooks import settings
+from resume_hooks import parts, settings
 from resume_hooks.cli.main import VERBS, cli
 from resume_hooks.cli.schema import form
 from resume_hooks.hooks.inside import COMMANDS
@@ -24,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "resume_hooks"
 PACKAGES = (
-    "cli", "hooks", "maintenance", "team", "search", "derive", "archive", "reading", "sessions", "transcripts",
+    "parts", "cli", "hooks", "maintenance", "team", "search", "derive", "archive", "reading", "sessions", "transcripts",
     "redaction", "storage", "system",
 )  # fmt: skip
 """From the top down: each imports those below it alone."""
@@ -32,7 +34,7 @@ PACKAGES = (
 
 def pages() -> dict[Path, str]:
     """Every generated file by its path, with the text it must have."""
-    found = {DOCS / "cli.md": cli_page()}
+    found = {DOCS / "cli.md": cli_page(), SOURCE / "part_table.py": part_table()}
     for verb in VERBS:
         schema = json.dumps(form(verb).model_json_schema(), indent=2)
         found[DOCS / "schema" / f"{verb}.json"] = schema + "\n"
@@ -45,6 +47,32 @@ def pages() -> dict[Path, str]:
     ):
         found[DOCS / f"{name}.md"] = with_table((DOCS / f"{name}.md").read_text(encoding="utf-8"), name, table)
     return found
+
+
+def part_table() -> str:
+    """The module from which the core knows what each part brings, without loading any."""
+    said = [(name, importlib.import_module(f"{parts.__name__}.{name}").PART) for name in parts.NAMES]
+    verbs = {verb.name: (name, verb.about, verb.before) for name, part in said for verb in part.verbs}
+    ways = {way.name: (name, way.about, way.before) for name, part in said for way in part.ways}
+    answers: dict[str, dict[str, str]] = {}
+    for name, part in said:
+        for answer in part.answers:
+            answers.setdefault(answer.question, {})[name] = answer.function
+    text = f'''"""What each part brings. Made by ``make docs`` from ``parts/<name>/__init__.py``; a test compares."""
+
+from typing import Dict, Tuple
+
+VERBS: Dict[str, Tuple[str, str, str]] = {verbs}
+"""Verbs of parts: the part, the line in the help, the verb of the core before which it stands there."""
+
+WAYS: Dict[str, Tuple[str, str, str]] = {ways}
+"""Ways to continue a session: the part, what it leaves, the way before which it is offered."""
+
+ANSWERS: Dict[str, Dict[str, str]] = {answers}
+"""For a question of the core the function of each part that answers it, as ``module:function`` below the part."""
+'''
+    ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(SOURCE / "part_table.py"), "-"]
+    return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
 
 
 def with_table(page: str, name: str, table: str) -> str:

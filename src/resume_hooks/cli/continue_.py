@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import click
 
-from resume_hooks import settings
+from resume_hooks import part_table, settings
 from resume_hooks.cli import relocate
 from resume_hooks.cli.child import tell
+from resume_hooks.cli.declaration import loaded
 from resume_hooks.cli.options import AS_IS, FORK, WAYS, VerbOptions, as_one_value, json_option, locator_argument
 from resume_hooks.cli.output import on_stderr, say
 from resume_hooks.cli.question import AnswerChoice, ask
@@ -20,8 +21,9 @@ from resume_hooks.cli.start_client import Start, start, start_of
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.compare import HANDOFF, ROLLOVER, SMART_TRIM, TRIM, Comparison
+from resume_hooks.derive.compare import HANDOFF, ROLLOVER, TRIM, Comparison
 from resume_hooks.paths import Where
+from resume_hooks.seam import verb_module
 from resume_hooks.sessions.agents.registry import agent_at
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import size_text
@@ -141,14 +143,7 @@ def child(session: SessionFile, way: str) -> Receipt:
         tell(receipt)
         return receipt
     # Each verb is loaded when it is chosen: one that asks a model takes 100 ms.
-    if way == TRIM:
-        from resume_hooks.cli.trim import command
-    elif way == SMART_TRIM:
-        from resume_hooks.parts.smart_trim.verbs.smart_trim import command
-    elif way == HANDOFF:
-        from resume_hooks.cli.handoff import command
-    else:
-        from resume_hooks.cli.rollover import command
+    command = loaded(verb_module(way) or f"{__package__}.{way}")
     with on_stderr():
         made: Receipt = click.get_current_context().invoke(command, locator=session.path)
     return made
@@ -187,8 +182,8 @@ def _words(found: Comparison, *, leaner: bool) -> dict[str, str]:
     return {
         AS_IS: f"{found.context.tokens:,} tokens{full}",
         TRIM: f"a copy without old tool output, {tokens.get(TRIM, 'size not estimated')}",
-        SMART_TRIM: f"a copy without what {model} finds is no longer needed; asking it costs tokens",
         HANDOFF: f"a fresh session with a digest, {tokens[HANDOFF]}",
         ROLLOVER: f"a handoff with a summary by {model}, {tokens[ROLLOVER]}; asking it costs tokens",
         FORK: f"a copy of the live conversation alone, under a new id{large}",
+        **{name: about.format(model=model) for name, (_, about, _) in part_table.WAYS.items()},
     }

@@ -14,29 +14,28 @@ from typing import TYPE_CHECKING
 
 import click
 
-from resume_hooks import __version__
+from resume_hooks import __version__, part_table
 from resume_hooks.cli.declaration import declared, loaded
 from resume_hooks.cli.output import COMPLETING, colour_wanted, failure, print_document, say
 from resume_hooks.errors import AmbiguousLocator, Interrupted, OutputFailed, ResumeHooksError, UsageError
+from resume_hooks.seam import verb_module, with_parts
 from resume_hooks.system import bug_log
 from resume_hooks.system.invocation import as_typed
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-VERBS = {
+_CORE = {
     "resume": "Choose a session, compare what continuing it would cost, and continue.",
     "continue": "Continue the latest session of this folder, or a named one, without questions.",
     "sessions": "List sessions, newest first: titles, sizes, tokens, what expires.",
     "handoff": "Continue in a fresh, linked session with a digest and the next step.",
     "rollover": "Continue in a fresh, linked session with a summary by a model.",
     "trim": "Continue in a copy without old tool output; the originals can be read back.",
-    "smart-trim": "Continue in a copy without what a model finds is no longer needed.",
     "checkpoint": "Mark a place in a session to come back to.",
     "rewind": "Go back to the checkpoint in a new session, with a report of what came after it.",
     "fork": "Copy a session's live conversation, whole or up to a point, into a new one.",
     "rehome": "Give every session of a folder that moved a copy in its new place.",
-    "rewind-files": "Restore the files as they were at a message of a session.",
     "untrim": "Restore trimmed contents in a new child.",
     "search": "Search everything that was said, asked or run.",
     "outline": "Show the turns of a session, a line each.",
@@ -56,25 +55,23 @@ VERBS = {
     "import": "Import a transcript from an address or a file as a new session.",
     "team": "Push, pull, resume, search and share sessions on your team's PostgreSQL.",
     "index": "Update the search index, or show its state.",
-    "audit": "List the secrets in sessions by kind, place and age, never the secrets themselves.",
     "fsck": "Report damage in a session; --repair makes a repaired child.",
-    "scrub": "Remove secrets: in a child, or in place and from every copy.",
-    "stats": "Show turns, tokens and what was saved, by month; how long hooks took.",
     "doctor": "Check the installation, each finding with its remedy.",
     "config": "Show or change the settings.",
     "completion": "Print the script that completes verbs and sessions in bash, zsh or fish.",
     "install": "Register the plugin with Claude Code.",
     "uninstall": "Remove the plugin; says what stays.",
 }
+VERBS = {name: _CORE.get(name) or part_table.VERBS[name][1] for name in with_parts(_CORE, part_table.VERBS)}
 """Every verb for people, in the order of the help; ``slash`` is for slash commands and stays unlisted."""
 
 BUG = 3
 
 
 def module_of(verb: str) -> str:
-    """The module that holds a verb."""
+    """The module that holds a verb. UsageError for one of a part that is not here."""
     name = verb.replace("-", "_")
-    return f"resume_hooks.cli.{name}{'_' if keyword.iskeyword(name) else ''}"
+    return verb_module(verb) or f"resume_hooks.cli.{name}{'_' if keyword.iskeyword(name) else ''}"
 
 
 class Verbs(click.Group):
@@ -86,7 +83,7 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Load a verb, or return None if there is none of that name."""
-        if cmd_name not in VERBS and cmd_name != "slash":
+        if cmd_name not in VERBS and cmd_name != "slash" and verb_module(cmd_name) is None:
             return None
         return loaded(module_of(cmd_name))
 

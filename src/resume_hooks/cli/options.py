@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from resume_hooks import clock
+from resume_hooks import clock, part_table
 from resume_hooks.cli.output import emit
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
+from resume_hooks.seam import with_parts
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import ALL, NAMES, RUNNING, require_whole
 
@@ -42,7 +43,7 @@ agent_option = click.option(
     "--agent", type=click.Choice([*NAMES, ALL]), default=ALL, show_default=True, help="Whose sessions."
 )
 AS_IS, FORK = "as-is", "fork"
-WAYS = (AS_IS, "trim", "smart-trim", "handoff", "rollover", FORK)  # to continue a session
+WAYS = tuple(with_parts((AS_IS, "trim", "handoff", "rollover", FORK), part_table.WAYS))  # to continue a session
 MAX_CHARACTERS = 8_000  # of an answer as text: about 2,000 tokens of a model that reads it
 max_chars_option = click.option(
     "--max-chars", type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,

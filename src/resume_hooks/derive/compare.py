@@ -46,7 +46,6 @@ SUMMARY_READS = 180_000
 default a smaller model is asked. The summary package is not loaded for these two numbers; a test compares them."""
 
 GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover", "compact"
-SMART_TRIM = "smart-trim"
 
 
 class Estimate(NamedTuple):

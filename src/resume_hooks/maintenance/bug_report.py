@@ -48,7 +48,7 @@ _PLACE = re.compile(r"  [\w./-]{1,100}:[0-9]+ [\w<>]{1,60}")
 
 
 def report(findings: Sequence[Finding], cwd: str, where: Where) -> dict[str, Any]:
-    """The report as a JSON value, in the form of ``cli.schema.figures.BugReport``."""
+    """The report as a JSON value, in the form of ``cli.schema.doctor.BugReport``."""
     who = Anonymous(cwd, where)
     return {
         "report": VERSION,

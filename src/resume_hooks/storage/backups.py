@@ -18,6 +18,7 @@ from resume_hooks.storage.locks import locked_folder
 from resume_hooks.storage.state_file import create, read_open
 
 FOLDER = "backups"
+FILES = "files"  # below it: copies of what a rewind of a project's files overwrote
 NOT_KEPT = "The session was not backed up to"
 
 

@@ -10,28 +10,29 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from resume_hooks.seam import form_module
+
 MODULES = {
     "resume": ("resume", "continue"),
     "children": (
-        "handoff", "rollover", "trim", "smart-trim", "checkpoint", "rewind", "fork", "rehome", "untrim", "import",
+        "handoff", "rollover", "trim", "checkpoint", "rewind", "fork", "rehome", "untrim", "import",
     ),
     "sessions": ("sessions", "lineage", "find-original", "find-derived", "info", "resolve", "rename", "tag"),
     "archives": ("delete", "archive", "restore"),
     "reading": ("outline", "read", "export", "share"),
     "search": ("search", "index"),
     "team": ("team",),
-    "figures": ("stats", "doctor"),
-    "secrets": ("audit", "scrub"),
-    "upkeep": ("rewind-files", "fsck", "config", "completion", "install", "uninstall"),
+    "doctor": ("doctor",),
+    "upkeep": ("fsck", "config", "completion", "install", "uninstall"),
 }  # fmt: skip
-"""The verbs whose forms stand in a module. A call loads one of them: each imports the values that its verbs print."""
+"""The core's verbs by the module of their forms. A call loads one, which imports the values that its verbs print."""
 
 
 def form(verb: str) -> type[BaseModel]:
     """The documented form of a verb's data."""
-    module = next(name for name, verbs in MODULES.items() if verb in verbs)
+    module = form_module(verb) or next(f"{__name__}.{name}" for name, verbs in MODULES.items() if verb in verbs)
     name = "".join(word.capitalize() for word in verb.split("-"))
-    found: type[BaseModel] = getattr(importlib.import_module(f"{__name__}.{module}"), f"{name}Form")
+    found: type[BaseModel] = getattr(importlib.import_module(module), f"{name}Form")
     return found
 
 

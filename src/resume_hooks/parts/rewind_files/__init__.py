@@ -6,3 +6,11 @@ The client's snapshots and deltas are read as states, prompt by prompt; the targ
 open descriptors from the root folder down, so that no link leads anywhere. What would be overwritten is copied, with
 a manifest of digests, before the first file is touched; an undo is the newest manifest, read as a plan.
 """
+
+from __future__ import annotations
+
+from resume_hooks.seam import Part, Verb
+
+PART = Part(
+    verbs=(Verb("rewind-files", "Restore the files as they were at a message of a session.", before="untrim"),),
+)

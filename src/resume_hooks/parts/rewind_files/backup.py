@@ -25,7 +25,6 @@ from resume_hooks.storage import backups, project_files, safe_tree, state_file
 from resume_hooks.storage.state_file import sync_folder
 from resume_hooks.transcripts.records import Record, string
 
-FOLDER = "files"
 MANIFEST = "manifest.json"
 VERSION = 1
 MAX_MANIFEST = 64 * 1024 * 1024
@@ -40,7 +39,7 @@ _RUN = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
 
 def folder_of(session_id: str, where: Where) -> str:
     """Where the copies of a session's files lie, a folder a run; it may not exist."""
-    return os.path.join(where.state, backups.FOLDER, FOLDER, session_id)
+    return os.path.join(where.state, backups.FOLDER, backups.FILES, session_id)
 
 
 def back_up(decided: FilesPlan, top: int, where: Where) -> str:

@@ -17,7 +17,6 @@ from resume_hooks import settings
 from resume_hooks.archive.trash import contents
 from resume_hooks.derive.handoff_files import ENDING as DOCUMENT_ENDING
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.parts.rewind_files import backup
 from resume_hooks.paths import ENDING, Where, all_folders, is_session_id
 from resume_hooks.search.index.database import FILE_NAME as INDEX
 from resume_hooks.search.index.database import FOLDER as WORDS
@@ -140,11 +139,11 @@ def _copies(relations: Mapping[str, str], where: Where) -> Iterator[Location]:
     """What is kept of sessions outside of the projects: backups, the trash, the vault."""
     for home, kind in (
         (os.path.join(where.config, HISTORY), FILE_BACKUP),
-        (os.path.join(where.state, backups.FOLDER, backup.FOLDER), FILE_BACKUP),
+        (os.path.join(where.state, backups.FOLDER, backups.FILES), FILE_BACKUP),
         (os.path.join(where.state, backups.FOLDER), BACKUP),
         (unpacked(where), READABLE),
     ):
-        for path in _files_of_ours(home, {os.path.join(where.state, backups.FOLDER, backup.FOLDER)} - {home}):
+        for path in _files_of_ours(home, {os.path.join(where.state, backups.FOLDER, backups.FILES)} - {home}):
             session_id = _id_below(home, path)
             copy = kind == BACKUP and not path.endswith(ENDING)
             yield Location(COPY if copy else kind, path, session_id, relations.get(session_id, OTHER))

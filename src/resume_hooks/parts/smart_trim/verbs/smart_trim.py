@@ -32,7 +32,7 @@ from resume_hooks.parts.smart_trim.plan import KIND, SmartPlan, Verdict, describ
 from resume_hooks.paths import read_regular
 
 if TYPE_CHECKING:
-    from resume_hooks.cli.schema.children import SmartTrimForm
+    from resume_hooks.parts.smart_trim.forms import SmartTrimForm
 
 LARGEST_PLAN = 16 * 1024 * 1024  # bytes of a plan that is given back
 UNASKED = "Nobody can be asked here: add --yes, or write this very plan (--json > plan.json, --plan plan.json --yes)."
@@ -130,7 +130,7 @@ def _stored(options: VerbOptions) -> SmartTrimForm | None:
     # A tenth of a second, for which only who gives a plan back waits.
     from pydantic import ValidationError
 
-    from resume_hooks.cli.schema.children import StoredPlan
+    from resume_hooks.parts.smart_trim.forms import StoredPlan
 
     way = "Make one: resume-hooks smart-trim --dry-run --json > plan.json"
     try:

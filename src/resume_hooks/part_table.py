@@ -1,0 +1,24 @@
+"""What each part brings. Made by ``make docs`` from ``parts/<name>/__init__.py``; a test compares."""
+
+from typing import Dict, Tuple
+
+VERBS: Dict[str, Tuple[str, str, str]] = {
+    "smart-trim": ("smart_trim", "Continue in a copy without what a model finds is no longer needed.", "checkpoint"),
+    "rewind-files": ("rewind_files", "Restore the files as they were at a message of a session.", "untrim"),
+    "audit": ("secrets", "List the secrets in sessions by kind, place and age, never the secrets themselves.", "fsck"),
+    "scrub": ("secrets", "Remove secrets: in a child, or in place and from every copy.", "doctor"),
+    "stats": ("stats", "Show turns, tokens and what was saved, by month; how long hooks took.", "doctor"),
+}
+"""Verbs of parts: the part, the line in the help, the verb of the core before which it stands there."""
+
+WAYS: Dict[str, Tuple[str, str, str]] = {
+    "smart-trim": (
+        "smart_trim",
+        "a copy without what {model} finds is no longer needed; asking it costs tokens",
+        "handoff",
+    )
+}
+"""Ways to continue a session: the part, what it leaves, the way before which it is offered."""
+
+ANSWERS: Dict[str, Dict[str, str]] = {}
+"""For a question of the core the function of each part that answers it, as ``module:function`` below the part."""

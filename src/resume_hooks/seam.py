@@ -1,0 +1,92 @@
+"""The seam between the core and its parts: what a part may bring, and how the core asks without knowing a name.
+
+Invariant: the core imports no part. It reads ``part_table``, which is made from what each part says of itself in
+``parts/<name>/__init__.py``, and loads a module of a part once something of it was asked for.
+Standard library, Python 3.9.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+
+from resume_hooks import part_table
+from resume_hooks.errors import UsageError
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "parts")
+
+
+class Verb(NamedTuple):
+    """A verb of a part: its name, its line in the help, and the verb of the core that it stands before there.
+
+    Its command is ``command`` in ``verbs/<name>``, its form of ``--json`` in ``forms``.
+    """
+
+    name: str
+    about: str
+    before: str
+
+
+class Way(NamedTuple):
+    """A way to continue a session, by the verb of its name: what it leaves, and the way before which it is offered."""
+
+    name: str
+    about: str
+    before: str
+
+
+class Answer(NamedTuple):
+    """What answers a question of the core: a function as ``module:function`` below the part."""
+
+    question: str
+    function: str
+
+
+class Part(NamedTuple):
+    """All that a part brings."""
+
+    verbs: Tuple[Verb, ...] = ()
+    ways: Tuple[Way, ...] = ()
+    answers: Tuple[Answer, ...] = ()
+
+
+def is_there(part: str) -> bool:
+    """Whether the folder of a part is here."""
+    return os.path.isfile(os.path.join(FOLDER, part, "__init__.py"))
+
+
+def with_parts(core: Iterable[str], brought: Dict[str, Tuple[str, str, str]]) -> List[str]:
+    """The names of the core and those that parts which are here bring, in their order; ``brought`` is as ``VERBS``."""
+    names = list(core)
+    for name, (part, _, before) in brought.items():
+        if is_there(part):
+            names.insert(names.index(before), name)
+    return names
+
+
+def verb_module(verb: str) -> Optional[str]:
+    """The module of a part's verb; None for a verb of no part. UsageError where its part is not here."""
+    return _module(verb, f"verbs.{verb.replace('-', '_')}")
+
+
+def form_module(verb: str) -> Optional[str]:
+    """The module with the form of ``--json`` of a part's verb; None for a verb of no part. UsageError as above."""
+    return _module(verb, "forms")
+
+
+def _module(verb: str, inner: str) -> Optional[str]:
+    if verb not in part_table.VERBS:
+        return None
+    part = part_table.VERBS[verb][0]
+    if not is_there(part):
+        raise UsageError(f"{verb} is in the part {part}, which is not installed here", "Install resume-hooks anew.")
+    return f"{__package__}.parts.{part}.{inner}"
+
+
+def answers(question: str) -> Iterator[Callable[..., Any]]:
+    """The functions of the parts that are here which answer a question. One that fails to load raises."""
+    for part, target in part_table.ANSWERS.get(question, {}).items():
+        if is_there(part):
+            module, _, function = target.partition(":")
+            yield getattr(importlib.import_module(f"{__package__}.parts.{part}.{module}"), function)
