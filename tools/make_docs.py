@@ -52,15 +52,19 @@ def pages() -> dict[Path, str]:
 def part_table() -> str:
     """The module from which the core knows what each part brings, without loading any."""
     said = [(name, importlib.import_module(f"{parts.__name__}.{name}").PART) for name in parts.NAMES]
-    verbs = {verb.name: (name, verb.about, verb.before) for name, part in said for verb in part.verbs}
-    ways = {way.name: (name, way.about, way.before) for name, part in said for way in part.ways}
-    answers: dict[str, dict[str, str]] = {}
+    verbs = {each.name: (name, each.about, each.before) for name, part in said for each in part.verbs}
+    ways = {each.name: (name, each.about, each.before) for name, part in said for each in part.ways}
+    checks = {each.name: (name, each.function, each.before) for name, part in said for each in part.checks}
+    options: dict[str, list[tuple[object, ...]]] = {}
+    answers: dict[str, list[tuple[str, str]]] = {}
     for name, part in said:
-        for answer in part.answers:
-            answers.setdefault(answer.question, {})[name] = answer.function
+        for each in part.options:
+            options.setdefault(each.verb, []).append((name, *each[1:]))
+        for each in part.answers:
+            answers.setdefault(each.question, []).append((name, each.function))
     text = f'''"""What each part brings. Made by ``make docs`` from ``parts/<name>/__init__.py``; a test compares."""
 
-from typing import Dict, Tuple
+from typing import Dict, List, Tuple
 
 VERBS: Dict[str, Tuple[str, str, str]] = {verbs}
 """Verbs of parts: the part, the line in the help, the verb of the core before which it stands there."""
@@ -68,8 +72,14 @@ VERBS: Dict[str, Tuple[str, str, str]] = {verbs}
 WAYS: Dict[str, Tuple[str, str, str]] = {ways}
 """Ways to continue a session: the part, what it leaves, the way before which it is offered."""
 
-ANSWERS: Dict[str, Dict[str, str]] = {answers}
-"""For a question of the core the function of each part that answers it, as ``module:function`` below the part."""
+CHECKS: Dict[str, Tuple[str, str, str]] = {checks}
+"""Checks of doctor: the part, the function, the check before which it stands."""
+
+OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {options}
+"""For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""
+
+ANSWERS: Dict[str, List[Tuple[str, str]]] = {answers}
+"""For a question of the core each part that answers it, and its function."""
 '''
     ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(SOURCE / "part_table.py"), "-"]
     return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout

@@ -1,6 +1,6 @@
 """What each part brings. Made by ``make docs`` from ``parts/<name>/__init__.py``; a test compares."""
 
-from typing import Dict, Tuple
+from typing import Dict, List, Tuple
 
 VERBS: Dict[str, Tuple[str, str, str]] = {
     "smart-trim": ("smart_trim", "Continue in a copy without what a model finds is no longer needed.", "checkpoint"),
@@ -20,5 +20,11 @@ WAYS: Dict[str, Tuple[str, str, str]] = {
 }
 """Ways to continue a session: the part, what it leaves, the way before which it is offered."""
 
-ANSWERS: Dict[str, Dict[str, str]] = {}
-"""For a question of the core the function of each part that answers it, as ``module:function`` below the part."""
+CHECKS: Dict[str, Tuple[str, str, str]] = {}
+"""Checks of doctor: the part, the function, the check before which it stands."""
+
+OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {}
+"""For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""
+
+ANSWERS: Dict[str, List[Tuple[str, str]]] = {}
+"""For a question of the core each part that answers it, and its function."""

@@ -36,8 +36,29 @@ class Way(NamedTuple):
     before: str
 
 
+class Option(NamedTuple):
+    """An option on a verb of the core: its names, as click takes them, and its line in the help.
+
+    Where it is given the verb calls ``function``, ``module:function`` below the part, as it says where it asks.
+    """
+
+    verb: str
+    names: Tuple[str, ...]
+    about: str
+    function: str
+    is_flag: bool = True
+
+
+class Check(NamedTuple):
+    """A check of doctor: its name, the function that makes its finding, and the check before which it stands."""
+
+    name: str
+    function: str
+    before: str
+
+
 class Answer(NamedTuple):
-    """What answers a question of the core: a function as ``module:function`` below the part."""
+    """What answers a question of the core, of which each is documented where it is asked."""
 
     question: str
     function: str
@@ -48,6 +69,8 @@ class Part(NamedTuple):
 
     verbs: Tuple[Verb, ...] = ()
     ways: Tuple[Way, ...] = ()
+    options: Tuple[Option, ...] = ()
+    checks: Tuple[Check, ...] = ()
     answers: Tuple[Answer, ...] = ()
 
 
@@ -86,7 +109,13 @@ def _module(verb: str, inner: str) -> Optional[str]:
 
 def answers(question: str) -> Iterator[Callable[..., Any]]:
     """The functions of the parts that are here which answer a question. One that fails to load raises."""
-    for part, target in part_table.ANSWERS.get(question, {}).items():
+    for part, function in part_table.ANSWERS.get(question, ()):
         if is_there(part):
-            module, _, function = target.partition(":")
-            yield getattr(importlib.import_module(f"{__package__}.parts.{part}.{module}"), function)
+            yield function_of(part, function)
+
+
+def function_of(part: str, function: str) -> Callable[..., Any]:
+    """Load a function of a part, ``module:function`` below it. ImportError, AttributeError."""
+    module, _, name = function.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(f"{__package__}.parts.{part}.{module}"), name)
+    return found

@@ -17,7 +17,7 @@ from resume_hooks import clock, part_table
 from resume_hooks.cli.output import emit
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
-from resume_hooks.seam import with_parts
+from resume_hooks.seam import function_of, is_there, with_parts
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import ALL, NAMES, RUNNING, require_whole
 
@@ -49,6 +49,18 @@ max_chars_option = click.option(
     "--max-chars", type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,
     help="Characters of the text at most; 0 for all.",
 )  # fmt: skip
+
+
+def part_options(verb: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options that parts which are here have on a verb of the core, in one decorator at their place in its help."""
+    brought = [row for row in part_table.OPTIONS.get(verb, ()) if is_there(row[0])]
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        for _, names, about, _, is_flag in reversed(brought):
+            function = click.option(*names, is_flag=is_flag, help=about)(function)
+        return function
+
+    return decorated
 
 
 _CHILD_OPTIONS = (
@@ -109,6 +121,11 @@ class VerbOptions(SimpleNamespace):
         value = getattr(self, name)
         return value is not None and value is not False and value != ()
 
+    def asked_of_parts(self) -> list[Callable[..., Any]]:
+        """The functions of parts whose option on this verb was given."""
+        rows = [row for row in part_table.OPTIONS.get(self.verb, ()) if is_there(row[0])]
+        return [function_of(part, function) for part, names, _, function, _ in rows if self.has(_parameter(names))]
+
     @property
     def watched(self) -> bool:
         """Whether somebody at a terminal sees the answer and can be asked."""
@@ -136,6 +153,12 @@ def as_one_value(verb: Callable[[VerbOptions], object]) -> Callable[..., object]
         return verb(VerbOptions(verb=name, where=Where(), **given))
 
     return called
+
+
+def _parameter(names: Sequence[str]) -> str:
+    """What click calls an option: the name without dashes where one is given, else the first long one."""
+    own = next((name for name in names if not name.startswith("-")), "")
+    return own or next(name for name in names if name.startswith("--"))[2:].replace("-", "_")
 
 
 def _flag(name: str) -> str:

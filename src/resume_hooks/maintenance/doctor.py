@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from resume_hooks import clock, settings
+from resume_hooks import clock, part_table, settings
 from resume_hooks.archive.retention.expiring_soon import outlook
 from resume_hooks.archive.trash.contents import all_deleted, strays
 from resume_hooks.archive.vault import policy
@@ -19,6 +19,7 @@ from resume_hooks.archive.vault.verify import unreadable
 from resume_hooks.maintenance.copies import doubled
 from resume_hooks.maintenance.state_permissions import oddities
 from resume_hooks.paths import Where, read_object
+from resume_hooks.seam import function_of, with_parts
 from resume_hooks.search.index.status import status_of
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents import registry
@@ -54,7 +55,7 @@ class Finding(NamedTuple):
 
 
 def diagnose(cwd: str) -> list[Finding]:
-    """Every finding, in the order in which things must work."""
+    """Every finding, in the order in which things must work; a part's check is given the folder, as ours are."""
     questions: dict[str, Callable[[str], Finding]] = {
         "client": _client,
         "hooks": _hooks_on,
@@ -76,51 +77,57 @@ def diagnose(cwd: str) -> list[Finding]:
         "team": _team,
         "clipboard": _clipboard,
     }
-    found = ((name, question(cwd)) for name, question in questions.items())
+    found = []
+    for name in with_parts(questions, part_table.CHECKS):
+        question = questions.get(name) or function_of(*part_table.CHECKS[name][:2])
+        found.append((name, question(cwd)))
     return [each._replace(name=name, code=f"{name.replace(' ', '-')}-{each.code}") for name, each in found]
 
 
-def _ok(detail: str, code: str = "ok") -> Finding:
+def ok(detail: str, code: str = "ok") -> Finding:
+    """All is well."""
     return Finding("", "ok", detail, "", code)
 
 
-def _note(detail: str, remedy: str = "", code: str = "note") -> Finding:
+def note(detail: str, remedy: str = "", code: str = "note") -> Finding:
+    """It works, and is worth knowing."""
     return Finding("", "note", detail, remedy, code)
 
 
-def _problem(detail: str, remedy: str, code: str = "problem") -> Finding:
+def problem(detail: str, remedy: str, code: str = "problem") -> Finding:
+    """Something will not work."""
     return Finding("", "problem", detail, remedy, code)
 
 
 def _client(_: str) -> Finding:
     if which("claude", os.environ) is None:
-        return _problem("claude is not on PATH", "Install Claude Code, or add it to PATH.", "missing")
+        return problem("claude is not on PATH", "Install Claude Code, or add it to PATH.", "missing")
     version = claude_cli.version()
     if version is None:
-        return _problem("claude does not tell its version", "Run: claude --version", "silent")
+        return problem("claude does not tell its version", "Run: claude --version", "silent")
     text = ".".join(map(str, version))
     if version < claude_cli.OLDEST:
         oldest = ".".join(map(str, claude_cli.OLDEST))
-        return _problem(f"Claude Code {text} is older than {oldest}", "Run: claude update", "old")
-    return _ok(f"Claude Code {text}")
+        return problem(f"Claude Code {text} is older than {oldest}", "Run: claude update", "old")
+    return ok(f"Claude Code {text}")
 
 
 def _hooks_on(cwd: str) -> Finding:
     for key in ("disableAllHooks", "allowManagedHooksOnly"):
         if path := claude_cli.switched_on(key, cwd):
             remedy = "Take it out of that file; until then the slash commands still work, through their bodies."
-            return _problem(f"{key} is true in {path}", remedy, "off")
-    return _ok("not switched off in any settings file")
+            return problem(f"{key} is true in {path}", remedy, "off")
+    return ok("not switched off in any settings file")
 
 
 def _plugin(cwd: str) -> Finding:
     found = {name: on for name, on in claude_cli.enabled_plugins(cwd).items() if name.split("@")[0] == NAME}
     if not found:
-        return _problem("not installed in this config folder", "Run: resume-hooks install", "missing")
+        return problem("not installed in this config folder", "Run: resume-hooks install", "missing")
     if not any(found.values()):
         name = next(iter(found))
-        return _problem(f"{name} is switched off", f"Run: claude plugin enable {name}", "off")
-    return _ok(f"{', '.join(found)} is enabled")
+        return problem(f"{name} is switched off", f"Run: claude plugin enable {name}", "off")
+    return ok(f"{', '.join(found)} is enabled")
 
 
 def _engine(_: str) -> Finding:
@@ -131,12 +138,12 @@ def _engine(_: str) -> Finding:
     if last.get("state") == "failed":
         remedy = "Fix the cause, then start a session; a failure is tried again after an hour."
         said = f"the plugin's own install failed: {last.get('error')}"
-        return _problem(said, remedy, "install-failed")
+        return problem(said, remedy, "install-failed")
     if last.get("state") == "installing":
         said = "the plugin's own install is under way"
-        return _note(said, "Wait a minute, then run doctor again.", "installing")
+        return note(said, "Wait a minute, then run doctor again.", "installing")
     how = "the plugin's own is ready" if last.get("state") == "ready" else "the plugin's own installs at the next start"
-    return _ok(f"{running}; {how}")
+    return ok(f"{running}; {how}")
 
 
 def _ours(data: str) -> list[str]:
@@ -161,8 +168,8 @@ def _agents(_: str) -> Finding:
             told[-1] += ", without the plugin"
             without.append(installs)
     if without:
-        return _note("; ".join(told), f"In the folder of this plugin: {' && '.join(without)}", "without")
-    return _ok("; ".join(told) or "none beside Claude Code")
+        return note("; ".join(told), f"In the folder of this plugin: {' && '.join(without)}", "without")
+    return ok("; ".join(told) or "none beside Claude Code")
 
 
 def _others(cwd: str) -> Finding:
@@ -173,8 +180,8 @@ def _others(cwd: str) -> Finding:
     if rivals:
         named = ", ".join(dict.fromkeys(rivals))
         remedy = "Switch one of the two off: both would answer >resume. Or run: resume-hooks config triggers_off resume"
-        return _problem(f"{named} answers the same triggers", remedy, "answer")
-    return _ok("nothing else answers the same triggers")
+        return problem(f"{named} answers the same triggers", remedy, "answer")
+    return ok("nothing else answers the same triggers")
 
 
 def _transcripts(cwd: str) -> Finding:
@@ -183,30 +190,30 @@ def _transcripts(cwd: str) -> Finding:
         more = f" and {len(hidden) - 1:,} more" if len(hidden) > 1 else ""
         remedy = f"Check its permissions, and whom it belongs to: ls -ld {shlex.quote(hidden[0])}"
         said = f"{hidden[0]}{more} can't be listed; sessions elsewhere: {everywhere:,}"
-        return _problem(said, remedy, "hidden")
+        return problem(said, remedy, "hidden")
     if not everywhere:
         remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
-        return _note(f"none under {Where().projects}", remedy, "none")
+        return note(f"none under {Where().projects}", remedy, "none")
     said = f"{counted(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}"
-    return _ok(said)
+    return ok(said)
 
 
 def _copies(_: str) -> Finding:
     found = doubled(Where())
     if not found:
-        return _ok("every session lies in one project folder")
+        return ok("every session lies in one project folder")
     own = found[0][0].session_id
     more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
     remedy = f"Keep one, the others to the trash: resume-hooks delete {own} --other-copies"
     said = f"{own} lies in {len(found[0])} project folders{more}; clients since 2.1.223 resume it from no other folder"
-    return _problem(said, remedy, "found")
+    return problem(said, remedy, "found")
 
 
 def _prompts(_: str) -> Finding:
     if found := registry.lost_prompts(Where()):
         lists = f"resume-hooks sessions --all --agent {registry.PROMPTS}"
-        return _ok(f"{found}, in history.jsonl; search finds them, {lists} lists them", "found")
-    return _ok("no session is gone of which prompts are left")
+        return ok(f"{found}, in history.jsonl; search finds them, {lists} lists them", "found")
+    return ok("no session is gone of which prompts are left")
 
 
 def _giants(_: str) -> Finding:
@@ -221,7 +228,7 @@ def _giants(_: str) -> Finding:
         if session.size >= GIANT or line >= GIANT_LINE:
             found.append((session, line))
     if not found:
-        return _ok(f"no transcript of {size_text(GIANT)} or more, no line of {size_text(GIANT_LINE)} or more")
+        return ok(f"no transcript of {size_text(GIANT)} or more, no line of {size_text(GIANT_LINE)} or more")
     (first, line), more = found[0], f", and {len(found) - 1:,} more such" if len(found) > 1 else ""
     lines = f", a line of it {size_text(line)}" if line >= GIANT_LINE else ""
     said = f"{first.path} has {size_text(first.size)}{lines}{more}; the client may hang over it"
@@ -229,7 +236,7 @@ def _giants(_: str) -> Finding:
         way = f"Go on in a copy of its live conversation, which is smaller: resume-hooks fork {first.session_id[:8]}"
     else:
         way = f"Go on in a copy without its large contents: resume-hooks archive --slim {first.session_id[:8]}"
-    return _note(said, way, "found")
+    return note(said, way, "found")
 
 
 def _expiry(cwd: str) -> Finding:
@@ -237,20 +244,20 @@ def _expiry(cwd: str) -> Finding:
     days, path = found.retention
     said = f"cleanupPeriodDays in {path}" if path else "no setting, so the client's default"
     if days is None:
-        return _ok(f"the client deletes no session ({said} is no number of days)", code="never")
+        return ok(f"the client deletes no session ({said} is no number of days)", code="never")
     text = f"sessions are deleted {days:,} days after their last write ({said})"
     if found.first is None:
-        return _ok(f"{text}; none within seven days")
+        return ok(f"{text}; none within seven days")
     text += f"; within seven days {found.sessions:,} of {found.projects:,} projects"
     text += f", and files of {found.younger:,} younger ones" if found.younger else ""
     text += f", from {clock.minute(clock.from_epoch(found.first))} UTC on"
     may, why = policy.allowed(Where())
     if not may:
-        return _note(f"{text}; none is kept: {why}", code="unkept")
+        return note(f"{text}; none is kept: {why}", code="unkept")
     if found.unkept:
         remedy = "The next session of each project keeps its own; now, and all: resume-hooks archive --all"
-        return _note(f"{text}; {found.unkept:,} of them not in the vault yet", remedy, "soon")
-    return _ok(f"{text}; the vault has all of them", code="kept")
+        return note(f"{text}; {found.unkept:,} of them not in the vault yet", remedy, "soon")
+    return ok(f"{text}; the vault has all of them", code="kept")
 
 
 def _state(_: str) -> Finding:
@@ -259,18 +266,18 @@ def _state(_: str) -> Finding:
         return _unmade(folder)
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode):
-        return _problem(f"{folder} is not a folder", "Move it away; a folder is made in its place.", "no-folder")
+        return problem(f"{folder} is not a folder", "Move it away; a folder is made in its place.", "no-folder")
     if hasattr(os, "getuid") and status.st_uid != os.getuid():
         remedy = f"Run: sudo chown -R $USER {folder}"
-        return _problem(f"{folder} belongs to another user", remedy, "foreign")
+        return problem(f"{folder} belongs to another user", remedy, "foreign")
     if status.st_mode & 0o077:
-        return _problem(f"{folder} can be read by others", f"Run: chmod 700 {folder}", "open")
+        return problem(f"{folder} can be read by others", f"Run: chmod 700 {folder}", "open")
     if not os.access(folder, os.W_OK):
-        return _problem(f"{folder} can't be written", f"Run: chmod 700 {folder}", "read-only")
+        return problem(f"{folder} can't be written", f"Run: chmod 700 {folder}", "read-only")
     if found := oddities(folder):
         more = f", and {len(found) - 1:,} more like it" if len(found) > 1 else ""
-        return _problem(f"{found[0].path} {found[0].why}{more}", found[0].remedy, "odd")
-    return _ok(f"{folder} is private and writable")
+        return problem(f"{found[0].path} {found[0].why}{more}", found[0].remedy, "odd")
+    return ok(f"{folder} is private and writable")
 
 
 def _unmade(folder: str) -> Finding:
@@ -279,38 +286,38 @@ def _unmade(folder: str) -> Finding:
     while not os.path.lexists(parent):
         parent = os.path.dirname(parent)
     if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
-        return _ok(f"{folder} is made when it is first needed")
+        return ok(f"{folder} is made when it is first needed")
     why = "can't be written" if os.path.isdir(parent) else "is not a folder"
     remedy = f"See what it is: ls -ld {shlex.quote(parent)} - or set RESUME_HOOKS_HOME to a folder that can be written."
-    return _problem(f"{folder} can't be made: {parent} {why}", remedy, "unmakable")
+    return problem(f"{folder} can't be made: {parent} {why}", remedy, "unmakable")
 
 
 def _settings(_: str) -> Finding:
     refused = settings.refused()
     if refused:
         remedy = "Set it again: resume-hooks config KEY VALUE"
-        return _problem("; ".join(refused), remedy, "refused")
-    return _ok("every value can be used")
+        return problem("; ".join(refused), remedy, "refused")
+    return ok("every value can be used")
 
 
 def _log(_: str) -> Finding:
     noted = bug_log.entries(Where())
     if not noted:
-        return _ok("no bug was ever noted")
+        return ok("no bug was ever noted")
     bugs = "a bug" if len(noted) == 1 else f"{len(noted):,} bugs"
     detail = f"{bugs} noted in {bug_log.log_file(Where())}, the last one on {clock.minute(noted[-1])} UTC"
     remedy = "Report it with what this prints: resume-hooks doctor --bundle"
-    return _note(detail, remedy, "bugs")
+    return note(detail, remedy, "bugs")
 
 
 def _index(_: str) -> Finding:
     status = status_of(Where())
     if status.state == "newer":
-        return _problem(f"a newer resume-hooks wrote {status.file}", "Update this one.", "newer")
+        return problem(f"a newer resume-hooks wrote {status.file}", "Update this one.", "newer")
     if status.state != "ready":
-        return _note(f"{status.state}; the next search makes it anew", code=f"{status.state}")
+        return note(f"{status.state}; the next search makes it anew", code=f"{status.state}")
     behind = f", {counted(status.behind, 'file')} behind; the next search reads them" if status.behind else ""
-    return _ok(f"{size_text(status.size)} for {status.transcripts:,} transcripts{behind}")
+    return ok(f"{size_text(status.size)} for {status.transcripts:,} transcripts{behind}")
 
 
 def _trash(_: str) -> Finding:
@@ -321,11 +328,11 @@ def _trash(_: str) -> Finding:
     odd += [f"{len(others) - half:,} that can't be told"] if len(others) > half else []
     odd += [size_text(sum(stray.size for stray in others))] if others else []
     if odd:
-        return _note(", ".join(odd), "See what there is: resume-hooks restore --list", "odd")
+        return note(", ".join(odd), "See what there is: resume-hooks restore --list", "odd")
     if not entries:
-        return _ok("empty")
+        return ok("empty")
     size = size_text(sum(entry.size for entry in entries))
-    return _ok(f"deleted sessions: {len(entries):,}, {size}; resume-hooks restore lists them")
+    return ok(f"deleted sessions: {len(entries):,}, {size}; resume-hooks restore lists them")
 
 
 def _vault(_: str) -> Finding:
@@ -333,32 +340,32 @@ def _vault(_: str) -> Finding:
     kept, damaged = kept_sessions(Where()), unreadable(Where())
     if damaged:
         odd = f"{len(damaged):,} that can't be told, such as: {damaged[0].message}"
-        return _problem(odd, "See what is wrong: resume-hooks archive --verify", "odd")
+        return problem(odd, "See what is wrong: resume-hooks archive --verify", "odd")
     size = f"kept sessions: {len(kept):,}, {size_text(sum(each.stored for each in kept))}"
     if not may:
-        return _note(f"{size}; no more are kept: {why}", code="off")
+        return note(f"{size}; no more are kept: {why}", code="off")
     most, takes = settings.size("vault_max"), sum(each.stored for each in kept)
     if most and takes > most:
         remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault_max 40G"
-        return _note(f"{size}, more than vault_max allows", remedy, "full")
-    return _ok(size if kept else "empty")
+        return note(f"{size}, more than vault_max allows", remedy, "full")
+    return ok(size if kept else "empty")
 
 
 def _team(_: str) -> Finding:
     team, failing = team_file.found(Where()), team_file.failing(Where())
     if team is None:
-        return _ok("none was joined", "none")
+        return ok("none was joined", "none")
     if failing:
-        return _problem(failing.sentence, failing.remedy, "failing")
+        return problem(failing.sentence, failing.remedy, "failing")
     if find_spec(DRIVER) is None:
-        return _problem(f"{DRIVER}, which speaks to the server of {team.service}, is missing", how_to_add(), "driver")
+        return problem(f"{DRIVER}, which speaks to the server of {team.service}, is missing", how_to_add(), "driver")
     pushes = f"turns' ends push {counted(len(team.projects), 'project')}, last push {team_file.last_push(Where())}"
-    return _ok(f"{team.service} as {team.login}; {pushes}; the server was not asked")
+    return ok(f"{team.service} as {team.login}; {pushes}; the server was not asked")
 
 
 def _clipboard(_: str) -> Finding:
     ways = clipboard.ways()
     if not ways:
         remedy = "Install xclip or wl-clipboard; without one, the text to copy stands in the message."
-        return _note("no way to the clipboard from here", remedy, "none")
-    return _ok(f"tried in this order: {', '.join(ways)}")
+        return note("no way to the clipboard from here", remedy, "none")
+    return ok(f"tried in this order: {', '.join(ways)}")
