@@ -25,7 +25,7 @@ from resume_hooks.cli.output import say, table
 from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines
 from resume_hooks.cli.team_notes import after_delete
 from resume_hooks.errors import UsageError
-from resume_hooks.maintenance import copies
+from resume_hooks.parts.moved import copies
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.lineage_block import size_text

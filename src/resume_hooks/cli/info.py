@@ -11,7 +11,7 @@ from resume_hooks import settings
 from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
 from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import watched
-from resume_hooks.maintenance.copies import copies_note
+from resume_hooks.parts.moved.copies import copies_note
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_at, label_of, left_of, original

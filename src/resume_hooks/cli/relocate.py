@@ -15,8 +15,8 @@ from resume_hooks.cli.start_client import environment, start_of
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
-from resume_hooks.maintenance import find_moved_repo
-from resume_hooks.maintenance.find_moved_repo import MovedFolder
+from resume_hooks.parts.moved import find_moved_repo
+from resume_hooks.parts.moved.find_moved_repo import MovedFolder
 from resume_hooks.paths import Where, canonical, project_names
 from resume_hooks.sessions.agents.registry import is_foreign
 from resume_hooks.sessions.archived.manifest import find

@@ -26,7 +26,7 @@ from resume_hooks.cli.start_client import start_of
 from resume_hooks.derive import compare, cost
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import resume_card
-from resume_hooks.maintenance.copies import copies_note
+from resume_hooks.parts.moved.copies import copies_note
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import agent_at, original, readable, require_whole

@@ -195,7 +195,7 @@ def _tool(event: dict[str, Any]) -> dict[str, Any]:
 
 def _moved(event: dict[str, Any]) -> dict[str, Any]:
     """Whether the folder of other sessions was moved here, or what came of a yes."""
-    from resume_hooks.hooks import moved_folder  # nothing to the commands
+    from resume_hooks.parts.moved import moved_folder  # nothing to the commands
 
     return moved_folder.answer(event)
 

@@ -16,8 +16,8 @@ from resume_hooks.archive.retention.expiring_soon import outlook
 from resume_hooks.archive.trash.contents import all_deleted, strays
 from resume_hooks.archive.vault import policy
 from resume_hooks.archive.vault.verify import unreadable
-from resume_hooks.maintenance.copies import doubled
 from resume_hooks.maintenance.state_permissions import oddities
+from resume_hooks.parts.moved.copies import doubled
 from resume_hooks.paths import Where, read_object
 from resume_hooks.seam import function_of, with_parts
 from resume_hooks.search.index.status import status_of

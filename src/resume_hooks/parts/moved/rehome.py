@@ -13,7 +13,7 @@ from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
-from resume_hooks.maintenance import find_moved_repo
+from resume_hooks.parts.moved import find_moved_repo
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
 from resume_hooks.sessions.project_folder import home_folder

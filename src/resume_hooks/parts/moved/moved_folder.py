@@ -9,7 +9,7 @@ from typing import Any
 
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import reply
-from resume_hooks.maintenance import rehome
+from resume_hooks.parts.moved import rehome
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.invocation import typed

@@ -12,7 +12,7 @@ from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import at_work
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.maintenance.rehome import THERE, NotCopied, former_folder, is_left, own_sessions, rehome
+from resume_hooks.parts.moved.rehome import THERE, NotCopied, former_folder, is_left, own_sessions, rehome
 from resume_hooks.system.text import counted
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks import moved_folder
-from resume_hooks.maintenance.rehome import former_folder, is_left, noted_before
+from resume_hooks.parts.moved import moved_folder
+from resume_hooks.parts.moved.rehome import former_folder, is_left, noted_before
 from resume_hooks.paths import project_key
 from resume_hooks.system.git_worktrees import project_at, rebuilding
 from resume_hooks.system.started_folders import as_started
