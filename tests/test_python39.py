@@ -14,7 +14,8 @@ SOURCE = REPO / "src" / "resume_hooks"
 MODULES = [
     "errors", "paths", "archive.__init__", "archive.retention.__init__", "archive.retention.pending",
     "hooks.__init__", "hooks.fallback", "hooks.hook_state", "hooks.hosts", "hooks.pending_handoff",
-    "hooks.plain_cards", "hooks.reply", "hooks.session", "hooks.triggers", "sessions.__init__", "sessions.link_log",
+    "hooks.plain_cards", "hooks.reply", "hooks.session", "hooks.triggers",
+    "part_table", "seam", "sessions.__init__", "sessions.link_log",
     "storage.__init__", "storage.append_carryover", "storage.atomic",
     "storage.locks", "storage.state_file", "storage.team_file", "system.__init__", "system.bug_log",
     "system.clipboard", "system.clipboard_tools", "system.invocation", "system.processes", "system.subprocesses",

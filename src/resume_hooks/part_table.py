@@ -4,6 +4,7 @@ from typing import Dict, List, Tuple
 
 VERBS: Dict[str, Tuple[str, str, str]] = {
     "smart-trim": ("smart_trim", "Continue in a copy without what a model finds is no longer needed.", "checkpoint"),
+    "rehome": ("moved", "Give every session of a folder that moved a copy in its new place.", "untrim"),
     "rewind-files": ("rewind_files", "Restore the files as they were at a message of a session.", "untrim"),
     "audit": ("secrets", "List the secrets in sessions by kind, place and age, never the secrets themselves.", "fsck"),
     "scrub": ("secrets", "Remove secrets: in a child, or in place and from every copy.", "doctor"),
@@ -20,11 +21,26 @@ WAYS: Dict[str, Tuple[str, str, str]] = {
 }
 """Ways to continue a session: the part, what it leaves, the way before which it is offered."""
 
-CHECKS: Dict[str, Tuple[str, str, str]] = {}
+CHECKS: Dict[str, Tuple[str, str, str]] = {"copies": ("moved", "checks:check", "prompts")}
 """Checks of doctor: the part, the function, the check before which it stands."""
 
-OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {}
+OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
+    "delete": [
+        (
+            "moved",
+            ("--other-copies",),
+            "Of a SESSION in several folders: all copies but one.",
+            "verbs.other_copies:delete_others",
+            True,
+        )
+    ]
+}
 """For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""
 
-ANSWERS: Dict[str, List[Tuple[str, str]]] = {}
+ANSWERS: Dict[str, List[Tuple[str, str]]] = {
+    "homes": [("moved", "find_moved_repo:homes")],
+    "session note": [("moved", "copies:copies_note")],
+    "new folder line": [("moved", "moved_folder:line")],
+    "new folder": [("moved", "moved_folder:answer")],
+}
 """For a question of the core each part that answers it, and its function."""

@@ -16,7 +16,8 @@ from tests.cli.conftest import Cli
 def test_a_declaration_is_that_of_the_module(verb: str) -> None:
     """Its help and its options, to the letter."""
     found, whole = declared(module_of(verb)), loaded(module_of(verb))
-    with click.Context(whole, info_name=verb, parent=click.Context(group, **group.context_settings)) as context:
+    parent = click.Context(group, **group.context_settings)
+    with click.Context(whole, parent, info_name=verb, **whole.context_settings) as context:
         assert found.get_help(context) == whole.get_help(context)
         assert [option.to_info_dict() for option in found.params] == [option.to_info_dict() for option in whole.params]
 

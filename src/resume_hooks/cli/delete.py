@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,13 +18,13 @@ from resume_hooks.cli.options import (
     complete_locator,
     dry_run_option,
     json_option,
+    part_options,
     yes_option,
 )
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines
 from resume_hooks.cli.team_notes import after_delete
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.moved import copies
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.lineage_block import size_text
@@ -49,7 +48,7 @@ NOTHING: dict[str, Any] = {
 
 @click.command("delete")
 @click.argument("locator", metavar="[SESSION]", required=False, shell_complete=complete_locator)
-@click.option("--other-copies", is_flag=True, help="Of a SESSION in several folders: all copies but one.")
+@part_options("delete")
 @click.option("--empty-trash", is_flag=True, help="Remove what lies in the trash, for good.")
 @click.option("--older-than", type=click.IntRange(0), metavar="DAYS", help="With --empty-trash: deleted so long ago.")
 @click.option(
@@ -80,13 +79,12 @@ def command(options: VerbOptions) -> None:
         raise UsageError("Give either a SESSION or --empty-trash", "Name the session: there is no default.")
     if (options.older_than is not None or options.damaged) and not options.empty_trash:
         raise UsageError("--older-than and --damaged belong to --empty-trash", "Leave them out, or SESSION.")
-    if options.other_copies and options.empty_trash:
-        raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")
+    for delete_otherwise in options.asked_of_parts():  # given the options, it does all of it, and answers
+        delete_otherwise(options)
+        return
     asks = options.asks("Deleting")
     if options.locator is None:
         _empty(options, asks=asks)
-    elif options.other_copies:
-        _others(options, asks=asks)
     else:
         _delete(delete.plan(options.located(), options.where), options, asks=asks)
 
@@ -95,7 +93,7 @@ def _delete(decided: Deletion, options: VerbOptions, *, asks: bool) -> None:
     if not (options.force or options.dry_run):
         delete.require_quiet(decided.session, options.where)
     if asks:
-        say(_facts(decided))
+        say(facts_of(decided))
     agreed = options.agreed("Move it to the trash?", asks=asks)
     entry = delete.write(decided, options.where, force=options.force) if agreed else decided.entry
     derived = [child.row for child in decided.derived]
@@ -107,37 +105,10 @@ def _delete(decided: Deletion, options: VerbOptions, *, asks: bool) -> None:
             facts = [("deleted", entry.title), ("id", entry.session_id), ("file", decided.session.path)]
             facts += [("project", entry.cwd or "unknown"), ("held", held_text(entry))]
             return f"{table(facts)}\n\nBring it back: {typed(f'restore {entry.locator}')}"
-        return "Nothing was deleted." if asks else f"{_facts(decided)}\n\nNothing was deleted."
+        return "Nothing was deleted." if asks else f"{facts_of(decided)}\n\nNothing was deleted."
 
     kept = [*_still_kept([entry]), *after_delete(entry.session_id, options.where)] if agreed else []
     options.emit(data, text, kept)
-
-
-def _others(options: VerbOptions, *, asks: bool) -> None:
-    """All copies of a session but one."""
-    named = options.located()
-    chosen = copies.choose(named, options.where, by_path=os.path.basename(named.path) in str(options.locator))
-    plans = [delete.plan(other, options.where) for other in chosen.others]
-    if not (options.force or options.dry_run):
-        delete.require_quiet(chosen.kept, options.where)
-    stays = f"{chosen.kept.path} stays"
-    lost = f"; {counted(chosen.missing, 'record')} of the others {'are' if chosen.missing > 1 else 'is'} not in it"
-    stays += lost if chosen.missing else ", and holds all that the others hold"
-    if asks:
-        say("\n\n".join([stays, *map(_facts, plans)]))
-    agreed = options.agreed("Move the other copies to the trash?", asks=asks)
-    entries = [delete.write(one, options.where, force=options.force) if agreed else one.entry for one in plans]
-    rows = [deleted_row(entry, options.where) for entry in entries]
-    data = NOTHING | {"session": rows[0], "copies": rows[1:], "kept": chosen.kept.path, "written": agreed}
-
-    def text() -> str:
-        files = "\n".join(f"  {row['file']}" for row in rows)
-        if not agreed:
-            return f"{stays}. Would go to the trash:\n{files}\n\nNothing was deleted."
-        back = "\n".join(f"  {typed(f'restore {entry.locator}')}" for entry in entries)
-        return f"{stays}. Moved to the trash:\n{files}\n\nBring it back:\n{back}"
-
-    options.emit(data, text)
 
 
 def _still_kept(entries: Sequence[TrashEntry]) -> list[str]:
@@ -185,7 +156,7 @@ def _all(entries: Sequence[TrashEntry], strays: Sequence[StrayFolder]) -> str:
     return f"{' and '.join(said)}, {size}" if said else ""
 
 
-def _facts(decided: Deletion) -> str:
+def facts_of(decided: Deletion) -> str:
     """What a person should know before a session goes."""
     entry = decided.entry
     facts = [

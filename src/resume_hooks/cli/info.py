@@ -11,8 +11,8 @@ from resume_hooks import settings
 from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
 from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import watched
-from resume_hooks.parts.moved.copies import copies_note
 from resume_hooks.paths import Where
+from resume_hooks.seam import SESSION_NOTE, answers
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_at, label_of, left_of, original
 from resume_hooks.sessions.archived.sessions import archive_facts
@@ -45,7 +45,8 @@ def command(options: VerbOptions) -> None:
     data = facts(session.session_id, HeadTail(session.path), transcript)
     data["longest_line"] = longest_line(data["session_file"])
     left = left_of(session.path, options.where)
-    notes = [note for note in (left, copies_note(session.session_id, options.where)) if note]
+    said = [note(session.session_id, options.where) for note in answers(SESSION_NOTE)]
+    notes = [note for note in (left, *said) if note]
     options.emit(data, lambda: table(_shown(data)), notes)
 
 

@@ -35,7 +35,6 @@ _CORE = {
     "checkpoint": "Mark a place in a session to come back to.",
     "rewind": "Go back to the checkpoint in a new session, with a report of what came after it.",
     "fork": "Copy a session's live conversation, whole or up to a point, into a new one.",
-    "rehome": "Give every session of a folder that moved a copy in its new place.",
     "untrim": "Restore trimmed contents in a new child.",
     "search": "Search everything that was said, asked or run.",
     "outline": "Show the turns of a session, a line each.",

@@ -15,19 +15,17 @@ from resume_hooks.cli.start_client import environment, start_of
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
-from resume_hooks.parts.moved import find_moved_repo
-from resume_hooks.parts.moved.find_moved_repo import MovedFolder
 from resume_hooks.paths import Where, canonical, project_names
+from resume_hooks.seam import HOMES, answers
 from resume_hooks.sessions.agents.registry import is_foreign
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, only_archived_left
-from resume_hooks.sessions.locate import SessionFile, all_sessions, is_known, session_file
-from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.system.git_worktrees import main_checkout, rebuilding
+from resume_hooks.sessions.locate import SessionFile, is_known, session_file
+from resume_hooks.sessions.project_folder import MovedFolder, home_folder
+from resume_hooks.system.git_worktrees import rebuilding
 from resume_hooks.system.invocation import quoted
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MOST = 5  # folders that are offered beside the current one
 COPY = "A copy of its live conversation becomes a session of the folder you choose; the session itself stays as it is."
 
 
@@ -65,7 +63,7 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
     if not is_known(session, where) and not start_of(session.session_id, session.path, folder, where).config:
         why = f"{session.path} lies outside of the client's folders, where claude --resume does not find it."
         homes = [folder] if os.path.isdir(folder) else []
-        return Lost(why, (*(MovedFolder(canonical(home), (), 0, 0, worktree=False) for home in homes), _here()))
+        return Lost(why, (*(MovedFolder(canonical(home)) for home in homes), _here()))
     if not os.path.isdir(folder):
         anew = rebuilding(folder, HeadTail(session.path).branch, where)
         again = f" As a worktree it can be made anew: {anew}" if anew else ""
@@ -76,7 +74,7 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
     real, kept = canonical(folder), os.path.dirname(session.path)
     whither = f"{folder} leads to {real} today" if real != folder else f"This session is at home in {folder}"
     why = f"{whither}, where clients before 2.1.223 do not look for it in {kept}."
-    home = MovedFolder(real, (), 0, 0, worktree=False)
+    home = MovedFolder(real)
     return Lost(why, (home, *(place for place in (_here(),) if place.folder != real)))
 
 
@@ -123,9 +121,7 @@ def _is_looked_for(session: SessionFile, folder: str, where: Where) -> bool:
 def _homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder, ...]:
     """The folders that something speaks for, then the current one."""
     here = _here()
-    known = find_moved_repo.neighbours(one.path for one in all_sessions(where))
-    likely = [here.folder, *main_checkout(folder, where), *find_moved_repo.siblings(folder), *known]
-    found = find_moved_repo.places(find_moved_repo.traces(session.path, folder), likely, where)[:MOST]
+    found = [home for homes in answers(HOMES) for home in homes(session.path, folder, here.folder, where)]
     return (*found, *([] if here.folder in {place.folder for place in found} else [here]))
 
 
@@ -135,4 +131,4 @@ def _told(place: MovedFolder, here: str) -> str:
 
 
 def _here() -> MovedFolder:
-    return MovedFolder(canonical(current_folder()), (), 0, 0, worktree=False)
+    return MovedFolder(canonical(current_folder()))

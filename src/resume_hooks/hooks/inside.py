@@ -17,6 +17,7 @@ from resume_hooks.hooks.compaction import HERE
 from resume_hooks.hooks.prompt import LANES
 from resume_hooks.hooks.triggers import UNASKED, Trigger
 from resume_hooks.paths import Where, is_session_id
+from resume_hooks.seam import NEW_FOLDER, answers
 from resume_hooks.sessions.asking_client import is_asked_by_client
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.system.clipboard import NOT_COPIED
@@ -194,10 +195,8 @@ def _tool(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _moved(event: dict[str, Any]) -> dict[str, Any]:
-    """Whether the folder of other sessions was moved here, or what came of a yes."""
-    from resume_hooks.parts.moved import moved_folder  # nothing to the commands
-
-    return moved_folder.answer(event)
+    """What the parts say of a folder without sessions, or what came of a yes."""
+    return next((said for answer in answers(NEW_FOLDER) if (said := answer(event))), {})
 
 
 def _left(event: dict[str, Any]) -> dict[str, Any]:

@@ -7,13 +7,12 @@ is parent and child. Standard library, Python 3.9: this runs before the engine i
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import re
 import sys
 import time
 from datetime import datetime, timezone
-from typing import Any, Collection, Dict, Optional
+from typing import Any, Callable, Collection, Dict, Optional
 
 from resume_hooks.archive.retention import pending
 from resume_hooks.hooks import hook_state, pending_handoff, reply
@@ -72,8 +71,8 @@ def handle(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
     if source == "resume":
         pending_handoff.drop(session_id)
         said = " · ".join(filter(None, (_cold(event, path), _giant(session_id, path))))
-    kept = _of_engine("expiring_sessions", "kept", event) if source and NEAR_END in asked else ""
-    moved = _of_engine("moved_folder", "line", event) if NEW_FOLDER in asked else ""
+    kept = _of_engine(_kept, event) if source and NEAR_END in asked else ""
+    moved = _of_engine(_moved, event) if NEW_FOLDER in asked else ""
     line = " · ".join(filter(None, (said, moved, kept, _unpushed() if source else "")))
     return reply.start("", f"resume-hooks: {line}" if line else "")
 
@@ -172,12 +171,24 @@ def _is_new_child(path: str) -> bool:
     return made is not None and made[1].decode() > _instant(time.time() - PAIR_SECONDS)
 
 
-def _of_engine(module: str, name: str, event: Dict[str, Any]) -> str:
-    """The line that a module of the engine has for an event, where it is there; nothing of it loads for others."""
+def _kept(event: Dict[str, Any]) -> str:
+    from resume_hooks.hooks.expiring_sessions import kept  # nothing to most starts
+
+    return kept(event)
+
+
+def _moved(event: Dict[str, Any]) -> str:
+    from resume_hooks import seam  # nothing to most starts
+
+    return " · ".join(filter(None, (line(event) for line in seam.answers(seam.NEW_FOLDER_LINE))))
+
+
+def _of_engine(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
+    """The line that something of the engine has for an event, where it is there."""
     if sys.version_info < ENGINE_SINCE:
         return ""
     try:
-        return str(getattr(importlib.import_module(f"resume_hooks.hooks.{module}"), name)(event))
+        return line(event)
     except ImportError:
         _mark_venv()
     except OSError:  # what else there is to say is said

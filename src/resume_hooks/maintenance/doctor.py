@@ -17,7 +17,6 @@ from resume_hooks.archive.trash.contents import all_deleted, strays
 from resume_hooks.archive.vault import policy
 from resume_hooks.archive.vault.verify import unreadable
 from resume_hooks.maintenance.state_permissions import oddities
-from resume_hooks.parts.moved.copies import doubled
 from resume_hooks.paths import Where, read_object
 from resume_hooks.seam import function_of, with_parts
 from resume_hooks.search.index.status import status_of
@@ -64,7 +63,6 @@ def diagnose(cwd: str) -> list[Finding]:
         "other agents": _agents,
         "other tools": _others,
         "transcripts": _transcripts,
-        "copies": _copies,
         "prompts": _prompts,
         "giants": _giants,
         "expiry": _expiry,
@@ -196,17 +194,6 @@ def _transcripts(cwd: str) -> Finding:
         return note(f"none under {Where().projects}", remedy, "none")
     said = f"{counted(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}"
     return ok(said)
-
-
-def _copies(_: str) -> Finding:
-    found = doubled(Where())
-    if not found:
-        return ok("every session lies in one project folder")
-    own = found[0][0].session_id
-    more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
-    remedy = f"Keep one, the others to the trash: resume-hooks delete {own} --other-copies"
-    said = f"{own} lies in {len(found[0])} project folders{more}; clients since 2.1.223 resume it from no other folder"
-    return problem(said, remedy, "found")
 
 
 def _prompts(_: str) -> Finding:

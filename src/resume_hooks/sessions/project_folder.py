@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from resume_hooks.paths import Where, project_key, project_names
 from resume_hooks.sessions.archived.sessions import project_folder_of
+from resume_hooks.system.text import counted
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import mapping, string
 
 WORKTREE = "worktreeSession"
 """What a client notes of a worktree that it made; once it is removed, the session lies with those of the original."""
+
+SHORT_COMMIT = 7
+"""Digits of a commit's id as git prints it."""
+
+
+class MovedFolder(NamedTuple):
+    """A folder that a session's may have become, and what speaks for it."""
+
+    folder: str
+    commits: tuple[str, ...] = ()
+    files: int = 0
+    of_files: int = 0
+    worktree: bool = False
+
+    @property
+    def why(self) -> str:
+        """What speaks for it, as the end of a sentence about the folder."""
+        said = []
+        if self.commits:
+            more = f" and {counted(len(self.commits) - 1, 'other')}" if len(self.commits) > 1 else ""
+            said.append(f"holds the commit {self.commits[0][:SHORT_COMMIT]}{more} that the session saw")
+        if self.files:
+            said.append(f"has {self.files} of the {counted(self.of_files, 'file')} that it worked on")
+        if self.worktree:
+            said.append("is of the repository that it was a worktree of")
+        return ", ".join(said)
 
 
 def home_folder(ends: HeadTail, where: Where) -> str:

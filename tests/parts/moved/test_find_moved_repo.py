@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.parts.moved.find_moved_repo import MovedFolder, Traces, neighbours, places, siblings, traces
+from resume_hooks.parts.moved.find_moved_repo import Traces, neighbours, places, siblings, traces
 from resume_hooks.paths import Where
+from resume_hooks.sessions.project_folder import MovedFolder
 from tests.builders import ConfigHome, assistant, session_id, tool_use, user, write_session
 from tests.needs import need
 

@@ -162,22 +162,6 @@ class ForkForm(ReceiptForm):
     cut: CutForm | None = Field(description="null where the whole live conversation was kept")
 
 
-class LeftOutRow(Strict):
-    """A session that got no copy."""
-
-    session_id: str
-    why: str
-
-
-class RehomeForm(Strict):
-    """The copies of a moved folder's sessions."""
-
-    was: str = Field(description="the folder that moved")
-    home: str = Field(description="what it is called now")
-    made: list[ReceiptForm]
-    left_out: list[LeftOutRow]
-
-
 class ImportFacts(Strict):
     """What came, and what of it was taken over."""
 

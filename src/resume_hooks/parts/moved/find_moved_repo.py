@@ -18,9 +18,10 @@ from typing import NamedTuple
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, canonical
 from resume_hooks.reading.digest.repository import SAFE, offline
+from resume_hooks.sessions.project_folder import MovedFolder
+from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.system import subprocesses
 from resume_hooks.system.git_worktrees import main_checkout, worktrees
-from resume_hooks.system.text import counted
 from resume_hooks.transcripts.head_tail import HeadTail
 
 REACH = 4 * 1024 * 1024
@@ -32,6 +33,9 @@ PATIENCE = 2.0
 ONE_ANSWER = 0.3
 """Seconds that git has for one."""
 
+MOST = 5
+"""Homes that are offered."""
+
 FOLDERS = 300
 """Folders that are looked at."""
 
@@ -40,9 +44,6 @@ SIBLINGS = 100
 
 TRACES = 200
 """Commits, and files, that are looked for."""
-
-SHORT = 7
-"""Digits of a commit's id as git prints it."""
 
 _COMMIT = re.compile(
     rb"\[[^\s\[\]\"]{1,200} (?:\(root-commit\) )?([0-9a-f]{7,40})\]|(?<![0-9a-f])([0-9a-f]{40})(?![0-9a-f])"
@@ -60,27 +61,11 @@ class Traces(NamedTuple):
     files: tuple[str, ...]
 
 
-class MovedFolder(NamedTuple):
-    """A folder that the session's may have become, and what speaks for it."""
-
-    folder: str
-    commits: tuple[str, ...]
-    files: int
-    of_files: int
-    worktree: bool
-
-    @property
-    def why(self) -> str:
-        """What speaks for it, as the end of a sentence about the folder."""
-        said = []
-        if self.commits:
-            more = f" and {counted(len(self.commits) - 1, 'other')}" if len(self.commits) > 1 else ""
-            said.append(f"holds the commit {self.commits[0][:SHORT]}{more} that the session saw")
-        if self.files:
-            said.append(f"has {self.files} of the {counted(self.of_files, 'file')} that it worked on")
-        if self.worktree:
-            said.append("is of the repository that it was a worktree of")
-        return ", ".join(said)
+def homes(path: str, folder: str, here: str, where: Where) -> list[MovedFolder]:
+    """The folders that something speaks for where the ``folder`` of the session at ``path`` is gone; the best first."""
+    known = neighbours(one.path for one in all_sessions(where))
+    likely = [here, *main_checkout(folder, where), *siblings(folder), *known]
+    return places(traces(path, folder), likely, where)[:MOST]
 
 
 def traces(path: str, folder: str) -> Traces:

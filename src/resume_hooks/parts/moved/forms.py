@@ -1,0 +1,23 @@
+"""The form of rehome."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from resume_hooks.cli.schema.base import ReceiptForm, Strict
+
+
+class LeftOutRow(Strict):
+    """A session that got no copy."""
+
+    session_id: str
+    why: str
+
+
+class RehomeForm(Strict):
+    """The copies of a moved folder's sessions."""
+
+    was: str = Field(description="the folder that moved")
+    home: str = Field(description="what it is called now")
+    made: list[ReceiptForm]
+    left_out: list[LeftOutRow]

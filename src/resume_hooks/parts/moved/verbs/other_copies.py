@@ -1,0 +1,45 @@
+"""``delete --other-copies``: of a session that lies in several folders all copies but one."""
+
+from __future__ import annotations
+
+import os
+
+from resume_hooks.archive.trash import delete
+from resume_hooks.cli.delete import NOTHING, facts_of
+from resume_hooks.cli.options import VerbOptions
+from resume_hooks.cli.output import say
+from resume_hooks.cli.restore import deleted_row
+from resume_hooks.errors import UsageError
+from resume_hooks.parts.moved.copies import choose
+from resume_hooks.system.invocation import typed
+from resume_hooks.system.text import counted
+
+
+def delete_others(options: VerbOptions) -> None:
+    """Move all copies of a session but one to the trash. UsageError beside --empty-trash, and as ``choose``."""
+    if options.empty_trash:
+        raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")
+    asks = options.asks("Deleting")
+    named = options.located()
+    chosen = choose(named, options.where, by_path=os.path.basename(named.path) in str(options.locator))
+    plans = [delete.plan(other, options.where) for other in chosen.others]
+    if not (options.force or options.dry_run):
+        delete.require_quiet(chosen.kept, options.where)
+    stays = f"{chosen.kept.path} stays"
+    lost = f"; {counted(chosen.missing, 'record')} of the others {'are' if chosen.missing > 1 else 'is'} not in it"
+    stays += lost if chosen.missing else ", and holds all that the others hold"
+    if asks:
+        say("\n\n".join([stays, *map(facts_of, plans)]))
+    agreed = options.agreed("Move the other copies to the trash?", asks=asks)
+    entries = [delete.write(one, options.where, force=options.force) if agreed else one.entry for one in plans]
+    rows = [deleted_row(entry, options.where) for entry in entries]
+    data = NOTHING | {"session": rows[0], "copies": rows[1:], "kept": chosen.kept.path, "written": agreed}
+
+    def text() -> str:
+        files = "\n".join(f"  {row['file']}" for row in rows)
+        if not agreed:
+            return f"{stays}. Would go to the trash:\n{files}\n\nNothing was deleted."
+        back = "\n".join(f"  {typed(f'restore {entry.locator}')}" for entry in entries)
+        return f"{stays}. Moved to the trash:\n{files}\n\nBring it back:\n{back}"
+
+    options.emit(data, text)
