@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.transcripts.codex.meta import name_of, parse_name
+from resume_hooks.parts.codex.transcripts.meta import name_of, parse_name
 from tests.needs import corpus_folder
 
 Line = dict[str, Any]

@@ -15,11 +15,11 @@ from resume_hooks.derive.child.write import ChildPlan, write
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.parts.codex.transcripts import items as of_items
+from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions.locate import SessionFile, resolve
-from resume_hooks.transcripts.codex import items as of_items
-from resume_hooks.transcripts.codex.meta import read_meta
 from tests.e2e.harness.codex import CodexHome, thread_of
 from tests.e2e.harness.responses import Item, item_text, spoken
 from tests.needs import need

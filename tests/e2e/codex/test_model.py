@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli
-from resume_hooks.derive.model.codex_exec import CodexExec
 from resume_hooks.derive.model.headless import model_for
 from resume_hooks.derive.summary.form import Summary
 from resume_hooks.errors import HeadlessFailed
+from resume_hooks.parts.codex.model import CodexExec
 from resume_hooks.paths import Where
 from tests import rollouts
 from tests.e2e.harness.codex import PROVIDER, CodexHome

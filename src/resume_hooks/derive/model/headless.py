@@ -14,7 +14,7 @@ from resume_hooks.sessions.agents.registry import agent_at
 
 MODELS = {
     "claude": "resume_hooks.derive.model.claude_headless",
-    "codex": "resume_hooks.derive.model.codex_exec",
+    "codex": "resume_hooks.parts.codex.model",
 }
 """The module of each client; its ``model`` makes one of a name."""
 

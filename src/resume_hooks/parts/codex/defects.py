@@ -1,0 +1,100 @@
+"""What is broken in a session of Codex, by line of its newest rollout, and what Codex does with it.
+
+What Codex does was measured on 0.42 to 0.169.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from resume_hooks.errors import NotATranscript, SessionNotFound
+from resume_hooks.maintenance.fsck.findings import Defect, Kind
+from resume_hooks.parts.codex.transcripts import items as of_items
+from resume_hooks.parts.codex.transcripts.history import History, Item
+from resume_hooks.parts.codex.transcripts.lines import MAX_LINE, META, raw_lines, read_line
+from resume_hooks.parts.codex.transcripts.meta import REQUIRED, parse_name, read_meta
+from resume_hooks.parts.codex.transcripts.segments import Finder, ThreadFile, segment_lines, segments
+from resume_hooks.transcripts.records import parse, string
+
+FIRST = Kind("first-line-foreign", "error", "Codex from 0.150 on refuses the session: its own line comes second.")
+FIELDS = Kind("first-line-short", "error", "Every Codex refuses the session.")
+BASE = Kind("base-gone", "error", "Codex refuses the session; what was said since is in it.")
+GARBAGE = Kind("line-unreadable", "warning", "Codex skips the line.")
+TORN = Kind("line-torn", "warning", "Codex skips the line, which was not written to its end.")
+UTF8 = Kind("utf8-bad", "error", "Codex up to 0.150 refuses the session; later ones don't.")
+LONG = Kind("line-long", "note", "Codex reads it; resume-hooks does not.", repairable=False)
+FORM = Kind("line-foreign", "note", "Codex skips the line: it has no type, time or payload.")
+ORPHAN = Kind("tool-result-orphan", "warning", "Codex from 0.77 on leaves it out, 0.42 sends it in a wrong place.")
+UNANSWERED = Kind("tool-call-unanswered", "note", "Codex answers it with 'aborted'.")
+FOREIGN_ID = Kind("session-id-foreign", "note", "Codex goes by the name of the file.")
+ENCRYPTED = Kind("summary-encrypted", "note", "Nobody but the model's provider can read it.", repairable=False)
+
+LOST = frozenset({BASE, GARBAGE, TORN, LONG})
+"""What was lost before anyone could repair it."""
+
+
+def defects(path: str, find: Finder) -> Iterator[Defect]:
+    """What is broken in the thread whose newest file lies at ``path``; ``find`` gives those that it goes on from.
+
+    NotATranscript, SessionNotFound as ``read_meta``.
+    """
+    meta, named = read_meta(path), parse_name(path)
+    short = [field for field in REQUIRED if not string(meta.payload, field)]
+    if short:
+        yield Defect(FIELDS, f"it does not tell {', '.join(short)}", 0)
+    if named and string(meta.payload, "id") not in {"", named.thread_id}:
+        yield Defect(FOREIGN_ID, f"it holds {string(meta.payload, 'id')}", 0)
+    yield from _of_lines(path)
+    try:
+        files = segments(path, find)
+    except (SessionNotFound, NotATranscript) as error:
+        yield Defect(BASE, error.message, 0)
+        files = [ThreadFile(path, meta, None)]
+    history = History()
+    for file in files:
+        for line in segment_lines(file):
+            history.take(line)
+    yield from _of_items(history.items, path)
+
+
+def _of_lines(path: str) -> Iterator[Defect]:
+    for number, offset, raw in raw_lines(path):
+        line = read_line(raw, path, number, offset)
+        if number == 0 and (line is None or line.kind != META):
+            yield Defect(FIRST, "it tells of no session", 0)
+        elif not _is_utf8(raw):
+            yield Defect(UTF8, f"{len(raw):,} bytes", number)
+        elif line is None and raw.strip():
+            yield Defect(_why_skipped(raw), f"{len(raw):,} bytes", number)
+
+
+def _why_skipped(raw: bytes) -> Kind:
+    whole = raw.endswith(b"\n")
+    if len(raw) == MAX_LINE and not whole:
+        return LONG
+    if parse(raw) is not None:
+        return FORM
+    return GARBAGE if whole else TORN
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        return raw.isascii() or bool(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False
+
+
+def _of_items(items: list[Item], path: str) -> Iterator[Defect]:
+    """What does not fit together of what is sent; a record is named where it stands in the newest file."""
+    payloads = [item.payload for item in items]
+    paired = of_items.pairs(payloads)
+    answers = {pair.output for pair in paired.values()}
+    open_calls = {pair.call for pair in paired.values() if pair.output < 0}
+    for place, item in enumerate(items):
+        kind, record = of_items.kind(item.payload), item.number if item.file == path else None
+        if kind in of_items.OUTPUTS and place not in answers:
+            yield Defect(ORPHAN, f"its call {of_items.call_id(item.payload)} is not there", record, item.uuid)
+        elif place in open_calls:
+            yield Defect(UNANSWERED, f"{string(item.payload, 'name') or kind} has no output", record, item.uuid)
+        elif kind in of_items.ENCRYPTED:
+            yield Defect(ENCRYPTED, "what was said before it stands in the session still", record, item.uuid)

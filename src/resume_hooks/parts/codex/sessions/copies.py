@@ -1,0 +1,150 @@
+"""Copies of threads in our form of record: made when somebody reads one, and again when a file of it has changed.
+
+They lie as the client's own projects do, below a folder of ours, private. The first line names the original and its
+state. What is gone there goes here, and of much that nobody reads the least used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from itertools import chain
+
+import orjson
+
+from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
+from resume_hooks.parts.codex.sessions.ends import RolloutEnds
+from resume_hooks.parts.codex.transcripts.as_records import as_records, first_record
+from resume_hooks.parts.codex.transcripts.lines import TITLE, first_lines
+from resume_hooks.parts.codex.transcripts.meta import read_meta
+from resume_hooks.parts.codex.transcripts.segments import Finder, ThreadFile, segment_lines, segments
+from resume_hooks.paths import ENDING, Where, private_folder, project_key
+from resume_hooks.storage.state_file import create, sweep, temporary_in
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.records import Record, string
+
+MAX_COPIES = 1024**3
+"""Bytes of copies above which those go that were not used for longest."""
+
+IN_USE = 60 * 60  # seconds after its last use that a copy stays whatever it takes
+FORM = 2  # of copies: what another version of ours made is made anew
+MAX_HEAD = 64 * 1024  # bytes of a copy's first line
+
+
+class ThreadCopies:
+    """The copies of one agent's threads in a folder of ours."""
+
+    def __init__(self, folder: str, agent: str, where: Where) -> None:
+        self._folder = folder
+        self._agent = agent
+        self._where = where
+
+    def holds(self, path: str) -> bool:
+        """Whether a path is that of a copy."""
+        return os.path.abspath(path).startswith(os.path.join(self._folder, ""))
+
+    def original(self, path: str) -> str:
+        """The newest file of the thread that a copy is of; ``""`` where the copy can't be read."""
+        return string(_head(path), "file")
+
+    def path_of(self, rollout: str, cwd: str, thread_id: str) -> str:
+        """Where the copy of a thread lies, or would."""
+        project = project_key(cwd) if cwd else "unknown"
+        return os.path.join(self._folder, project, f"{thread_id}{ENDING}") if rollout else ""
+
+    def of(self, rollout: str, find: Finder, name: str = "") -> str:
+        """The path of a copy of the thread whose newest file is ``rollout``, as it is now.
+
+        SessionNotFound, NotATranscript where the thread can't be read, WriteFailed where no copy can be made.
+        """
+        first, meta = first_lines(rollout)[0], read_meta(rollout)
+        path, name = self.path_of(rollout, meta.cwd, meta.thread_id), name or string(first.record, TITLE)
+        parts, missing = _segments(rollout, find)
+        state = _state(parts, name)
+        if string(_head(path), "state") != state:
+            begun = first_record(meta, first.record, self._agent) | {"file": rollout, "state": state}
+            self._make(
+                path, begun, _records(parts, meta.thread_id, missing, name), RolloutEnds(rollout, self._agent).window
+            )
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return path
+
+    def _make(self, path: str, begun: Record, found: Iterator[Record], window: int) -> None:
+        if window:
+            begun["context_window"] = window
+        pieces = (orjson.dumps(record) + b"\n" for record in chain((begun,), found))
+        try:
+            for step in (self._where.state, os.path.dirname(self._folder), self._folder, os.path.dirname(path)):
+                private_folder(step, self._where)
+            self.make_room()
+            folder = os.path.dirname(path)
+            sweep(folder)
+            temporary = temporary_in(folder)
+            try:
+                create(temporary, pieces)
+                os.replace(temporary, path)
+            finally:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+        except OSError as error:
+            raise WriteFailed(
+                f"{path} could not be written: {error.strerror or error}",
+                "A session of another agent is read through a copy there: check free space and the state folder.",
+            ) from error
+
+    def make_room(self) -> None:
+        """Remove copies of what is gone, and those used least as far as the bound asks."""
+        kept, now = [], time.time()
+        for path in list(self._paths()):
+            with contextlib.suppress(OSError):
+                status = os.lstat(path)
+                if not os.path.lexists(self.original(path)):
+                    os.unlink(path)
+                else:
+                    kept.append((status.st_mtime, path, status.st_size))
+        taken = sum(size for _, _, size in kept)
+        for mtime, path, size in sorted(kept):
+            if taken > MAX_COPIES and not 0 <= now - mtime < IN_USE:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
+                taken -= size
+
+    def _paths(self) -> Iterator[str]:
+        with contextlib.suppress(OSError):
+            for project in os.scandir(self._folder):
+                if project.is_dir(follow_symlinks=False):
+                    yield from (entry.path for entry in os.scandir(project.path) if entry.name.endswith(ENDING))
+
+
+def _segments(rollout: str, find: Finder) -> tuple[list[ThreadFile], str]:
+    """The segments of a thread; where one is missing its newest file alone, and what to say of that."""
+    try:
+        return segments(rollout, find), ""
+    except (SessionNotFound, NotATranscript) as error:
+        return [ThreadFile(rollout, read_meta(rollout), None)], f"What was said before is not there: {error.message}."
+
+
+def _state(parts: list[ThreadFile], name: str) -> str:
+    """What tells one state of a thread from any other."""
+    stats = [(part.path, os.stat(part.path)) for part in parts]
+    return repr([FORM, name, *((path, status.st_size, status.st_mtime_ns) for path, status in stats)])
+
+
+def _records(parts: list[ThreadFile], thread_id: str, missing: str, name: str) -> Iterator[Record]:
+    if missing:
+        note = {"type": records.SYSTEM, "subtype": "informational", "content": missing, "level": "warning"}
+        yield {"parentUuid": None, "isSidechain": False, **note, "timestamp": parts[0].meta.created}
+    yield from as_records((line for part in parts for line in segment_lines(part)), thread_id)
+    if name:
+        yield {"type": "custom-title", "customTitle": name, "sessionId": thread_id}
+
+
+def _head(path: str) -> Record:
+    try:
+        with open(path, "rb") as stream:
+            return records.parse(stream.readline(MAX_HEAD)) or {}
+    except OSError:
+        return {}

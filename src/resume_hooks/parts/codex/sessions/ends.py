@@ -1,0 +1,151 @@
+"""What a listing shows of a thread, from the two ends of its newest file: nothing is converted for it.
+
+A thread that goes on from another file shows what was said since, and its first prompt there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.parts.codex.transcripts.as_records import Converter, first_record
+from resume_hooks.parts.codex.transcripts.lines import (
+    PACKED,
+    TITLE,
+    RolloutLine,
+    open_rollout,
+    read_line,
+    rollout_lines,
+)
+from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, meta_in
+from resume_hooks.paths import project_key
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
+from resume_hooks.transcripts.records import Record, positive, string
+
+_WINDOW = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
+
+
+class RolloutEnds(HeadTail):
+    """The two ends of a rollout as records; of a packed one its beginning. ``name`` is what the user called it."""
+
+    def __init__(self, path: str, agent: str, name: str = "") -> None:
+        self.path = path
+        self._agent = agent
+        self._name = name
+        self._early: bool | None = None  # how this client counts, as the head tells it
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+        with open_rollout(path) as stream:
+            self.head = stream.read(REACH)
+            if b"\n" not in self.head:  # a first line with long instructions
+                self.head += stream.readline(WIDE_REACH)
+            packed = path.endswith(PACKED)
+            start = max(len(self.head), status.st_size - REACH)
+            tail = b""
+            if not packed and start < status.st_size:
+                stream.seek(start)
+                tail = stream.read()
+            self.small = not stream.read(1) if packed else start == len(self.head)
+        self.mtime, self.size = status.st_mtime, status.st_size
+        if self.small:
+            self.head += tail
+            self.tail = self.head
+        else:
+            self.tail = tail.partition(b"\n")[2]
+
+    @cached_property
+    def meta(self) -> ThreadMeta:
+        """What the first lines say."""
+        raws = self.head.split(b"\n", 2)[:2]
+        return meta_in([line for raw in raws if (line := read_line(raw, self.path)) is not None], self.path)
+
+    @cached_property
+    def _first(self) -> Record:
+        return records.parse(self.head.partition(b"\n")[0]) or {}
+
+    @cached_property
+    def first_records(self) -> list[Record]:
+        """The records of the head, before them what a converted transcript begins with."""
+        begun = first_record(self.meta, self._first, self._agent)
+        if self.window:
+            begun["context_window"] = self.window
+        return [begun, *self._converted(self.head)]
+
+    @cached_property
+    def last_records(self) -> list[Record]:
+        """The records of the tail."""
+        if self.small or not self.first_records:
+            return self.first_records
+        self._early = bool(self._early)
+        return self._converted(self.tail)
+
+    @property
+    def whole(self) -> list[Record] | None:
+        """Every record, where the head holds all."""
+        return self.first_records if self.small else None
+
+    @cached_property
+    def is_sidechain(self) -> bool:
+        """Whether another thread started it for itself."""
+        return bool(self.meta.spawned_by)
+
+    @property
+    def cwd(self) -> str:
+        """The folder that the thread was started in."""
+        return self.meta.cwd
+
+    @property
+    def project(self) -> str:
+        """The name that a project folder of its working directory would have."""
+        return project_key(self.cwd) if self.cwd else ""
+
+    @cached_property
+    def window(self) -> int:
+        """The model's context window in tokens, as the tail tells it; 0 where it doesn't."""
+        told = _WINDOW.findall(self.tail)
+        return positive(int(told[-1])) if told else 0
+
+    def holds(self, wanted: Callable[[Record], bool]) -> bool:
+        """Whether some record of the newest file is ``wanted``."""
+        if any(wanted(record) for record in self._seen):
+            return True
+        return not self.small and any(wanted(record) for record in self._records(rollout_lines(self.path)))
+
+    @cached_property
+    def first_prompt(self) -> str:
+        """The text of the first prompt, no more converted than that; behind long instructions as far as a megabyte."""
+        found = self._prompt_in(self.head)
+        if found or self.small:
+            return found
+        with open_rollout(self.path) as stream:
+            return self._prompt_in(stream.read(WIDE_REACH))
+
+    def _prompt_in(self, region: bytes) -> str:
+        said = (
+            records.prompt_text(each) for each in self._records(_lines(region, self.path)) if records.is_prompt(each)
+        )
+        return next((text for text in said if text.strip()), "")
+
+    def _last(self, kind: str, field: str) -> str:  # noqa: ARG002 - as its parent's
+        return (self._name or string(self._first, TITLE)) if kind == "custom-title" else ""
+
+    def _converted(self, region: bytes) -> list[Record]:
+        return list(self._records(_lines(region, self.path)))
+
+    def _records(self, lines: Iterable[RolloutLine]) -> Iterator[Record]:
+        converter = Converter(self.meta.thread_id, early=self._early)
+        converter.know(self.meta)
+        for line in lines:
+            yield from converter.take(line)
+        yield from converter.end()
+        self._early = converter.early
+
+
+def _lines(region: bytes, path: str) -> Iterator[RolloutLine]:
+    return (line for raw in region.split(b"\n") if (line := read_line(raw, path)) is not None)

@@ -1,0 +1,102 @@
+"""The rollouts of a CODEX_HOME, grouped to threads: a thread that was rewound has several files.
+
+``sessions`` holds a folder a day, ``archived_sessions`` none. Symbolic links are not followed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from resume_hooks.errors import NotATranscript, SessionNotFound
+from resume_hooks.parts.codex.transcripts.lines import can_unpack
+from resume_hooks.parts.codex.transcripts.meta import RolloutName, parse_name, read_meta
+from resume_hooks.transcripts.records import parse, string
+
+SESSIONS, ARCHIVED = "sessions", "archived_sessions"
+DEPTH = 4  # folders below ``sessions`` in which rollouts are looked for: year, month, day, and one to spare
+HEAD = 8 * 1024  # bytes of a first line that hold its folder, unless an old client wrote much before it
+
+_FOLDER = re.compile(rb'"cwd":"(?:[^"\\]|\\.)*+"')
+
+
+class Rollout(NamedTuple):
+    """A file with the name of a rollout, and something in it."""
+
+    path: str
+    name: RolloutName
+    status: os.stat_result
+
+
+class Thread(NamedTuple):
+    """A thread by its newest file; of one that was rewound ``paths`` are all, the newest last."""
+
+    thread_id: str
+    newest: Rollout
+    paths: tuple[str, ...]
+
+
+class Rollouts:
+    """What lies in a CODEX_HOME now; ``packed`` counts the compressed files that can't be read here."""
+
+    def __init__(self, home: str) -> None:
+        self.packed = 0
+        self.threads: dict[str, Thread] = {}
+        self._files: dict[str, str] = {}
+        unpacks: bool | None = None
+        for found in sorted(_listed(home), key=lambda one: os.path.basename(one.path)):  # a packed one comes last
+            name = found.name
+            if name.packed:
+                if name.rollout_id in self._files:
+                    continue  # it was unpacked, and not yet removed
+                unpacks = can_unpack() if unpacks is None else unpacks
+                if not unpacks:
+                    self.packed += 1
+                    continue
+            self._files[name.rollout_id] = found.path
+            before = self.threads.get(name.thread_id)
+            self.threads[name.thread_id] = Thread(
+                name.thread_id, found, (*(before.paths if before else ()), found.path)
+            )
+
+    def path_of(self, rollout_id: str) -> str | None:
+        """The file of a rollout, by the last id in its name."""
+        return self._files.get(rollout_id)
+
+
+def folder_of(path: str) -> str:
+    """The working directory that a thread was started in; ``""`` where it can't be told."""
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(HEAD)
+        match = _FOLDER.search(head)
+        told = string(parse(b"{%s}" % match[0]) or {}, "cwd") if match else ""
+        return told or read_meta(path).cwd
+    except (OSError, SessionNotFound, NotATranscript):
+        return ""
+
+
+def _listed(home: str) -> Iterator[Rollout]:
+    waiting = [(os.path.join(home, SESSIONS), DEPTH), (os.path.join(home, ARCHIVED), 0)]
+    while waiting:
+        folder, depth = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if depth and entry.is_dir(follow_symlinks=False):
+                        waiting.append((entry.path, depth - 1))
+                    elif (name := parse_name(entry.name)) and (found := _found(entry, name)):
+                        yield found
+        except OSError:
+            continue  # none, or gone since it was listed
+
+
+def _found(entry: os.DirEntry[str], name: RolloutName) -> Rollout | None:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    return Rollout(entry.path, name, status) if status.st_size and stat.S_ISREG(status.st_mode) else None

@@ -1,0 +1,249 @@
+"""Codex as an agent: its threads as sessions, read through copies in our form of record."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import time
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+import orjson
+
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.parts.codex.sessions.copies import ThreadCopies
+from resume_hooks.parts.codex.sessions.ends import RolloutEnds
+from resume_hooks.parts.codex.sessions.files import Rollouts, Thread, folder_of
+from resume_hooks.parts.codex.sessions.names import thread_names
+from resume_hooks.parts.codex.transcripts.as_records import first_record
+from resume_hooks.parts.codex.transcripts.lines import first_lines
+from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
+from resume_hooks.paths import Where, is_session_id, project_key
+from resume_hooks.sessions.agents.protocol import Launch, ResumeCommands
+from resume_hooks.sessions.session_files import SessionFile, newest_first
+from resume_hooks.sessions.session_store import SessionStore
+from resume_hooks.sessions.transcript_files import TranscriptFile
+from resume_hooks.storage.locks import lock
+from resume_hooks.system.text import counted, encodable
+from resume_hooks.transcripts import provenance
+from resume_hooks.transcripts.provenance import Parent
+
+NAME = "codex"
+SETTINGS = "config.toml"
+LOCKS = "thread-writer-locks"  # a lock a live thread, from 0.150 on
+FRESH = 60  # seconds after a write during which a thread counts as live, since older clients lock nothing
+
+
+class Codex:
+    """The threads of a CODEX_HOME; ``copies`` is a folder of ours. ``store`` and ``files`` look at it anew."""
+
+    name = NAME
+    label = "Codex"
+
+    def __init__(self, home: str, copies: str, where: Where) -> None:
+        self._home = home
+        self._where = where
+        self._copies = ThreadCopies(copies, NAME, where)
+
+    @cached_property
+    def rollouts(self) -> Rollouts:
+        """What lies there, as it was last looked at."""
+        return Rollouts(self._home)
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return thread_names(self._home)
+
+    def _look(self) -> Rollouts:
+        """Look anew."""
+        for seen in ("rollouts", "_names"):
+            self.__dict__.pop(seen, None)
+        return self.rollouts
+
+    @property
+    def store(self) -> SessionStore:
+        """The threads by the projects that their folders belong to."""
+        return Threads(self._look())
+
+    def ends(self, path: str) -> RolloutEnds:
+        """What a listing shows of a rollout, or of what a copy was made of."""
+        rollout = self.original(path)
+        named = parse_name(rollout)
+        return RolloutEnds(rollout, NAME, self._names.get(named.thread_id, "") if named else "")
+
+    def naming(self, path: str) -> bytes:
+        """The name that the user gave, and the title that stands in for one."""
+        try:
+            ends = self.ends(path)
+        except SessionNotFound:
+            return b""  # gone since it was listed
+        return b"\n".join(orjson.dumps(title) for title in (ends.custom_title, ends.title)).lower()
+
+    def session(self, path: str) -> SessionFile:
+        """The thread that the rollout, or copy, at a path is of."""
+        try:
+            rollout = os.path.abspath(self.original(path))
+            meta = read_meta(rollout)
+            status = os.stat(rollout)
+        except (OSError, ValueError) as error:
+            raise SessionNotFound(f"{path} can't be read: {error}", "Check the path.") from error
+        return SessionFile(meta.thread_id, rollout, status.st_mtime, status.st_size)
+
+    def readable(self, session: SessionFile) -> SessionFile:
+        """A copy of the thread in our form of record, as it is now."""
+        path = self._copy_of(self.original(session.path))
+        return session._replace(path=path, size=os.stat(path).st_size)
+
+    @contextlib.contextmanager
+    def briefly(self, path: str) -> Iterator[str]:
+        """A copy; one that was made for this goes again, so that a run through all threads doesn't double them."""
+        known = os.path.lexists(self._copies.path_of(path, folder_of(path), _thread_id(path)))
+        copy = self._copy_of(path)
+        try:
+            yield copy
+        finally:
+            if not known:
+                with contextlib.suppress(OSError):
+                    os.unlink(copy)
+
+    def original(self, path: str) -> str:
+        """The rollout that a copy was made of; any other path as it is."""
+        return (self._copies.original(path) or path) if self._copies.holds(path) else path
+
+    def file_of(self, name: str) -> str | None:
+        """The rollout of an id."""
+        return self.rollouts.path_of(name) or self._look().path_of(name)
+
+    def parent(self, path: str) -> Parent | None:
+        """What a child of ours says, else the thread that a fork names."""
+        rollout = self.original(path)
+        return provenance.parent_in(first_record(read_meta(rollout), first_lines(rollout)[0].record, NAME))
+
+    def files(self) -> list[TranscriptFile]:
+        """The threads that can be read, each by its newest file."""
+        self._copies.make_room()
+        return [_file(thread) for thread in self._look().threads.values() if _is_utf8(thread.newest.path)]
+
+    def notes(self) -> list[str]:
+        """How many compressed rollouts are passed over."""
+        packed = self.rollouts.packed
+        if not packed:
+            return []
+        said = counted(packed, "session")
+        return [f"{said} of Codex, compressed: skipped ({packed}); the Python package zstandard reads them"]
+
+    def without_plugin(self, name: str) -> str:
+        """As the user's settings have it."""
+        import tomllib  # only whoever looks into the installation waits for it
+
+        plugins: object = None
+        with contextlib.suppress(OSError, ValueError), open(os.path.join(self._home, SETTINGS), "rb") as stream:
+            plugins = tomllib.load(stream).get("plugins")
+        named = plugins.items() if isinstance(plugins, dict) else ()
+        if any(one.split("@")[0] == name and isinstance(said, dict) and said.get("enabled") for one, said in named):
+            return ""
+        return f'codex plugin marketplace add "$PWD" && codex plugin add {name}@{name}'
+
+    def why_live(self, session: SessionFile) -> str:
+        """By the lock of the thread, else by the time of its last write."""
+        if _is_locked(os.path.join(self._home, LOCKS, f"{session.session_id}.lock")):
+            return "Codex has it open"
+        try:
+            age = time.time() - os.stat(self.original(session.path)).st_mtime
+        except OSError as error:
+            return f"it can't be told whether Codex has it open ({error.strerror})"
+        return f"it was written {max(0, round(age))} seconds ago" if age < FRESH else ""
+
+    def commands(self, session_id: str, folder: str) -> ResumeCommands:
+        """Codex takes whole ids alone."""
+        go = f"cd {shlex.quote(folder)} && " if folder else ""
+        return ResumeCommands(f"/resume {session_id}", f"{go}codex resume {session_id}")
+
+    def launch(self, session_id: str) -> Launch:
+        """By its id."""
+        from resume_hooks.system.subprocesses import which  # programs are looked for by few
+
+        return Launch(NAME, which(NAME, self._where.environ), ("resume", session_id))
+
+    def _copy_of(self, rollout: str) -> str:
+        return self._copies.of(rollout, self.file_of, self._names.get(_thread_id(rollout), ""))
+
+
+class Threads:
+    """The threads of a CODEX_HOME as a store of sessions; a project's name is that of its folder here, too."""
+
+    def __init__(self, rollouts: Rollouts) -> None:
+        self._threads = rollouts.threads
+
+    def projects(self) -> list[str]:
+        """The projects that threads were started in."""
+        return sorted(set(self._projects.values()) - {""})
+
+    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+        """The threads of these projects, the last written first."""
+        wanted = None if projects is None else set(projects)
+        threads = [each for own, each in self._threads.items() if own.startswith(prefix)]
+        return newest_first(
+            _session(each) for each in threads if wanted is None or self._projects[each.thread_id] in wanted
+        )
+
+    def find(self, session_id: str) -> SessionFile | None:
+        """The thread of an id."""
+        thread = self._threads.get(session_id) if is_session_id(session_id) else None
+        return _session(thread) if thread else None
+
+    def hidden(self) -> list[str]:
+        """Nothing is told of folders here."""
+        return []
+
+    def linked(self, session_id: str = "") -> list[str]:  # noqa: ARG002 - as all stores
+        """Links are not followed, nor looked for."""
+        return []
+
+    @cached_property
+    def _projects(self) -> dict[str, str]:
+        return {own: _project(each.newest.path) for own, each in self._threads.items()}
+
+
+def strategy(home: str, copies: str, where: Where) -> Codex:
+    """The strategy of a home."""
+    return Codex(home, copies, where)
+
+
+def _project(path: str) -> str:
+    folder = folder_of(path)
+    return project_key(folder) if folder else ""
+
+
+def _session(thread: Thread) -> SessionFile:
+    status = thread.newest.status
+    return SessionFile(thread.thread_id, thread.newest.path, status.st_mtime, status.st_size)
+
+
+def _file(thread: Thread) -> TranscriptFile:
+    path, status = thread.newest.path, thread.newest.status
+    # Below zero, as of all that is not read where it lies.
+    return TranscriptFile(
+        path, _project(path), thread.thread_id, "", -1 - status.st_ino, status.st_size, status.st_mtime_ns
+    )
+
+
+def _thread_id(path: str) -> str:
+    named = parse_name(path)
+    return named.thread_id if named else ""
+
+
+def _is_utf8(path: str) -> bool:
+    return path.isascii() or encodable(path) == path
+
+
+def _is_locked(path: str) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return False
+    try:
+        return lock(descriptor) is False
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,269 @@
+"""A thread in the records that everything above knows: its effective history, and before it what was said earlier.
+
+The newest compaction is a compaction of these records, a turn that was rolled back an abandoned branch. Texts are taken
+from items, never from events, which repeat them. Ids are those of ``history``: the same from run to run, and in a fork
+the same as in its parent. What is encrypted says nothing; of a summary that is, a record says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from resume_hooks.parts.codex.transcripts import items as of_items
+from resume_hooks.parts.codex.transcripts.blocks import message_blocks, output_blocks
+from resume_hooks.parts.codex.transcripts.history import OWN_ID, Ids, replacement
+from resume_hooks.parts.codex.transcripts.lines import (
+    COMPACTED,
+    CONTEXT,
+    DIGEST,
+    EVENT,
+    ITEM,
+    META,
+    OPENING,
+    RolloutLine,
+)
+from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, meta_of
+from resume_hooks.parts.codex.transcripts.tools import uses
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.placeholders import MARKS
+from resume_hooks.transcripts.records import Record, mapping, positive, string
+
+ENCRYPTED = "[What was said before is a summary that only the model's provider can read.]"
+MARK = "agent-session"  # the kind of a converted transcript's first line
+HEADLESS = "sdk-exec"  # how a run without a screen was started, in the word that stands for that everywhere
+UNKNOWN = "unknown"  # the model where nothing told it
+
+
+def first_record(meta: ThreadMeta, first: Record, agent: str) -> Record:
+    """What a converted transcript begins with: which agent's it is, and what the thread came from.
+
+    ``first`` is the whole first line, in which children of ours say it themselves.
+    """
+    own: Record = {
+        key: first[key] for key in ("continue_metadata", "trim_metadata") if isinstance(first.get(key), dict)
+    }
+    if not own and meta.forked_from:
+        own["continue_metadata"] = {
+            "parent_session_id": meta.forked_from,
+            "continued_at": meta.created,
+            "continuation_type": "fork",
+        }
+    return {"type": MARK, "agent": agent, "sessionId": meta.thread_id, **own}
+
+
+def as_records(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Record]:
+    """The records of a thread, given its lines over all segments; memory is bounded by one response of the model."""
+    converter = Converter(thread_id)
+    for line in lines:
+        yield from converter.take(line)
+    yield from converter.end()
+
+
+class Converter:
+    """Turns lines into records as they come; ``end`` gives what was held back for the count of its tokens.
+
+    ``early`` tells whether the client wrote that count before what was counted, as old ones did; None until one shows.
+    """
+
+    def __init__(self, thread_id: str, *, early: bool | None = None) -> None:
+        self.early = early
+        self._usage: Record = {}  # a count that came early
+        self._answers = False
+        self._thread_id = thread_id
+        self._ids = Ids()
+        self._parent: str | None = None
+        self._turns: list[tuple[str | None, Record | None]] = []  # what each turn hangs on, and its prompt
+        self._held: list[Record] = []  # the records of a response that was not counted yet
+        self._answered = False
+        self._uses: dict[str, int] = {}  # by the ids of calls that are several uses, until they are answered
+        self._around: Record = {"cwd": "", "gitBranch": "", "version": "", "entrypoint": ""}
+        self._model = ""
+
+    def take(self, line: RolloutLine) -> list[Record]:
+        """The records that are whole by now."""
+        payload = line.payload
+        if line.kind == ITEM:
+            return list(self._item(line, payload)) if of_items.kind(payload) else []
+        if line.kind == COMPACTED:
+            return [*self.end(), *self._compaction(line)]
+        if line.kind == EVENT:
+            return self._event(line.event(), payload)
+        if line.kind == DIGEST:
+            return [*self.end(), {"type": DIGEST, **payload}]
+        if line.kind == META:
+            self._ids.begin(line)
+            self.know(meta_of(payload))
+        elif line.kind == CONTEXT:
+            self._around["cwd"] = string(payload, "cwd") or self._around["cwd"]
+            self._model = string(payload, "model") or self._model
+        return []
+
+    def end(self) -> list[Record]:
+        """What was held back."""
+        held, self._held, self._answered = self._held, [], False
+        return held
+
+    def know(self, meta: ThreadMeta) -> None:
+        """Take in what a first line says: of several the last one that says it, but for the folder."""
+        told = {
+            "cwd": self._around["cwd"] or meta.cwd,
+            "gitBranch": meta.branch,
+            "version": meta.version and f"Codex {meta.version}",
+            "entrypoint": HEADLESS if meta.source == "exec" else meta.source,
+        }
+        self._around |= {key: value for key, value in told.items() if value}
+
+    def _item(self, line: RolloutLine, item: Record) -> Iterator[Record]:
+        kind, uuid = of_items.kind(item), self._ids.of(item, line.record.get(OWN_ID))
+        if kind == of_items.MESSAGE and string(item, "role") != "assistant":
+            yield from self.end()
+            self._open_turn(item)
+            yield from self._asked(line, uuid, item)
+        elif kind in of_items.ENCRYPTED:
+            yield from self.end()
+            yield self._record(line, uuid, records.USER, ENCRYPTED, isCompactSummary=True)
+        elif kind in of_items.OUTPUTS:
+            record = self._record(line, uuid, records.USER, self._results(item))
+            if not self._held:
+                yield record
+                return
+            self._held.append(record)
+            self._answered = True
+        elif blocks := self._answer(item, kind):
+            if self._answered:
+                yield from self.end()
+            self._held.append(self._record(line, uuid, records.ASSISTANT, blocks))
+
+    def _open_turn(self, item: Record) -> None:
+        if of_items.opens_turn(item):
+            self._turns.append((self._parent, item if of_items.is_prompt(item) else None))
+
+    def _asked(self, line: RolloutLine, uuid: str, item: Record) -> Iterator[Record]:
+        """What stands in the user's place; what an editor put before a request is no user's word."""
+        blocks = message_blocks(item)
+        if not blocks:
+            return
+        if of_items.is_summary(item) or line.record.get(OPENING) is True:
+            yield self._record(line, uuid, records.USER, blocks, isCompactSummary=True)
+        elif not of_items.is_prompt(item):
+            yield self._record(line, uuid, records.USER, blocks, isMeta=True)
+        elif (request := of_items.request_text(item)) != of_items.text(item):
+            yield self._record(line, beside(uuid), records.USER, blocks, isMeta=True)
+            yield self._record(line, uuid, records.USER, request)
+        else:
+            yield self._record(line, uuid, records.USER, blocks)
+
+    def _answer(self, item: Record, kind: str) -> list[Record]:
+        """The blocks of what a model said; none for what only its provider can read."""
+        if kind == of_items.REASONING:
+            thought = of_items.text(item)
+            return [{"type": records.THINKING, "thinking": thought, "signature": ""}] if thought else []
+        if kind in of_items.HOSTED:
+            called = uses(item)[0]
+            own = string(item, "id") or string(item, "call_id")
+            return [{"type": records.SERVER_CALL, "id": own, "name": called.name, "input": called.given}]
+        if kind not in of_items.CALLS:
+            return message_blocks(item) if kind in {of_items.MESSAGE, "agent_message"} else []
+        own, made = of_items.call_id(item), uses(item)
+        if len(made) > 1:
+            self._uses[own] = len(made)
+        return [
+            {"type": records.CALL, "id": _nth(own, place), "name": one.name, "input": one.given}
+            for place, one in enumerate(made)
+        ]
+
+    def _results(self, item: Record) -> list[Record]:
+        """What a call was answered with: a result for each of its uses, the first of which says it."""
+        own = of_items.call_id(item)
+        content, failed = output_blocks(item)
+        found: list[Record] = []
+        for place in range(self._uses.pop(own, 1)):
+            said = content if place == 0 else ""
+            found.append({"tool_use_id": _nth(own, place), "type": records.RESULT, "content": said})
+            found[-1] |= {"is_error": True} if failed else {}
+        return found
+
+    def _compaction(self, line: RolloutLine) -> Iterator[Record]:
+        """The boundary, what the harness said again, and what was left of the conversation as its summary."""
+        left = replacement(line.payload, [prompt for _, prompt in self._turns if prompt])
+        uuid, told = self._ids.beside("boundary"), self._ids.beside("summary")
+        before, self._parent, self._turns = self._parent, None, []
+        extra = {"subtype": records.COMPACTION, "content": "Conversation compacted", "logicalParentUuid": before}
+        yield self._linked(line, uuid, records.SYSTEM, extra, {"compactMetadata": {"trigger": "auto"}})
+        kept: list[Record] = []
+        for item in left:
+            uuid = self._ids.of(item)
+            self._open_turn(item)
+            if of_items.kind(item) in of_items.ENCRYPTED:
+                kept.append({"type": records.TEXT, "text": ENCRYPTED})
+            elif of_items.opens_turn(item) or string(item, "role") == "assistant":
+                kept += message_blocks(item)
+            elif of_items.kind(item) == of_items.MESSAGE and (blocks := message_blocks(item)):
+                yield self._record(line, uuid, records.USER, blocks, isMeta=True)
+        if kept:
+            yield self._record(line, told, records.USER, kept, isCompactSummary=True)
+
+    def _event(self, kind: str, payload: Record) -> list[Record]:
+        if kind == "thread_rolled_back":
+            done, count = self.end(), positive(payload.get("num_turns"))
+            if count and self._turns:
+                place = max(0, len(self._turns) - count)
+                self._parent = self._turns[place][0]
+                del self._turns[place:]
+            return done
+        usage = _usage(mapping(mapping(payload, "info"), "last_token_usage")) if kind == "token_count" else {}
+        if not usage:
+            return []
+        if self.early is None:
+            self.early = not self._answers
+        if self.early:
+            self._usage = usage
+        for record in self._held if not self.early else ():
+            if record["type"] == records.ASSISTANT:
+                record["message"]["usage"] = usage
+        return self.end()
+
+    def _record(self, line: RolloutLine, uuid: str, kind: str, content: object, **marks: bool) -> Record:
+        """A message; a text alone stands as a string, as the user's do in the client's own."""
+        if kind == records.ASSISTANT:
+            response = self._held[0]["message"]["id"] if self._held else f"msg_{uuid}"
+            message: Record = {"id": response, "type": "message", "role": kind, "model": self._model or UNKNOWN}
+            self._answers = True
+            if self._usage:
+                message["usage"] = self._usage
+        else:
+            message = {"role": kind}
+            if isinstance(content, list) and len(content) == 1 and content[0]["type"] == records.TEXT:
+                content = content[0]["text"]
+        return self._linked(line, uuid, kind, {"message": {**message, "content": content}}, marks)
+
+    def _linked(self, line: RolloutLine, uuid: str, kind: str, said: Record, marks: Record) -> Record:
+        """A record in the order of keys that clients write, which what only skims lines goes by."""
+        parent, self._parent = self._parent, uuid
+        about = {"userType": "external", "sessionId": self._thread_id, **self._around}
+        own = {"uuid": uuid, "timestamp": line.timestamp}
+        marks = marks | {key: line.record[key] for key in MARKS & line.record.keys()}
+        return {"parentUuid": parent, "isSidechain": False, **about, "type": kind, **said, **own, **marks}
+
+
+def _nth(call_id: str, place: int) -> str:
+    return f"{call_id}.{place + 1}" if place else call_id
+
+
+def beside(uuid: str) -> str:
+    """The id of a second record that is made of an item."""
+    return f"{uuid[:-1]}{(int(uuid[-1], 16) + 8) % 16:x}"
+
+
+def _usage(counted: Record) -> Record:
+    """The counts of a response as the other API has them; ``{}`` for none."""
+    asked, cached = positive(counted.get("input_tokens")), positive(counted.get("cached_input_tokens"))
+    if not asked:
+        return {}
+    cached = min(asked, cached)
+    return {
+        "input_tokens": asked - cached,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": cached,
+        "output_tokens": max(positive(counted.get("output_tokens")), positive(counted.get("total_tokens")) - asked),
+    }

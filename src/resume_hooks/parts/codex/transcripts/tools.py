@@ -1,0 +1,118 @@
+"""What Codex's tools did, in the tools that everything above knows: commands, edits of files, plans, pictures.
+
+A command is ``Bash``, a patch an ``Edit`` or ``Write`` for each file, a plan ``TodoWrite``; any other tool keeps its
+name. In code mode a script that calls one tool counts as that call, any other as ``exec`` with its ``code``.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import orjson
+
+from resume_hooks.parts.codex.transcripts.items import HOSTED, arguments, kind
+from resume_hooks.transcripts.records import Record, objects, string
+
+SHELLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
+CODE = "exec"  # the tool whose input is a script that calls the others
+PATCH = "*** Begin Patch"
+MAX_FILES = 200  # files of a patch
+
+_CALLED = re.compile(r"\btools\.(\w{1,80})")
+_COMMAND = re.compile(r'tools\.exec_command\(\s*\{\s*"?cmd"?\s*:\s*("(?:[^"\\]|\\.)*+")')
+_PATCH_TEXT = re.compile(r'"\*\*\* Begin Patch(?:[^"\\]|\\.)*+"')
+_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_MOVED = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
+_WRAPPED = re.compile(r"(?:ba|z|da)?sh")
+
+
+class Use(NamedTuple):
+    """A use of a tool: its name, and what it was given."""
+
+    name: str
+    given: Record
+
+
+def uses(item: Record) -> list[Use]:
+    """What a call did, at least one use; several where it changed several files."""
+    name, given = _name(item), arguments(item)
+    if name == CODE and "input" in given:
+        name, given = _of_code(string(given, "input"))
+    if name in SHELLS:
+        name, given = _of_shell(given)
+    if name == "apply_patch":
+        patch = string(given, "input") or string(given, "patch")
+        return list(_of_patch(patch)) or [Use(name, given)]
+    if name == "update_plan":
+        rows = [{"content": string(row, "step"), "status": string(row, "status")} for row in objects(given.get("plan"))]
+        return [Use("TodoWrite", {"todos": rows})]
+    if name == "view_image":
+        return [Use("Read", {"file_path": string(given, "path")})]
+    if name == "request_user_input":
+        return [Use("AskUserQuestion", given)]
+    return [Use(name, given)]
+
+
+def _name(item: Record) -> str:
+    if kind(item) in {"local_shell_call", "tool_search_call", *HOSTED}:
+        return kind(item).removesuffix("_call")
+    name, space = string(item, "name"), string(item, "namespace")
+    return f"{space.removesuffix('__')}__{name}" if space else name
+
+
+def _of_code(code: str) -> Use:
+    """A script of one call as that call."""
+    called = _CALLED.findall(code)
+    if called == ["exec_command"] and (match := _COMMAND.search(code)) and (command := _literal(match[1])):
+        return Use("exec_command", {"cmd": command})
+    if called == ["apply_patch"] and (match := _PATCH_TEXT.search(code)) and (patch := _literal(match[0])):
+        return Use("apply_patch", {"input": patch})
+    return Use(CODE, {"code": code})
+
+
+def _literal(text: str) -> str:
+    """What a literal of a script says; ``""`` for one that JSON does not know."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return ""
+    return value if isinstance(value, str) else ""
+
+
+def _of_shell(given: Record) -> Use:
+    """A command as a shell's line, whatever form it was given in; a patch that was given to a shell is one."""
+    command = given.get("cmd", given.get("command"))
+    if isinstance(command, list):
+        words = [word for word in command if isinstance(word, str)]
+        if words[:1] == ["apply_patch"] and len(words) == 2:
+            return Use("apply_patch", {"input": words[1]})
+        if len(words) == 3 and _WRAPPED.fullmatch(words[0].rpartition("/")[2]) and words[1] in {"-lc", "-c"}:
+            words, command = [], words[2]
+        else:
+            command = shlex.join(words)
+    if not isinstance(command, str):
+        return Use("Bash", given)
+    if command.lstrip().startswith("apply_patch") and PATCH in command:
+        return Use("apply_patch", {"input": command[command.index(PATCH) :]})
+    rest = {key: value for key, value in given.items() if key in {"workdir", "justification"}}
+    return Use("Bash", {"command": command, **rest})
+
+
+def _of_patch(patch: str) -> Iterator[Use]:
+    """The files that a patch changes, each as an edit."""
+    found = list(_FILE.finditer(patch))[:MAX_FILES]
+    for place, match in enumerate(found):
+        end = found[place + 1].start() if place + 1 < len(found) else len(patch)
+        body = patch[match.end() : end].partition("\n*** End Patch")[0]
+        path, lines = match[2].strip(), body.split("\n")[1:]
+        if match[1] == "Add":
+            yield Use("Write", {"file_path": path, "content": "\n".join(line[1:] for line in lines if line[:1] == "+")})
+            continue
+        moved = _MOVED.search(body)
+        old = "\n".join(line[1:] for line in lines if line[:1] in {"-", " "})
+        new = "\n".join(line[1:] for line in lines if line[:1] in {"+", " "})
+        given = {"file_path": path, "old_string": old, "new_string": new}
+        yield Use("Edit", given | ({"destination": moved[1].strip()} if moved else {}))

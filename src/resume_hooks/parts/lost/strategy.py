@@ -1,0 +1,217 @@
+"""Sessions of which the prompts alone are left, as an agent's; each has a copy that is read as a transcript is."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shlex
+import time
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+import orjson
+
+from resume_hooks import clock
+from resume_hooks.parts.lost.history import NAME as HISTORY
+from resume_hooks.parts.lost.history import Entry, PromptedSession, entries, read_history
+from resume_hooks.paths import ENDING, Where, all_folders, is_session_id, private_folder, project_key, session_id_of
+from resume_hooks.sessions import session_files, transcript_files
+from resume_hooks.sessions.agents.claude import Claude
+from resume_hooks.sessions.agents.protocol import ResumeCommands
+from resume_hooks.sessions.agents.registry import READ
+from resume_hooks.sessions.session_files import SessionFile, newest_first
+from resume_hooks.sessions.session_store import SessionStore
+from resume_hooks.sessions.transcript_files import TranscriptFile
+from resume_hooks.storage.state_file import create, discard, sweep, temporary_in
+from resume_hooks.transcripts.head_tail import HeadTail
+
+NAME = "prompts"
+KEPT = ("vault", "trash")  # in the state folder: a folder a session that can be brought back
+FRESH = 60_000  # milliseconds after its last prompt during which a session may be about to get its transcript
+
+
+class PromptsLeft(Claude):
+    """The sessions that left prompts in a config home; ``copies`` is a folder of ours. Looked for once a run.
+
+    A copy is read as the client's transcripts are.
+    """
+
+    name = NAME
+    label = "prompts only"
+
+    def __init__(self, copies: str, where: Where) -> None:
+        super().__init__(where)
+        self._copies = copies
+
+    @cached_property
+    def store(self) -> SessionStore:
+        """The sessions by the projects that they were asked in."""
+        return LostSessions(self)
+
+    @cached_property
+    def lost(self) -> list[SessionFile]:
+        """The sessions, newest first, each with its copy as it is to be; none where no copy can be kept."""
+        try:
+            private_folder(self._copies, self._where)
+            lost, grown = self._gone()
+            if not grown:
+                _drop(session.path for session in self._there())
+            return newest_first(self._copied(lost))
+        except OSError:
+            return []
+
+    def naming(self, path: str) -> bytes:
+        """Its title, which is its first prompt."""
+        return orjson.dumps(HeadTail(path).title).lower()
+
+    def files(self) -> list[TranscriptFile]:
+        """The copies, read by the index where they lie."""
+        folders = {os.path.dirname(session.path) for session in self.lost}
+        return [file for folder in sorted(folders) for file in transcript_files.files_in(folder)]
+
+    def why_live(self, session: SessionFile) -> str:  # noqa: ARG002
+        """They are gone."""
+        return ""
+
+    def commands(self, session_id: str, folder: str) -> ResumeCommands:
+        """A fresh child is all that can follow."""
+        go = f"cd {shlex.quote(folder)} && " if os.path.isdir(folder) else ""
+        made = f"resume-hooks handoff {session_id}"
+        return ResumeCommands(f"in a shell: {made}", f"{go}{made} --start")
+
+    def _gone(self) -> tuple[dict[str, PromptedSession], bool]:
+        """The sessions that the history alone has, and whether it only grew since it was read last. OSError."""
+        try:
+            told, grown = read_history(os.path.join(self._copies, READ), self._where)
+        except FileNotFoundError:
+            return {}, False
+        present, unseen = self._present()
+        before = time.time() * 1000 - FRESH
+        return {
+            session_id: each
+            for session_id, each in told.items()
+            if each.prompts and each.last < before and session_id not in present and _key(each.project) not in unseen
+        }, grown
+
+    def _present(self) -> tuple[set[str], set[str]]:
+        """The ids of what is there, or kept, or can be restored; the names of folders that can't be looked into."""
+        ids, unseen = set[str](), {os.path.basename(one) for one in session_files.linked(self._where)}
+        for kept in KEPT:
+            with contextlib.suppress(OSError):
+                ids |= set(os.listdir(os.path.join(self._where.state, kept)))
+        for folder in all_folders(self._where):
+            try:
+                ids |= {session_id for name in os.listdir(folder) if (session_id := session_id_of(name))}
+            except OSError:
+                unseen.add(os.path.basename(folder))
+        if os.path.isdir(self._where.projects):
+            os.listdir(self._where.projects)  # what can't be listed hides all: OSError
+        return ids, unseen
+
+    def _there(self) -> list[SessionFile]:
+        """The copies that there are. OSError."""
+        folders = (os.path.join(self._copies, name) for name in os.listdir(self._copies))
+        return [session for folder in folders for session in session_files.sessions_in(folder)]
+
+    def _copied(self, lost: dict[str, PromptedSession]) -> list[SessionFile]:
+        """Every lost session with its copy: what is missing or outdated is written, what is no longer lost goes."""
+        places = {own: os.path.join(self._copies, _key(told.project), f"{own}{ENDING}") for own, told in lost.items()}
+        there = self._there()
+        outdated = [session.path for session in there if session.path != places.get(session.session_id)]
+        _drop(outdated)
+        kept = (session for session in there if session.path == places.get(session.session_id))
+        fresh = {copy.session_id for copy in kept if round(copy.mtime * 1000) == lost[copy.session_id].last}
+        said: dict[str, list[Entry]] = {own: [] for own in lost.keys() - fresh}
+        for entry in entries(said, self._where) if said else ():
+            if entry.is_prompt:
+                said[entry.session_id].append(entry)
+        for folder in {os.path.dirname(places[own]) for own in said}:
+            sweep(private_folder(folder, self._where))
+        for own, typed in said.items():
+            self._write(places[own], typed, lost[own].last * 10**6)
+        return self._there() if said or outdated else there
+
+    def _write(self, path: str, typed: list[Entry], at: int) -> None:
+        temporary = temporary_in(os.path.dirname(path))
+        try:
+            create(temporary, _lines(typed, self._where), lasting=False)
+            os.utime(temporary, ns=(at, at))
+            os.replace(temporary, path)
+        finally:
+            discard(temporary)
+
+
+class LostSessions:
+    """These sessions as a store; nothing is looked for before somebody asks."""
+
+    def __init__(self, prompts: PromptsLeft) -> None:
+        self._prompts = prompts
+
+    def projects(self) -> list[str]:
+        """The projects that they were asked in."""
+        return sorted({_project(session) for session in self._prompts.lost})
+
+    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+        """Those of these projects, newest first."""
+        wanted = None if projects is None else set(projects)
+        lost = (session for session in self._prompts.lost if session.session_id.startswith(prefix))
+        return [session for session in lost if wanted is None or _project(session) in wanted]
+
+    def find(self, session_id: str) -> SessionFile | None:
+        """The one of an id."""
+        lost = self._prompts.lost if is_session_id(session_id) else []
+        return next((session for session in lost if session.session_id == session_id), None)
+
+    def hidden(self) -> list[str]:
+        """Nothing is told of folders here."""
+        return []
+
+    def linked(self, session_id: str = "") -> list[str]:  # noqa: ARG002 - as all stores
+        """There are no links."""
+        return []
+
+
+def strategy(home: str, copies: str, where: Where) -> PromptsLeft:  # noqa: ARG001 - as all strategies
+    """The strategy of a config home."""
+    return PromptsLeft(copies, where)
+
+
+def _project(session: SessionFile) -> str:
+    return os.path.basename(os.path.dirname(session.path))
+
+
+@functools.lru_cache(maxsize=4096)
+def _key(project: str) -> str:
+    """The name of a project folder; making it costs system calls."""
+    return project_key(project)
+
+
+def _drop(paths: Iterable[str]) -> None:
+    for path in list(paths):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+            os.rmdir(os.path.dirname(path))  # where it was the last one
+
+
+def _lines(typed: list[Entry], where: Where) -> Iterator[bytes]:
+    """A copy: a line that says what it is, then the prompts; the ids are the same from run to run."""
+    first = typed[0]
+    head = {"type": "agent-session", "agent": NAME, "sessionId": first.session_id}
+    yield orjson.dumps({**head, "file": os.path.join(where.config, HISTORY)}) + b"\n"
+    before = None
+    for number, entry in enumerate(typed):
+        uuid = f"{first.session_id[:24]}{number:012x}"
+        record = {
+            "parentUuid": before,
+            "isSidechain": False,
+            "userType": "external",
+            "cwd": entry.project,
+            "sessionId": first.session_id,
+            "type": "user",
+            "message": {"role": "user", "content": entry.whole(where)},
+            "uuid": uuid,
+            "timestamp": clock.from_milliseconds(entry.at),
+        }
+        before = uuid
+        yield orjson.dumps(record) + b"\n"

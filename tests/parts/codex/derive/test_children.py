@@ -1,0 +1,329 @@
+"""Children of Codex sessions without the client: what they would send, what they never touch, what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.derive import agents, checkpoint, rewind
+from resume_hooks.derive.child.existing import existing_child
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import write
+from resume_hooks.derive.cut_point import AtTurn
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trimmed_session import read_trimmed
+from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.parts.codex.derive.parent import LIMIT
+from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED
+from resume_hooks.parts.codex.transcripts.history import effective
+from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
+from resume_hooks.parts.codex.transcripts.segments import chain_lines
+from resume_hooks.parts.smart_trim import plan as smart
+from resume_hooks.parts.smart_trim.offer import CERTAIN, offer, smart_options
+from resume_hooks.parts.smart_trim.prompt import parts
+from resume_hooks.paths import Where
+from resume_hooks.sessions.locate import SessionFile, resolve
+from resume_hooks.transcripts.records import Record
+from tests import rollouts
+from tests.crashes import crashed
+from tests.rollouts import THREAD, every_rollout, find_in_corpus
+
+BIG = "word " * 2_000
+
+
+@pytest.fixture
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
+    """A home of a test's own, with room for threads."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    (tmp_path / ".codex").mkdir()
+    return Where()
+
+
+def codex_of(where: Where) -> Path:
+    """The CODEX_HOME of a test."""
+    return Path(where.environ["HOME"]) / ".codex"
+
+
+def thread(where: Where, session_id: str = THREAD) -> SessionFile:
+    """A thread as verbs take it."""
+    return resolve(session_id, "/", where, foreign=True)
+
+
+def sent_of(path: str | Path) -> list[Record]:
+    """The items that resuming a rollout of ours sends."""
+    return [item.payload for item in effective(chain_lines(str(path), lambda _: None))]
+
+
+def lines_of(path: str) -> list[dict[str, Any]]:
+    """The lines of a rollout."""
+    return [json.loads(line) for line in Path(path).read_bytes().splitlines()]
+
+
+def made(plan: Any, where: Where) -> Receipt:
+    """The receipt of a written child."""
+    return write(plan, where)
+
+
+@every_rollout
+def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
+    """A fork says what its parent does, an untrim of a trim too; nothing encrypted is touched; each stands alone."""
+    folder = codex_of(where) / "sessions" / "2026" / "01" / "01"
+    folder.mkdir(parents=True)
+    for near in rollout.parent.glob("rollout-*.jsonl"):
+        shutil.copyfile(near, folder / near.name)
+    named = parse_name(str(rollout))
+    assert named is not None
+    parent = thread(where, named.thread_id)
+    items = [item.payload for item in effective(chain_lines(str(rollout), find_in_corpus))]
+    fork = made(agents.fork(parent, where), where)
+    assert sent_of(fork.file) == items
+    decided = agents.trim(parent, where, Options(keep_recent=1))
+    if decided.is_idle:
+        return
+    trim = made(decided, where)
+    after = sent_of(trim.file)
+    assert [item.get("encrypted_content") for item in after] == [item.get("encrypted_content") for item in items]
+    assert [item.get("call_id") for item in after] == [item.get("call_id") for item in items]
+    assert len(json.dumps(after)) < len(json.dumps(items))
+    reading = read_trimmed(thread(where, trim.session_id))
+    assert sent_of(made(agents.untrim(reading, where, strict=True), where).file) == items
+
+
+def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
+    """Strings, lists with pictures, free text, objects in JSON; the first line tells whose child it is."""
+    patch = {
+        "type": "custom_tool_call",
+        "name": "apply_patch",
+        "input": f"*** {BIG}",
+        "call_id": "c2",
+        "status": "completed",
+    }
+    written = {
+        "type": "function_call",
+        "name": "write",
+        "arguments": json.dumps({"path": "a", "text": BIG}),
+        "call_id": "c3",
+    }
+    parts = [{"type": "input_text", "text": BIG}, {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]
+    secret = {"type": "reasoning", "summary": [], "encrypted_content": "x" * 9_000}
+    sized = rollouts.output("c1", BIG) | {"ordinal": 3, "metadata": {LIMIT: 12_000, "history_sequence": 7}}
+    lines = [
+        rollouts.meta(base_instructions={"text": "be good"}, session_id=THREAD, history_mode="paginated"),
+        rollouts.said("user", "go"),
+        rollouts.line("response_item", secret),
+        rollouts.call("c1", "ls"),
+        sized,
+        rollouts.line("response_item", patch),
+        rollouts.output("c2", parts, kind="custom_tool_call_output"),
+        rollouts.line("response_item", written),
+        rollouts.output("c3", "ok"),
+        rollouts.counted(200_000),
+        *(rollouts.said(role, "later") for _ in range(4) for role in ("user", "assistant")),
+    ]
+    path = rollouts.write(codex_of(where), lines)
+    before = path.read_bytes()
+    trim = made(agents.trim(thread(where), where, Options()), where)
+    assert path.read_bytes() == before
+    sent = sent_of(trim.file)
+    assert len(sent) == len(sent_of(path))
+    assert BIG not in json.dumps(sent)
+    assert sent[1] == secret
+    assert set(json.loads(sent[6]["arguments"])) == {"path", "text"}
+    assert [part["type"] for part in sent[5]["output"]] == ["input_text", "input_text"]
+    first, *rest = lines_of(trim.file)
+    assert first["payload"]["forked_from_id"] == THREAD
+    assert first["payload"]["session_id"] == first["payload"]["id"] == trim.session_id
+    assert first["payload"]["base_instructions"] == {"text": "be good"}
+    assert "history_mode" not in first["payload"]
+    assert first["trim_metadata"]["stats"]["tools_trimmed"] == 2
+    assert not any("ordinal" in line for line in rest)
+    assert [line["metadata"] for line in rest if "metadata" in line] == [{LIMIT: 12_000}]
+    assert not any(line["payload"].get("type") == "token_count" for line in rest)
+    assert parse_name(trim.file) is not None
+    assert Path(trim.file).stat().st_mode & 0o077 == 0
+
+
+def test_a_cut_ends_with_the_turn(where: Where) -> None:
+    """What came later is in no item, and the client tells its surroundings anew."""
+    talk = [rollouts.said(role, f"{role} {n}", n) for n in range(3) for role in ("user", "assistant")]
+    context = rollouts.line("turn_context", {"cwd": "/", "model": "gpt-5"})
+    rollouts.write(codex_of(where), [rollouts.meta(), *talk[:2], context, *talk[2:]])
+    fork = made(agents.fork(thread(where), where, cut=AtTurn(2)), where)
+    assert [item["content"][0]["text"] for item in sent_of(fork.file)][-1] == "assistant 1"
+    assert len(sent_of(fork.file)) == 4
+    assert not any(line["type"] == "turn_context" for line in lines_of(fork.file))
+    whole = made(agents.fork(thread(where), where), where)
+    assert [line["type"] for line in lines_of(whole.file)].count("turn_context") == 1
+
+
+def test_a_summary_that_nobody_can_read_is_said_so(where: Where) -> None:
+    """In the other agent a sentence stands in its place."""
+    left = [rollouts.said("user", "begin"), rollouts.item("compaction", encrypted_content="x" * 99)]
+    talk = [rollouts.said("user", "go on"), rollouts.said("assistant", "done")]
+    rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "begin"), rollouts.compacted(left), *talk])
+    fork = made(agents.fork(thread(where), where, to="claude"), where)
+    text = Path(fork.file).read_text("utf-8")
+    assert ENCRYPTED in text
+    assert "was held in Codex" in text
+    assert "xxx" not in text
+
+
+def test_what_is_refused(where: Where) -> None:
+    """A sub-agent's thread, a cut on the way to the other agent, another home, a record that is not trimmed."""
+    talk = [rollouts.said("user", "go"), rollouts.said("assistant", "done")]
+    rollouts.write(codex_of(where), [rollouts.meta(), *talk])
+    other = THREAD.replace("0001", "0002", 1)[:-1] + "2"
+    rollouts.write(codex_of(where), [rollouts.meta(other, parent_thread_id=THREAD), *talk], other)
+    with pytest.raises(UsageError, match="sub-agent"):
+        agents.fork(thread(where, other), where)
+    with pytest.raises(UsageError, match="exclude"):
+        agents.fork(thread(where), where, cut=AtTurn(1), to="claude")
+    with pytest.raises(UsageError, match="home"):
+        agents.fork(thread(where), where, home="/")
+    with pytest.raises(UsageError, match="is not trimmed"):
+        agents.untrim(read_trimmed(thread(where)), where, (1,))
+
+
+def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
+    """By its line, as references name it; the others are placeholders still, and come back the next time."""
+    calls = [
+        line
+        for number in range(3)
+        for line in (rollouts.call(f"c{number}", f"ls {number}"), rollouts.output(f"c{number}", f"{number} {BIG}"))
+    ]
+    talk = [rollouts.said(role, "later") for _ in range(4) for role in ("user", "assistant")]
+    path = rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "go"), *calls, *talk])
+    trim = made(agents.trim(thread(where), where, Options()), where)
+    reading = read_trimmed(thread(where, trim.session_id))
+    assert len(reading.trimmed) == 3
+    one = made(agents.untrim(reading, where, (reading.trimmed[1].number,)), where)
+    back = [item == was for item, was in zip(sent_of(one.file), sent_of(path), strict=True)]
+    assert [place for place, same in enumerate(back) if not same] == [2, 6]
+    rest = made(agents.untrim(read_trimmed(thread(where, one.session_id)), where), where)
+    assert sent_of(rest.file) == sent_of(path)
+
+
+def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
+    """Shown by its ends, with what was said between; only what it names goes, and comes back by an untrim."""
+    calls = [
+        line
+        for number in range(3)
+        for line in (
+            rollouts.said("user", f"question {number}"),
+            rollouts.call(f"c{number}", f"make {number}"),
+            rollouts.output(f"c{number}", [{"type": "input_text", "text": f"{number} {BIG}"}]),
+            rollouts.said("assistant", f"answer {number}"),
+        )
+    ]
+    talk = [rollouts.said(role, "later") for _ in range(4) for role in ("user", "assistant")]
+    path = rollouts.write(codex_of(where), [rollouts.meta(), *calls, *talk])
+    scanned = agents.scanned(thread(where), where)
+    offered = offer(scanned, smart_options(None, 2, CERTAIN), where)
+    assert [(one.target, one.turn) for one in offered.candidates] == [(f"make {n}", n + 1) for n in range(3)]
+    (part,) = parts(offered)
+    for said in ("question 1", "answer 1", "output of exec_command make 1", "HOW IT ENDS", "later", "1 word"):
+        assert said in part.text, said
+    planned = smart.plan(offered, [smart.of_model(offered, 2, "a build", "done")], where)
+    with path.open("ab") as stream:
+        stream.write(json.dumps(rollouts.said("user", "meanwhile")).encode() + b"\n")
+    receipt = smart.write(planned, where)
+    assert receipt.warnings == (smart.WENT_ON,)
+    sent = sent_of(receipt.file)
+    assert [place for place, (one, was) in enumerate(zip(sent, sent_of(path), strict=True)) if one != was] == [6]
+    assert '"a build"' in sent[6]["output"][0]["text"]
+    assert b'"method":"smart"' in Path(receipt.file).read_bytes().splitlines()[0]
+    back = made(agents.untrim(read_trimmed(thread(where, receipt.session_id)), where), where)
+    assert sent_of(back.file) == sent_of(path)
+
+
+def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
+    """What came later is in no item, the report follows what stays; of a mark that is gone it stands alone."""
+    talk = [
+        rollouts.said("user", "go"),
+        rollouts.call("c1", "ls"),
+        rollouts.output("c1", "a"),
+        rollouts.said("assistant", "b"),
+    ]
+    path = rollouts.write(codex_of(where), [rollouts.meta(), *talk])
+    mark = checkpoint.place(thread(where), "try").mark
+    kept = sent_of(path)
+    with path.open("ab") as stream:
+        for one in (
+            rollouts.said("user", "the other way"),
+            rollouts.call("c2", "rm"),
+            rollouts.said("assistant", "no"),
+        ):
+            stream.write(json.dumps(one).encode() + b"\n")
+    for at, stays in ((mark, kept), (mark._replace(uuid="gone"), [])):
+        decided = rewind.plan(thread(where), at, "it was slower", where)
+        sent = sent_of(made(decided.child, where).file)
+        assert sent[: len(stays)] == stays
+        assert [one["role"] for one in sent[len(stays) :]] == ["user", "assistant"]
+        assert "it was slower" in sent[-2]["content"][0]["text"]
+        assert bool(decided.lost) is not bool(stays)
+
+
+def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
+    """By the same words, until somebody goes on in it or in its parent."""
+    path = rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "go")])
+    first = made(agents.fresh(thread(where), where, kind="handoff", next_step="test it"), where)
+    again = existing_child(thread(where), "handoff", where, "test it")
+    assert again is not None
+    assert (again.session_id, again.file, again.agent) == (first.session_id, first.file, "codex")
+    assert (again.parent_file, again.commands, again.written) == (str(path), first.commands, False)
+    assert existing_child(thread(where), "handoff", where, "mend it") is None
+    later = json.dumps(rollouts.said("user", "more") | {"timestamp": "2999-01-01T00:00:00.000Z"}).encode()
+    for file in (Path(first.file), path):
+        before = file.read_bytes()
+        file.write_bytes(before + later + b"\n")
+        assert existing_child(thread(where), "handoff", where, "test it") is None
+        file.write_bytes(before)
+    assert existing_child(thread(where), "handoff", where, "test it") is not None
+
+
+def test_a_crash_leaves_nothing_or_the_whole() -> None:
+    """At each step of a write; the next write sweeps what lay about."""
+    tries = crashed("tests.parts.codex.derive.crashing")
+    assert len(tries) > 8
+    assert [one["killed"] for one in tries][-1] is False
+    for one in tries:
+        assert one["child"] in {None, True}, one
+        assert one["parent"] is True
+        assert one["left"] == []
+    assert tries[-1]["child"] is True
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_damaged_rollout_gives_a_sound_child_or_an_error_in_words(seed: int, where: Where) -> None:
+    """Whatever is broken in it, what is written passes its checks, and the first line is ours."""
+    chance = random.Random(seed)
+    talk = [
+        line
+        for number in range(8)
+        for line in (
+            rollouts.said("user", f"question {number}", number),
+            rollouts.call(f"c{number}", "ls", number),
+            rollouts.output(f"c{number}", [{"type": "input_text", "text": BIG}], number),
+            rollouts.said("assistant", "answer", number),
+        )
+    ]
+    for _ in range(4):
+        raw = [json.dumps(line).encode() for line in [*talk[:9], rollouts.compacted(talk[:4]), *talk[9:]]]
+        path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.mutated(raw, chance)])
+        before = path.read_bytes()
+        for plan in (agents.fork, lambda one, there: agents.trim(one, there, Options())):
+            try:
+                decided = plan(thread(where), where)
+                receipt = None if decided.is_idle else made(decided, where)
+            except ResumeHooksError:
+                continue
+            if receipt is not None:
+                assert all(check.ok for check in receipt.checks)
+                assert read_meta(receipt.file).thread_id == receipt.session_id
+        assert path.read_bytes() == before

@@ -1,0 +1,100 @@
+"""The model that Codex asks, with a stand-in for it: every way in which it may fail, and the form of its schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive.model.headless import model_for
+from resume_hooks.derive.summary.form import Summary
+from resume_hooks.errors import HeadlessFailed
+from resume_hooks.parts.codex.model import CodexExec, strict
+from resume_hooks.paths import Where
+from tests.builders import ConfigHome
+
+SAID = {"goal": "g", "state": "s"}
+
+
+def event(kind: str, **fields: object) -> str:
+    """A line that Codex prints."""
+    return json.dumps({"type": kind, **fields})
+
+
+def item(kind: str, text: str = "") -> str:
+    """A line that tells of an item."""
+    return event("item.completed", item={"type": kind, "text": text})
+
+
+def asked(folder: Path, lines: list[str], *, more: str = "", settings: str = "") -> Summary:
+    """What a stand-in that prints these lines answers."""
+    (folder / "out").write_text("\n".join(lines))
+    (folder / "config.toml").write_text(settings)
+    program = folder / "codex"
+    program.write_text(
+        f'#!/bin/sh\ncat > {folder}/in\nprintf "%s\\n" "$@" > {folder}/words\ncat {folder}/out\n{more}\n'
+    )
+    program.chmod(0o755)
+    where = Where({"PATH": f"{folder}:/usr/bin:/bin", "CODEX_HOME": str(folder), "HOME": str(folder)})
+    return CodexExec(where, "").ask("Say it.", "the text @x", Summary, limit=20).data
+
+
+FAILURES = {
+    "used a tool": [item("command_execution"), item("agent_message", json.dumps(SAID))],
+    "no answer: over the limit": [event("turn.failed", error={"message": "over\nthe limit"})],
+    "no answer: codex ended with status 0": [],
+    "in prose": [item("agent_message", "well ...")],
+    "does not fit": [item("agent_message", '{"goal": 1}')],
+}
+
+
+@pytest.mark.parametrize("why", FAILURES)
+def test_what_counts_as_no_answer(why: str, tmp_path: Path) -> None:
+    """Each says why, on one line."""
+    with pytest.raises(HeadlessFailed, match=why) as caught:
+        asked(tmp_path, FAILURES[why])
+    assert "\n" not in caught.value.message
+
+
+def test_an_answer(tmp_path: Path) -> None:
+    """The last words count; servers are switched off by name; the text goes in on stdin alone."""
+    lines = [item("reasoning"), item("agent_message", "first"), item("agent_message", json.dumps(SAID))]
+    assert asked(tmp_path, lines, settings="[mcp_servers.a-1]\ncommand = 'x'\n").goal == "g"
+    words = (tmp_path / "words").read_text().split("\n")
+    assert "mcp_servers.a-1.enabled=false" in words
+    assert not any("the text" in word for word in words)
+    assert "the text @x" in (tmp_path / "in").read_text()
+    with pytest.raises(HeadlessFailed, match="can't be given"):
+        asked(tmp_path, lines, settings='[mcp_servers."a b"]\ncommand = "x"\n')
+    with pytest.raises(HeadlessFailed, match="no answer: oops"):
+        asked(tmp_path, [], more="echo oops >&2; exit 3")
+
+
+def test_the_schema_is_strict() -> None:
+    """Every object names all its fields as required and takes no other; nothing stands that the API refuses."""
+    schema = strict(Summary.model_json_schema())
+    assert set(schema["required"]) == set(Summary.model_fields)
+    point = schema["$defs"]["Point"]
+    assert (point["required"], point["additionalProperties"]) == (["text", "records"], False)
+    assert "default" not in json.dumps(schema)
+    assert schema["properties"]["done"]["items"] == {"$ref": "#/$defs/Point"}
+
+
+def test_which_client_is_asked(config_home: ConfigHome, tmp_path: Path) -> None:
+    """That of the session's own agent where it is here, else the other, else its own, which says that it is missing."""
+    rollout = "/x/rollout-2026-11-22T09-39-56-01a00000-0000-7000-8000-000000000001.jsonl"
+
+    def names(*programs: str) -> list[str]:
+        for name in ("claude", "codex"):
+            (tmp_path / name).unlink(missing_ok=True)
+        for name in programs:
+            (tmp_path / name).write_text("")
+            (tmp_path / name).chmod(0o755)
+        where = Where({**config_home.environ, "PATH": str(tmp_path), "HOME": str(tmp_path)})
+        return [model_for(path, where).name for path in (rollout, "/x/1.jsonl")]
+
+    assert names("claude", "codex") == ["codex", "haiku"]
+    assert names("codex") == ["codex", "codex"]
+    assert names("claude") == ["haiku", "haiku"]
+    assert names() == ["codex", "haiku"]

@@ -1,0 +1,301 @@
+"""Codex as an agent: which threads there are, what lists show of them, and the copies that they are read through."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sqlite3
+import stat
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
+from resume_hooks.parts.codex.sessions import copies, files
+from resume_hooks.parts.codex.transcripts.lines import can_unpack
+from resume_hooks.paths import Where
+from resume_hooks.sessions.agents import registry
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.locate import resolve
+from resume_hooks.sessions.record_references import names_of
+from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.transcript import scan
+from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
+from tests.rollouts import (
+    OTHER,
+    THIRD,
+    THREAD,
+    Line,
+    call,
+    codex_rollouts,
+    counted,
+    meta,
+    numbered,
+    output,
+    said,
+    write,
+)
+
+TALK = [meta(), said("user", "Fix the flaky test", 1), said("assistant", "Fixed", 2), counted(9_000, 3)]
+
+
+@pytest.fixture
+def home(config_home: ConfigHome) -> Path:
+    """A CODEX_HOME where Codex looks for it by default."""
+    (config_home.root / ".codex").mkdir()
+    return config_home.root / ".codex"
+
+
+def found(home: ConfigHome, words: str = THREAD) -> SessionFile:
+    """The thread that words name, ready to be read."""
+    return resolve(words, CWD, home.where, foreign=True)
+
+
+def mode(path: str) -> int:
+    """The permissions of a file."""
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
+    """Nothing is looked for, listed or said of an agent that is not here; naming it says what is missing."""
+    assert [agent.name for agent in registry.agents(config_home.where)] == [NAME]
+    assert registry.store_of(config_home.where) is not None
+    assert registry.asking(config_home.where) == ""
+    with pytest.raises(UsageError, match=r"\.codex is not there"):
+        registry.agents(config_home.where, "codex")
+
+
+def test_another_home(config_home: ConfigHome, tmp_path: Path) -> None:
+    """CODEX_HOME names it; the thread whose shell we run in is the current session."""
+    path = write(tmp_path / "elsewhere", TALK)
+    where = Where({**config_home.environ, "CODEX_HOME": str(tmp_path / "elsewhere"), "CODEX_THREAD_ID": THREAD})
+    assert registry.original(resolve(None, CWD, where, foreign=True).path, where) == str(path)
+    with pytest.raises(UsageError, match="is a session of Codex, which this verb does not work on"):
+        resolve(None, CWD, where)
+
+
+def test_locators(config_home: ConfigHome, home: Path) -> None:
+    """An id, its beginning, a title, a part of it, the path; both agents' sessions are named side by side."""
+    path = write(home, TALK)
+    write_session(config_home.project(), SESSION, conversation(2))
+    for words in (THREAD, THREAD[:8], "Fix the flaky test", "flaky", str(path)):
+        session = found(config_home, words)
+        assert (session.session_id, registry.original(session.path, config_home.where)) == (THREAD, str(path))
+        assert session.mtime == path.stat().st_mtime
+    assert resolve(SESSION, CWD, config_home.where).session_id == SESSION
+    assert resolve(None, CWD, config_home.where, foreign=True).session_id == SESSION
+    assert names_of(found(config_home), config_home.where).short == THREAD[:8]
+    (home / "session_index.jsonl").write_text(json.dumps({"id": THREAD, "thread_name": "Tame the test"}) + "\n")
+    assert HeadTail(found(config_home, "Tame the test").path).custom_title == "Tame the test"
+    write(home, [meta(OTHER), said("user", "Other")], OTHER)
+    assert names_of(found(config_home), config_home.where).short == THREAD
+    with pytest.raises(SessionNotFound):
+        found(config_home, session_id(9))
+
+
+def test_paths_in_a_models_shell(config_home: ConfigHome, home: Path) -> None:
+    """A model may name a rollout by its path, and no other file of that home."""
+    path = write(home, TALK)
+    (home / "history.jsonl").write_text(json.dumps({"session_id": THREAD, "ts": 1, "text": "mine"}) + "\n")
+    where = Where({**config_home.environ, "CLAUDECODE": "1"})
+    assert resolve(str(path), CWD, where, foreign=True).session_id == THREAD
+    with pytest.raises(UsageError, match="is no transcript"):
+        resolve(str(home / "history.jsonl"), CWD, where, foreign=True)
+
+
+def test_names_of_the_database(config_home: ConfigHome, home: Path) -> None:
+    """Names are taken from it by their column, the list's come before; a database of another form is passed over."""
+    write(home, TALK)
+    (agent,) = registry.others(config_home.where)
+    with sqlite3.connect(home / "state_5.sqlite") as db:
+        db.execute("CREATE TABLE threads(id TEXT, more TEXT, name TEXT)")
+        db.execute("INSERT INTO threads VALUES(?, '', 'From the table')", (THREAD,))
+    db.close()
+    path = agent.store.sessions()[0].path
+    assert registry.ends_of(path, config_home.where).title == "From the table"
+    (home / "session_index.jsonl").write_text(json.dumps({"id": THREAD, "thread_name": "From the list"}))
+    assert registry.ends_of(path, config_home.where).title == "From the list"
+    (home / "session_index.jsonl").unlink()
+    (home / "state_5.sqlite").write_bytes(b"no database")
+    assert registry.ends_of(path, config_home.where).title == "Fix the flaky test"
+
+
+def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
+    """A rewound thread is one session, by its newest file; archived ones count; links and strangers don't."""
+    first = write(home, numbered([meta(), said("user", "one"), said("assistant", "two"), said("user", "gone")]))
+    base = {"thread_id": THREAD, "end_ordinal_exclusive": 3}
+    newest = write(home, numbered([meta(history_base=base), said("user", "again")], 3), rollout_id=THIRD)
+    archived = write(home, [meta(OTHER), said("user", "old")], OTHER)
+    (home / "archived_sessions").mkdir()
+    archived.rename(home / "archived_sessions" / archived.name)
+    (first.parent / first.name.replace(THREAD, session_id(7))).symlink_to(first)
+    (first.parent / "rollout-notes.jsonl").write_text("{}")
+    (agent,) = registry.others(config_home.where)
+    assert {session.path for session in agent.store.sessions()} == {
+        str(newest),
+        str(home / "archived_sessions" / archived.name),
+    }
+    transcript = scan(found(config_home).path)
+    assert [transcript.read(node)["message"]["content"] for node in transcript.chain] == [
+        "one",
+        [{"type": "text", "text": "two"}],
+        "again",
+    ]
+    assert agent.store.projects() == ["-home-user-proj"]
+    assert agent.store.sessions(["-elsewhere"]) == []
+
+
+def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, home: Path) -> None:
+    """0600 in 0700; the same file as long as nothing changed, made anew when the thread grows; ids stay."""
+    path = write(home, TALK)
+    copy = found(config_home).path
+    assert (mode(copy), mode(os.path.dirname(copy))) == (0o600, 0o700)
+    inode, lines = os.stat(copy).st_ino, Path(copy).read_bytes().splitlines()
+    assert found(config_home).path == copy
+    assert os.stat(copy).st_ino == inode
+    with path.open("a") as stream:
+        stream.write(json.dumps(said("user", "go on", 4)) + "\n")
+    assert found(config_home).path == copy
+    assert Path(copy).read_bytes().splitlines()[1 : len(lines)] == lines[1:]
+    assert tokens.session_context(copy, scan(copy).chain) == tokens.ContextUse(9_000, 258_400, measured=True)
+    path.unlink()
+    registry.all_files(config_home.where)
+    assert not os.path.exists(copy)
+
+
+def test_a_copy_is_made_line_by_line(config_home: ConfigHome, home: Path) -> None:
+    """Of 30 MB no more than a few are in memory at a time."""
+    rows = [row for n in range(300) for row in (call(f"c{n}", "ls", n), output(f"c{n}", "x" * 100_000, n))]
+    write(home, [*TALK, *rows])
+    tracemalloc.start()
+    copy = found(config_home)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert copy.size > 30_000_000
+    assert peak < 10_000_000
+
+
+def test_the_room_for_copies_is_bounded(config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not used for longest goes; what was used just now stays whatever it takes."""
+    for thread_id in (THREAD, OTHER, THIRD):
+        write(home, [meta(thread_id), said("user", "x" * 1_000)], thread_id)
+    old, young = found(config_home).path, found(config_home, OTHER).path
+    os.utime(old, (1, 1))
+    monkeypatch.setattr(copies, "MAX_COPIES", 2_000)
+    found(config_home, THIRD)
+    assert (os.path.exists(old), os.path.exists(young)) == (False, True)
+
+
+def test_a_state_folder_that_cannot_be_written(config_home: ConfigHome, home: Path) -> None:
+    """The failure says where a copy would have been."""
+    write(home, TALK)
+    (config_home.config / "resume-hooks").write_text("in the way")
+    with pytest.raises(WriteFailed, match="could not be written"):
+        found(config_home)
+
+
+def test_lineage(config_home: ConfigHome, home: Path) -> None:
+    """A fork's parent is found; where it is gone the fork is read alone, and says what is missing."""
+    parent = write(home, numbered(TALK))
+    base = {"thread_id": THREAD, "end_ordinal_exclusive": 4}
+    write(home, numbered([meta(OTHER, forked_from_id=THREAD, history_base=base), said("user", "on", 5)], 4), OTHER)
+    fork = found(config_home, OTHER).path
+    rows = Family(config_home.where).lineage(fork)
+    assert [(row.session_id, row.kind, row.status) for row in rows] == [
+        (THREAD, "original", "present"),
+        (OTHER, "fork", "present"),
+    ]
+    assert rows[0].session_file == str(parent)
+    assert len(scan(fork).chain) == 3
+    parent.unlink()
+    fork = found(config_home, OTHER).path
+    assert b"What was said before is not there" in Path(fork).read_bytes()
+    assert len(scan(fork).chain) == 1
+    assert [row.status for row in Family(config_home.where).lineage(fork)] == ["missing", "present"]
+
+
+def test_an_old_fork_tells_its_parent_in_its_second_line(config_home: ConfigHome, home: Path) -> None:
+    """Clients such as 0.36 copied the parent's first line behind their own, and named it nowhere."""
+    write(home, TALK)
+    write(home, [meta(OTHER), *TALK, said("user", "on", 5)], OTHER)
+    rows = Family(config_home.where).lineage(found(config_home, OTHER).path)
+    assert [row.session_id for row in rows] == [THREAD, OTHER]
+
+
+def test_liveness(config_home: ConfigHome, home: Path) -> None:
+    """By the lock that a thread's writer holds; without one by the time of the last write."""
+    path = write(home, TALK)
+    (agent,) = registry.others(config_home.where)
+    (session,) = agent.store.sessions()
+    assert "seconds ago" in agent.why_live(session)
+    os.utime(path, (1, 1))
+    assert agent.why_live(session) == ""
+    (home / "thread-writer-locks").mkdir()
+    with (home / "thread-writer-locks" / f"{THREAD}.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert agent.why_live(session) == "Codex has it open"
+    assert agent.why_live(session) == ""
+    assert agent.commands(THREAD, "/a b") == (f"/resume {THREAD}", f"cd '/a b' && codex resume {THREAD}")
+
+
+def test_packed_threads(config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read with the optional package, else counted; one that was unpacked already counts once."""
+    path = write(home, TALK)
+    packed = path.with_suffix(".jsonl.zst")
+    if can_unpack():
+        import zstandard
+
+        packed.write_bytes(zstandard.compress(path.read_bytes()))
+        path.unlink()
+        assert len(scan(found(config_home).path).chain) == 2
+        assert registry.ends_of(str(packed), config_home.where).title == "Fix the flaky test"
+    monkeypatch.setattr(files, "can_unpack", lambda: False)
+    packed.write_bytes(b"\x28\xb5\x2f\xfd")
+    (agent,) = registry.others(config_home.where)
+    assert agent.notes() == (
+        []
+        if path.exists()
+        else ["1 session of Codex, compressed: skipped (1); the Python package zstandard reads them"]
+    )
+
+
+def _big() -> list[Line]:
+    long = [said("user", "Start here", 1), *(call(f"{n}", "ls " * 900, 2 + n) for n in range(60))]
+    return [meta(), *long, *(output(f"{n}", "x", 70 + n) for n in range(60)), said("assistant", "done", 200)]
+
+
+def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
+    """Both ends tell the title, the folder, the model's tokens; a first prompt behind long instructions is found."""
+    write(home, [*_big(), counted(7_000, 201)])
+    write(home, [meta(OTHER, base_instructions={"text": "i" * 90_000}), *_big()[1:]], OTHER)
+    for path in (session.path for session in registry.store_of(config_home.where).sessions()):
+        ends = registry.ends_of(path, config_home.where)
+        assert (ends.title, ends.cwd, ends.branch, ends.small) == ("Start here", "/home/user/proj", "", False)
+        assert ends.own_turns
+        assert ends.project == "-home-user-proj"
+    thread = registry.others(config_home.where)[0].store.find(THREAD)
+    assert thread is not None
+    ends = registry.ends_of(thread.path, config_home.where)
+    context = tokens.end_context(ends.last_records)
+    assert context is not None
+    assert context.tokens == 7_000
+    assert not (config_home.config / "resume-hooks").exists()
+
+
+@pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
+def test_ends_agree_with_the_whole(config_home: ConfigHome, home: Path) -> None:
+    """Of each real rollout the ends show the title and the folder that its whole copy has."""
+    for path in codex_rollouts():
+        (home / "sessions").mkdir(exist_ok=True)
+        (home / "sessions" / path.name).write_bytes(path.read_bytes())
+    (agent,) = registry.others(config_home.where)
+    for session in agent.store.sessions():
+        ends, whole = agent.ends(session.path), HeadTail(agent.readable(session).path)
+        assert (ends.cwd, ends.version) == (whole.cwd, whole.version)
+        assert ends.title == whole.title or ends.meta.base  # type: ignore[attr-defined]
+        assert ends.own_turns is whole.own_turns is True

@@ -1,0 +1,215 @@
+"""A thread in our form of record: it says what its effective history says, once, and what was said before."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.parts.codex.transcripts import items
+from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED, as_records
+from resume_hooks.parts.codex.transcripts.history import History
+from resume_hooks.parts.codex.transcripts.lines import rollout_lines
+from resume_hooks.parts.codex.transcripts.segments import chain_lines
+from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.transcript import Transcript, scan
+from tests.rollouts import (
+    THREAD,
+    Line,
+    call,
+    codex_rollouts,
+    compacted,
+    counted,
+    event,
+    every_rollout,
+    find_in_corpus,
+    item,
+    line,
+    meta,
+    mutated,
+    output,
+    said,
+    write,
+)
+
+PATCH = """*** Begin Patch
+*** Add File: /p/new.py
++one
++two
+*** Update File: /p/old.py
+@@
+ kept
+-was
++is
+*** End Patch
+"""
+
+
+def converted(path: Path, target: Path) -> Transcript:
+    """A rollout as a transcript that our reader takes."""
+    found = as_records(chain_lines(str(path), find_in_corpus), THREAD)
+    target.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in found))
+    return scan(str(target))
+
+
+def made(tmp_path: Path, lines: Iterable[Line]) -> list[Record]:
+    """The records of a made-up thread."""
+    return list(as_records(rollout_lines(str(write(tmp_path, lines))), THREAD))
+
+
+def texts(found: Iterable[Record]) -> list[str]:
+    """What records say, calls and results aside."""
+    return [records.text(record) for record in found if records.text(record)]
+
+
+@every_rollout
+def test_it_says_what_would_be_sent(rollout: Path, tmp_path: Path) -> None:
+    """Live records hold every readable text of the history, every call with its answer, and the tokens counted last."""
+    history = History(str(rollout))
+    for each in chain_lines(str(rollout), find_in_corpus):
+        history.take(each)
+    transcript = converted(rollout, tmp_path / "a.jsonl")
+    live = [transcript.read(node) for node in transcript.chain]
+    spoken = "\n".join(records.text(record) for record in live)
+    thoughts = {block.get("thinking") for record in live for block in records.blocks(record)}
+    for one in history.items:
+        if items.kind(one.payload) == items.MESSAGE:
+            for part in items.parts(one.payload):
+                text = records.string(part, "text")
+                assert not text.strip() or text in spoken or text.lstrip().startswith(("<image", "</image", "#"))
+        elif items.kind(one.payload) == items.REASONING and items.text(one.payload):
+            assert items.text(one.payload) in thoughts
+    pairs = items.pairs([one.payload for one in history.items])
+    own = {name: answer for name, (_, answer) in transcript.pairs.items() if name in pairs}
+    assert own.keys() == pairs.keys()
+    assert [name for name, pair in pairs.items() if pair.output < 0] == [n for n, answer in own.items() if not answer]
+    assert len({node.uuid for node in transcript.nodes}) == len(transcript.nodes)
+    context = tokens.context_of(transcript.chain)
+    assert not context.measured or context.tokens == history.tokens
+    assert context.measured or any(node.boundary for node in transcript.nodes)
+    answers = [record["uuid"] for record in live if record["type"] == "assistant"]
+    assert answers == [one.uuid for one in history.items if one.uuid in set(answers)]
+    again = converted(rollout, tmp_path / "b.jsonl")
+    assert [node.uuid for node in again.nodes] == [node.uuid for node in transcript.nodes]
+
+
+def test_who_says_what(tmp_path: Path) -> None:
+    """The harness's words are meta, an editor's too; a prompt is the user's, and stands once though an event has it."""
+    asked = f"# Context from my IDE setup:\n\n{items.REQUEST}\nfix it\n"
+    found = made(
+        tmp_path,
+        [
+            meta(),
+            said("developer", "rules"),
+            said("user", "<environment_context>here"),
+            said("user", asked),
+            event("user_message", message=asked),
+            item("reasoning", summary=[{"type": "summary_text", "text": "hm"}], encrypted_content="xxx"),
+            item("reasoning", summary=[], encrypted_content="xxx"),
+            said("assistant", "done"),
+            event("agent_message", message="done"),
+            counted(9_000),
+        ],
+    )
+    kinds = [(record["type"], bool(record.get("isMeta")), records.text(record)) for record in found]
+    assert kinds == [
+        ("user", True, "rules"),
+        ("user", True, "<environment_context>here"),
+        ("user", True, asked),
+        ("user", False, "fix it"),
+        ("assistant", False, ""),
+        ("assistant", False, "done"),
+    ]
+    assert [record["parentUuid"] for record in found] == [None, *(record["uuid"] for record in found[:-1])]
+    assert records.counted_tokens(found[-1]) == (8_980, 9_000)
+    assert found[-1]["cwd"] == "/home/user/proj"
+    assert found[-1]["version"] == "Codex 0.169.0"
+
+
+def test_a_compaction_and_a_rollback(tmp_path: Path) -> None:
+    """What was compacted stands before the boundary, what was rolled back on a branch, what is encrypted is said."""
+    left = [said("developer", "rules"), said("user", "first"), item("compaction", encrypted_content="xxx")]
+    lines = [meta(), said("user", "first"), said("assistant", "one"), compacted(left), said("user", "second")]
+    lines += [said("assistant", "two"), event("thread_rolled_back", num_turns=1), said("user", "third")]
+    path = write(tmp_path, lines)
+    transcript = converted(path, tmp_path / "a.jsonl")
+    live = [transcript.read(node) for node in transcript.chain]
+    assert texts(live) == ["rules", f"first\n{ENCRYPTED}", "third"]
+    assert [turn.nodes[0].number for turn in transcript.turns] == [transcript.chain[-1].number]
+    assert sum(node.prompt for node in transcript.nodes) == 3
+
+
+def test_tools(tmp_path: Path) -> None:
+    """Commands, patches, plans and scripts in the tools that everything knows; failures; lists; pictures."""
+    picture = f"data:image/png;base64,{base64.b64encode(b'x' * 30).decode()}"
+    script = f"const patch = {json.dumps(PATCH)};\ntext(await tools.apply_patch(patch));"
+    lines = [
+        meta(),
+        item("function_call", name="shell", arguments='{"command":["bash","-lc","ls -la"]}', call_id="1"),
+        output("1", '{"output":"gone","metadata":{"exit_code":2}}'),
+        item("custom_tool_call", name="apply_patch", input=PATCH, call_id="2"),
+        output("2", "Exit code: 0\nSuccess", kind="custom_tool_call_output"),
+        item("custom_tool_call", name="exec", input=script, call_id="3"),
+        output("3", [{"type": "input_text", "text": "ok"}, {"type": "input_image", "image_url": picture}]),
+        item("custom_tool_call", name="exec", input='text(await tools.exec_command({cmd:"pwd"}))', call_id="4"),
+        item("custom_tool_call", name="exec", input="const a = await tools.a(), b = await tools.b();", call_id="5"),
+        item("function_call", name="update_plan", arguments='{"plan":[{"step":"s","status":"pending"}]}', call_id="6"),
+        item("function_call", name="look", namespace="mcp__x", arguments="{}", call_id="7"),
+        item("web_search_call", id="ws", action={"type": "search", "query": "q"}),
+        call("8", "make"),
+        output("8", "Chunk ID: 1\nProcess exited with code 1\nOutput:\nno"),
+    ]
+    found = made(tmp_path, lines)
+    calls = [(block["id"], block["name"], block["input"]) for record in found for block in records.calls(record)]
+    edit = {"file_path": "/p/old.py", "old_string": "kept\nwas", "new_string": "kept\nis"}
+    assert calls == [
+        ("1", "Bash", {"command": "ls -la"}),
+        ("2", "Write", {"file_path": "/p/new.py", "content": "one\ntwo"}),
+        ("2.2", "Edit", edit),
+        ("3", "Write", {"file_path": "/p/new.py", "content": "one\ntwo"}),
+        ("3.2", "Edit", edit),
+        ("4", "Bash", {"command": "pwd"}),
+        ("5", "exec", {"code": "const a = await tools.a(), b = await tools.b();"}),
+        ("6", "TodoWrite", {"todos": [{"content": "s", "status": "pending"}]}),
+        ("7", "mcp__x__look", {}),
+        ("8", "Bash", {"command": "make"}),
+    ]
+    answers = {block["tool_use_id"]: block for record in found for block in records.results(record)}
+    assert answers.keys() == {"1", "2", "2.2", "3", "3.2", "8"}
+    assert (answers["1"]["content"], answers["1"]["is_error"]) == ("gone", True)
+    assert answers["8"]["is_error"]
+    assert "is_error" not in answers["2"]
+    assert [block["type"] for block in answers["3"]["content"]] == ["text", "image"]
+    assert answers["3"]["content"][1]["source"]["media_type"] == "image/png"
+
+
+def test_an_old_compaction_tells_its_summary(tmp_path: Path) -> None:
+    """A client that wrote the summary alone."""
+    old = line("compacted", {"message": f"{items.SUMMARY}: done"})
+    found = made(tmp_path, [meta(), said("user", "one"), said("assistant", "two"), old])
+    assert records.text(found[-1]) == f"one\n{items.SUMMARY}: done"
+    assert found[-1]["isCompactSummary"]
+
+
+@pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
+def test_damage_is_converted_or_told(tmp_path: Path) -> None:
+    """Of 200 damaged rollouts each gives a transcript that our reader takes whole, or one of our own errors."""
+    chance = random.Random(5)
+    small = [path for path in codex_rollouts() if path.stat().st_size < 250_000]
+    for number in range(200):
+        path = tmp_path / f"{number}.jsonl"
+        path.write_bytes(b"\n".join(mutated(chance.choice(small).read_bytes().splitlines(), chance)))
+        try:
+            transcript = converted(path, tmp_path / "out.jsonl")
+        except ResumeHooksError:
+            continue
+        assert not transcript.bad_lines
+        assert len({node.uuid for node in transcript.nodes}) == len(transcript.nodes)
+        assert all(transcript.read(node)["uuid"] == node.uuid for node in transcript.chain)

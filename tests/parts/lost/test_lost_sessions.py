@@ -1,0 +1,184 @@
+"""Sessions whose transcripts are gone and whose prompts are left: found, read, gone on from; else a sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from resume_hooks.archive.vault import first_use_notice
+from resume_hooks.parts.lost import history
+from resume_hooks.sessions.agents import registry
+from resume_hooks.sessions.agents.registry import all_files, store_of
+from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
+from tests.cli.conftest import Cli, Document
+
+LOST, YOUNG, COMMANDS = session_id(7), session_id(8), session_id(9)
+AT = 1_700_000_000_000
+PASTE = "def parse(): " + "x" * 2_000
+
+
+def typed(own: str, text: str, at: int = AT, **more: object) -> str:
+    """A line of the history."""
+    return json.dumps({"display": text, "pastedContents": {}, "timestamp": at, "project": CWD, "sessionId": own} | more)
+
+
+LINES = [
+    typed(SESSION, "Still there"),
+    typed(LOST, "/clear", AT),
+    typed(LOST, "Why does the zebra parser loop? [Pasted text #1 +40 lines]", AT + 1_000, pastedContents={
+        "1": {"id": 1, "type": "text", "contentHash": "0123456789abcdef"}}),
+    "{damaged",
+    typed(COMMANDS, "/model opus"[:6]),
+    typed(COMMANDS, ">resume "),
+    typed(YOUNG, "Just asked", 100 * AT),
+    typed("../../evil", "No id"),
+    typed(LOST, "Use [Pasted text #1] and [Pasted text #2 +3 lines]", AT + 2_000, pastedContents={
+        "1": {"id": 1, "type": "text", "content": "a short paste"}, "2": {"type": "text", "contentHash": "f" * 16}}),
+    json.dumps({"display": "Before ids", "timestamp": AT, "project": CWD}),
+]  # fmt: skip
+
+
+@pytest.fixture
+def kept(config_home: ConfigHome) -> Path:
+    """A session that is there, one that is gone, and what is none; the history."""
+    write_session(config_home.project(), SESSION, conversation(2))
+    (config_home.config / "paste-cache").mkdir()
+    (config_home.config / "paste-cache" / "0123456789abcdef.txt").write_text(PASTE)
+    path = config_home.config / "history.jsonl"
+    path.write_text("".join(f"{line}\n" for line in LINES) + '{"display": "half a li')
+    return path
+
+
+def test_found_read_and_gone_on_from(kept: Path, cli: Cli, document: Document, config_home: ConfigHome) -> None:
+    """Marked wherever it shows; pastes stand in it as far as they are held; the history keeps every byte."""
+    before = kept.read_bytes()
+    rows = document("sessions", "--project", CWD)["data"]["sessions"]
+    assert [(row["agent"], row["session_id"]) for row in rows] == [("claude", SESSION), ("prompts", LOST)]
+    assert (rows[1]["turns"], rows[1]["ended"][:10], rows[1]["live"]) == (2, "2023-11-14", False)
+    assert "prompts only" in cli("sessions", "--all", environ={"COLUMNS": "200"}).stdout.decode()
+    (hit,) = document("search", "zebra parser", "--all")["data"]["hits"]
+    assert (hit["agent"], hit["session_id"], hit["role"]) == ("prompts", LOST, "prompt")
+    told = cli("search", "zebra", "--all").stdout.decode()
+    assert f"{LOST} · prompts only" in told
+    assert "resume:" not in told
+    assert document("read", hit["reference"])["data"]["text"] == f"Why does the zebra parser loop? {PASTE}"
+    shown = cli("read", LOST, "--turns", "2").stdout.decode()
+    assert "· prompts only ·" in shown
+    assert "Use a short paste and [Pasted text #2 +3 lines]" in shown
+    for verb in ("outline", "info"):
+        assert "Only its prompts are left" in cli(verb, LOST[:8]).stderr.decode()
+    (row,) = document("lineage", LOST)["data"]["rows"]
+    assert row["status"] == "prompts"
+    made = document("handoff", LOST, "-n", "Go on with it")["data"]
+    child = Path(made["file"])
+    assert child.parent == config_home.project()
+    assert "zebra parser" in child.read_text()
+    assert "Only its prompts are left" in child.read_text()
+    rows = document("lineage", made["session_id"])["data"]["rows"]
+    assert [row["status"] for row in rows] == ["prompts", "present"]
+    assert "(prompts only)" in cli("lineage", made["session_id"]).stdout.decode()
+    assert "2 prompts of 1 lost session are left" in cli("doctor").stdout.decode()
+    assert "2 prompts of 1 lost session are left" in first_use_notice.line(config_home.where)
+    assert document("stats", "--all")["data"]["sessions"] == 1
+    assert kept.read_bytes() == before
+    copies = [Path(file) for file, *_ in os.walk(config_home.config / "resume-hooks" / "mirrors")]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in copies} == {0o700}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["trim"],
+        ["fork"],
+        ["rollover"],
+        ["rollover", "--with-summary"],
+        ["smart-trim"],
+        ["continue"],
+        ["delete", "--yes"],
+        ["resume"],
+    ],
+)
+def test_what_needs_a_transcript_says_so(kept: Path, cli: Cli, words: list[str]) -> None:
+    """One sentence, and the way on."""
+    done = cli(words[0], LOST, *words[1:])
+    assert done.returncode == 2
+    assert b"Only its prompts are left" in done.stderr
+    assert f"resume-hooks handoff {LOST}".encode() in done.stderr
+
+
+def test_it_costs_what_changed(kept: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is read or written again of a history that only grew by little; a rewritten one is read anew."""
+
+    def lost() -> dict[str, Path]:
+        found = store_of(config_home.where, "prompts").sessions()
+        return {session.session_id: Path(session.path) for session in found}
+
+    path = lost()[LOST]
+    note = config_home.config / "resume-hooks" / "mirrors" / "prompts" / "read.json"
+    before = path.stat().st_ino, note.read_bytes()
+    read: list[int] = []
+    told = history._entries
+
+    def watched(stream: BinaryIO, start: int) -> Iterator[tuple[history.Entry | None, int]]:
+        read.append(start)
+        return told(stream, start)
+
+    monkeypatch.setattr(history, "_entries", watched)
+    assert lost() == {LOST: path}
+    assert (path.stat().st_ino, note.read_bytes()) == before
+    assert read == [json.loads(before[1])["end"]]
+    with kept.open("a") as stream:
+        stream.write(f'ne"}}\n{typed(LOST, "One more", AT + 9_000)}\n')
+    assert lost() == {LOST: path}
+    assert "One more" in path.read_text()
+    assert len([file for file in all_files(config_home.where) if file.session_id == LOST]) == 1
+    kept.write_text("\n".join(line for line in LINES if "zebra" not in line) + "\n")
+    assert "zebra" not in lost()[LOST].read_text()
+    write_session(config_home.project(), LOST, conversation(2))
+    assert lost() == {}
+    assert not path.exists()
+    (config_home.project() / f"{LOST}.jsonl").unlink()
+    (config_home.config / "resume-hooks" / "trash" / LOST).mkdir(parents=True)
+    assert lost() == {}
+    (config_home.config / "resume-hooks" / "trash" / LOST).rmdir()
+    assert lost() == {LOST: path}
+    kept.unlink()
+    assert lost() == {}
+    assert not path.exists()
+
+
+def test_a_start_is_not_the_first_to_read_a_large_history(
+    kept: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that there may be some; the number, once it was read."""
+    monkeypatch.setattr(registry, "FIRST_READ", 10)
+    assert registry.lost_prompts(config_home.where, waiting=True) == "prompts of lost sessions may be left"
+    assert registry.lost_prompts(config_home.where) == "2 prompts of 1 lost session are left"
+    assert registry.lost_prompts(config_home.where, waiting=True) == "2 prompts of 1 lost session are left"
+
+
+def test_what_cannot_be_told(kept: Path, config_home: ConfigHome) -> None:
+    """A project behind a link, no history but a folder, a state folder behind a link: nothing is called lost."""
+    folder, moved = config_home.project(), config_home.root / "moved"
+    folder.rename(moved)
+    folder.symlink_to(moved)
+    assert store_of(config_home.where, "prompts").sessions() == []
+    folder.unlink()
+    assert len(store_of(config_home.where, "prompts").sessions()) == 2
+    kept.unlink()
+    kept.mkdir()
+    assert store_of(config_home.where, "prompts").sessions() == []
+    kept.rmdir()
+    kept.write_text(f"{LINES[2]}\n")
+    mirrors = config_home.config / "resume-hooks" / "mirrors"
+    shutil.rmtree(mirrors)
+    mirrors.symlink_to(config_home.root)
+    assert store_of(config_home.where, "prompts").sessions() == []
+    assert not (config_home.root / "prompts").exists()
