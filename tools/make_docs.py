@@ -55,6 +55,8 @@ def part_table() -> str:
     verbs = {each.name: (name, each.about, each.before) for name, part in said for each in part.verbs}
     ways = {each.name: (name, each.about, each.before) for name, part in said for each in part.ways}
     checks = {each.name: (name, each.function, each.before) for name, part in said for each in part.checks}
+    agents = {each.name: (name, *each[1:]) for name, part in said for each in part.agents}
+    hosts = {each.name: (name, *each[1:]) for name, part in said for each in part.hosts}
     options: dict[str, list[tuple[object, ...]]] = {}
     answers: dict[str, list[tuple[str, str]]] = {}
     for name, part in said:
@@ -74,6 +76,12 @@ WAYS: Dict[str, Tuple[str, str, str]] = {ways}
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {checks}
 """Checks of doctor: the part, the function, the check before which it stands."""
+
+AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str, str, str, str]] = {agents}
+"""Agents of parts: the part, then the fields of ``seam.Agent`` behind the name."""
+
+HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {hosts}
+"""Clients of parts: the part, the fields that an event of such a client has, its ``hooks.hosts.Host``."""
 
 OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {options}
 """For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""

@@ -21,8 +21,46 @@ WAYS: Dict[str, Tuple[str, str, str]] = {
 }
 """Ways to continue a session: the part, what it leaves, the way before which it is offered."""
 
-CHECKS: Dict[str, Tuple[str, str, str]] = {"copies": ("moved", "checks:check", "prompts")}
+CHECKS: Dict[str, Tuple[str, str, str]] = {
+    "copies": ("moved", "checks:check", "giants"),
+    "prompts": ("lost", "checks:check", "giants"),
+}
 """Checks of doctor: the part, the function, the check before which it stands."""
+
+AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str, str, str, str]] = {
+    "codex": (
+        "codex",
+        "CODEX_HOME",
+        ".codex",
+        ("sessions", "archived_sessions"),
+        "rollout-\\d{4}-[\\dT-]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[0-9a-f_-]*\\.jsonl(?:\\.zst)?",
+        "CODEX_THREAD_ID",
+        "",
+        "sessions.strategy:strategy",
+        "derive.writer:writer",
+        "defects:defects",
+        "defects:is_loss",
+        "model:model",
+    ),
+    "prompts": (
+        "lost",
+        "",
+        "history.jsonl",
+        (),
+        "(?!)",
+        "",
+        "Only its prompts are left, from history.jsonl: answers, tool calls and their output are gone",
+        "strategy:strategy",
+        "",
+        "",
+        "",
+        "",
+    ),
+}
+"""Agents of parts: the part, then the fields of ``seam.Agent`` behind the name."""
+
+HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {"codex": ("codex", ("turn_id", "model"), "host:CODEX")}
+"""Clients of parts: the part, the fields that an event of such a client has, its ``hooks.hosts.Host``."""
 
 OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
     "delete": [
@@ -42,5 +80,6 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "session note": [("moved", "copies:copies_note")],
     "new folder line": [("moved", "moved_folder:line")],
     "new folder": [("moved", "moved_folder:answer")],
+    "lost": [("lost", "lost_prompts:at_first")],
 }
 """For a question of the core each part that answers it, and its function."""

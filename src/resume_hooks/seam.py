@@ -22,6 +22,9 @@ HOMES = "homes"
 SESSION_NOTE = "session note"
 """Given a session's id and ``Where``: what to say of it wherever it is shown or continued; ``""`` for nothing."""
 
+LOST = "lost"
+"""Given ``Where``, when somebody is told for the first time what is kept: what was lost before; ``""`` for nothing."""
+
 NEW_FOLDER = "new folder"
 """Given what the client's module asks at a start in a folder without sessions: its answer, ``{}`` for none."""
 
@@ -69,6 +72,38 @@ class Check(NamedTuple):
     before: str
 
 
+class Agent(NamedTuple):
+    """An agent beside this client, by one word, and the functions of the part that know its form of a session.
+
+    ``home`` is a folder of the user's unless ``home_variable`` names another; without a variable it is a file in this
+    client's config folder. Below it ``folders`` hold sessions, in files whose whole name ``named`` matches.
+    ``session_variable`` has the id of the session whose shell we run in, "" where nobody can go on in a session.
+    ``left`` is what to say of its sessions where they are not whole. ``strategy``, ``writer``, ``defects``, ``is_loss``
+    and ``model`` are functions as ``sessions.agents``, ``derive.agents``, ``fsck.agents`` and ``model.headless`` ask.
+    """
+
+    name: str
+    home_variable: str = ""
+    home: str = ""
+    folders: Tuple[str, ...] = ()
+    named: str = "(?!)"
+    session_variable: str = ""
+    left: str = ""
+    strategy: str = ""
+    writer: str = ""
+    defects: str = ""
+    is_loss: str = ""
+    model: str = ""
+
+
+class Host(NamedTuple):
+    """A client whose hooks ask us, told by the fields that its events have; ``host`` is its ``hooks.hosts.Host``."""
+
+    name: str
+    fields: Tuple[str, ...]
+    host: str
+
+
 class Answer(NamedTuple):
     """What answers a question of the core, of which each is documented where it is asked."""
 
@@ -83,6 +118,8 @@ class Part(NamedTuple):
     ways: Tuple[Way, ...] = ()
     options: Tuple[Option, ...] = ()
     checks: Tuple[Check, ...] = ()
+    agents: Tuple[Agent, ...] = ()
+    hosts: Tuple[Host, ...] = ()
     answers: Tuple[Answer, ...] = ()
 
 
@@ -126,8 +163,7 @@ def answers(question: str) -> Iterator[Callable[..., Any]]:
             yield function_of(part, function)
 
 
-def function_of(part: str, function: str) -> Callable[..., Any]:
-    """Load a function of a part, ``module:function`` below it. ImportError, AttributeError."""
+def function_of(part: str, function: str) -> Any:
+    """Load a function, or a value, of a part: ``module:function`` below it. ImportError, AttributeError."""
     module, _, name = function.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(f"{__package__}.parts.{part}.{module}"), name)
-    return found
+    return getattr(importlib.import_module(f"{__package__}.parts.{part}.{module}"), name)

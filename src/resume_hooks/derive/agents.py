@@ -6,7 +6,6 @@ the writing half of ``sessions.agents``: its module ``writer`` has a function ``
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -16,8 +15,9 @@ from resume_hooks.derive.child.write import Sizes
 from resume_hooks.derive.fresh_child import NOTHING, Contents, Opening, RolloverPlan
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
+from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import RUNNING, agent_at, ends_of, home_of, label_of, left_of, require_whole
+from resume_hooks.sessions.agents.registry import agent_at, ends_of, home_of, known_as, label_of, left_of, require_whole
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.plan_file import plan_of_work
@@ -226,10 +226,14 @@ def _origin_note(made: Draft, where: Where) -> str:
 
 def _writer(name: str, where: Where) -> Writer | None:
     """What writes for an agent; None for Claude Code, whose form is ours. UsageError for one that has no home here."""
-    return _known_writer(name, where) if name != NAME and name in RUNNING else None
+    known = known_as(name)
+    if known is None or not known.writer:
+        return None
+    return cast("Writer", function_of(known.part, known.writer)(home_of(name, where), where))
 
 
 def _known_writer(name: str, where: Where) -> Writer:
-    return cast(
-        "Writer", importlib.import_module(f"resume_hooks.derive.{name}.writer").writer(home_of(name, where), where)
-    )
+    writes = _writer(name, where)
+    if writes is None:
+        raise UsageError(f"Nothing here writes sessions of {name}", "Name another session.")
+    return writes

@@ -63,7 +63,6 @@ def diagnose(cwd: str) -> list[Finding]:
         "other agents": _agents,
         "other tools": _others,
         "transcripts": _transcripts,
-        "prompts": _prompts,
         "giants": _giants,
         "expiry": _expiry,
         "state": _state,
@@ -159,7 +158,7 @@ def _agents(_: str) -> Finding:
     where = Where()
     told, without = [], []
     for agent in registry.others(where):
-        if agent.name == registry.PROMPTS:
+        if agent.name in registry.PARTIAL:
             continue
         told.append(f"{agent.label}: {counted(len(agent.store.sessions()), 'session')}")
         if installs := agent.without_plugin(NAME):
@@ -194,13 +193,6 @@ def _transcripts(cwd: str) -> Finding:
         return note(f"none under {Where().projects}", remedy, "none")
     said = f"{counted(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}"
     return ok(said)
-
-
-def _prompts(_: str) -> Finding:
-    if found := registry.lost_prompts(Where()):
-        lists = f"resume-hooks sessions --all --agent {registry.PROMPTS}"
-        return ok(f"{found}, in history.jsonl; search finds them, {lists} lists them", "found")
-    return ok("no session is gone of which prompts are left")
 
 
 def _giants(_: str) -> Finding:

@@ -14,7 +14,7 @@ from resume_hooks.search.engine import NO_SESSION, SearchResult
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import PROMPTS, label_of
+from resume_hooks.sessions.agents.registry import PARTIAL, label_of
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, one_line, plain_line
@@ -105,7 +105,7 @@ def _piece(hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typ
         named = f"{one_line(plain_line(hit.title), 80)} · {hit.session_id}{whose}"
         resume = f"  resume: {plain_line(hit.resume)}"
         made = f"  hand off: {typed(f'handoff {hit.session_id}')}"
-        ways = [made] if hit.agent == PROMPTS else [resume, made]
+        ways = [made] if hit.agent in PARTIAL else [resume, made]
         lines = ["", title(named), *([] if model else ways)]
     who = f"{hit.role}{f' ({one_line(plain_line(hit.tool), 80)})' if hit.tool else ''}"
     sure = hit.strength if hit.words else ""

@@ -14,6 +14,7 @@ import pytest
 
 from resume_hooks.archive.vault import first_use_notice
 from resume_hooks.parts.lost import history
+from resume_hooks.parts.lost.lost_prompts import lost_prompts
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.registry import all_files, store_of
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
@@ -159,9 +160,9 @@ def test_a_start_is_not_the_first_to_read_a_large_history(
 ) -> None:
     """It says that there may be some; the number, once it was read."""
     monkeypatch.setattr(registry, "FIRST_READ", 10)
-    assert registry.lost_prompts(config_home.where, waiting=True) == "prompts of lost sessions may be left"
-    assert registry.lost_prompts(config_home.where) == "2 prompts of 1 lost session are left"
-    assert registry.lost_prompts(config_home.where, waiting=True) == "2 prompts of 1 lost session are left"
+    assert lost_prompts(config_home.where, waiting=True) == "prompts of lost sessions may be left"
+    assert lost_prompts(config_home.where) == "2 prompts of 1 lost session are left"
+    assert lost_prompts(config_home.where, waiting=True) == "2 prompts of 1 lost session are left"
 
 
 def test_what_cannot_be_told(kept: Path, config_home: ConfigHome) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from resume_hooks.paths import Where, private_folder
-from resume_hooks.sessions.agents.registry import lost_prompts
+from resume_hooks.seam import LOST, answers
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.storage.state_file import MODE
 from resume_hooks.system.claude_settings import kept_days
@@ -27,5 +27,4 @@ def line(where: Where, cwd: str = "/") -> str:
     period = "as long as the client does, and beyond" if days is None else f"beyond the client's {days} days"
     off = typed("config vault off")
     said = f"Transcripts are now kept {period}, in {vault(where)}. Off, in a shell: {off}"
-    lost = lost_prompts(where, waiting=True)  # said here alone, and by doctor
-    return f"{said} · From before, {lost}: {typed('sessions --all --agent prompts')}" if lost else said
+    return " · ".join(filter(None, (said, *(lost(where) for lost in answers(LOST)))))

@@ -1,22 +1,18 @@
 """Which client's model is asked: that of the session's own agent where its program is here, else of one that is.
 
-Each client is a module and a row of ``MODELS``.
+Each client has a function that makes its model of ``where`` and a name; those of parts stand in the table of agents.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import cast
+from collections.abc import Callable
 
+from resume_hooks.derive.model import claude_headless
 from resume_hooks.derive.model.port import HeadlessModel
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import agent_at
-
-MODELS = {
-    "claude": "resume_hooks.derive.model.claude_headless",
-    "codex": "resume_hooks.parts.codex.model",
-}
-"""The module of each client; its ``model`` makes one of a name."""
+from resume_hooks.seam import function_of
+from resume_hooks.sessions.agents import registry
+from resume_hooks.sessions.agents.claude import NAME
 
 
 def model_for(path: str, where: Where, name: str = "") -> HeadlessModel:
@@ -24,7 +20,9 @@ def model_for(path: str, where: Where, name: str = "") -> HeadlessModel:
 
     Where no client is here the model of the session's own agent, which says so once it is asked.
     """
-    own = agent_at(path, where).name
-    modules = (MODELS[agent] for agent in sorted(MODELS, key=lambda agent: agent != own))
-    found = [cast("HeadlessModel", importlib.import_module(module).model(where, name)) for module in modules]
+    own = registry.agent_at(path, where).name
+    others = [known for known in registry.OTHERS if known.model]
+    makers: dict[str, Callable[[Where, str], HeadlessModel]] = {NAME: claude_headless.model}
+    makers |= {each.name: function_of(each.part, each.model) for each in others}
+    found = [makers[agent](where, name) for agent in sorted(makers, key=lambda agent: agent != own)]
     return next((one for one in found if one.is_here), found[0])

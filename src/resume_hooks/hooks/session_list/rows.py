@@ -10,7 +10,7 @@ from resume_hooks.clock import span
 from resume_hooks.hooks.session_list.said import Said
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import PROMPTS
+from resume_hooks.sessions.agents.registry import PARTIAL
 from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.text import plain_line
 
@@ -70,7 +70,7 @@ def listed(row: ListedSession, columns: int, now: float, *, chosen: bool) -> str
 
 def named(row: ListedSession) -> str:
     """What a session is called: whose it is where not this client's, or that its prompts alone are left; its tag."""
-    whose = {NAME: "", PROMPTS: f"{PROMPTS} only · "}.get(row.agent, f"{row.agent} · ")
+    whose = "" if row.agent == NAME else f"{row.agent}{' only' if row.agent in PARTIAL else ''} · "
     tag = f"#{row.tag} " if row.tag else ""
     return f"{whose}{tag}{row.title}"
 

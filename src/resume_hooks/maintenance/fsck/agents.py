@@ -1,13 +1,11 @@
 """What is broken in a session, and a repaired child of it, whoever wrote the session.
 
-Claude Code's own form is that of the modules beside this one; every other agent is a module of its name, with the
-``defects`` of a file and the kinds that mean a loss.
+Claude Code's own form is that of the modules beside this one. Every other agent brings ``defects(path, file_of)`` and
+``is_loss(kind)``, which says whether a repaired child lacks something for it.
 """
 
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
 from typing import NamedTuple
 
 from resume_hooks.derive import agents
@@ -16,8 +14,9 @@ from resume_hooks.errors import NotATranscript, SessionNotFound, UsageError
 from resume_hooks.maintenance.fsck import diagnose, repair
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, report
 from resume_hooks.paths import Where
+from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at
+from resume_hooks.sessions.agents.registry import agent_at, known_as
 from resume_hooks.sessions.session_files import SessionFile
 
 
@@ -36,7 +35,8 @@ def examine(session: SessionFile, where: Where) -> DefectReport:
         return diagnose.examine(session, where)
     path = agent.original(session.path)
     try:
-        found = list(_module(agent.name).defects(path, agent.file_of))
+        known = known_as(agent.name)
+        found = list(function_of(known.part, known.defects)(path, agent.file_of)) if known and known.defects else []
     except (NotATranscript, SessionNotFound) as error:
         found = [Defect(diagnose.UNREADABLE, error.message)]
     return report(session.session_id, path, found)
@@ -50,10 +50,7 @@ def repaired(session: SessionFile, where: Where, branch: str | None = None) -> R
         return Repair(decided, decided.report, decided.lost)
     if branch is not None:
         raise UsageError(f"A session of {agent.label} has no other branch", "Leave --branch out.")
-    found, losses = examine(session, where), _module(agent.name).LOST
-    lost = [one for group in found.groups if group.kind in losses for one in group.findings]
+    found, known = examine(session, where), known_as(agent.name)
+    is_loss = function_of(known.part, known.is_loss) if known and known.is_loss else lambda _: False
+    lost = [one for group in found.groups if is_loss(group.kind) for one in group.findings]
     return Repair(agents.repair(session, where), found, tuple(map(repair.told, lost)))
-
-
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"resume_hooks.maintenance.fsck.{name}")

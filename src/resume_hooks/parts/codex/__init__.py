@@ -1,1 +1,28 @@
-"""Sessions of Codex: read, listed, and gone on from, as those of Claude Code."""
+"""Sessions of Codex: read, listed and gone on from as those of Claude Code; its hooks, answered in its own form."""
+
+from __future__ import annotations
+
+from resume_hooks.seam import Agent, Host, Part
+
+PART = Part(
+    agents=(
+        Agent(
+            "codex",
+            home_variable="CODEX_HOME",
+            home=".codex",
+            folders=("sessions", "archived_sessions"),
+            named=(
+                r"rollout-\d{4}-[\dT-]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[0-9a-f_-]*"
+                r"\.jsonl(?:\.zst)?"
+            ),
+            session_variable="CODEX_THREAD_ID",
+            strategy="sessions.strategy:strategy",
+            writer="derive.writer:writer",
+            defects="defects:defects",
+            is_loss="defects:is_loss",
+            model="model:model",
+        ),
+    ),
+    # Codex names the turn and the model, which Claude Code does not.
+    hosts=(Host("codex", ("turn_id", "model"), "host:CODEX"),),
+)

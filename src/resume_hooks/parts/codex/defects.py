@@ -29,7 +29,7 @@ UNANSWERED = Kind("tool-call-unanswered", "note", "Codex answers it with 'aborte
 FOREIGN_ID = Kind("session-id-foreign", "note", "Codex goes by the name of the file.")
 ENCRYPTED = Kind("summary-encrypted", "note", "Nobody but the model's provider can read it.", repairable=False)
 
-LOST = frozenset({BASE, GARBAGE, TORN, LONG})
+_LOST = frozenset({BASE, GARBAGE, TORN, LONG})
 """What was lost before anyone could repair it."""
 
 
@@ -55,6 +55,11 @@ def defects(path: str, find: Finder) -> Iterator[Defect]:
         for line in segment_lines(file):
             history.take(line)
     yield from _of_items(history.items, path)
+
+
+def is_loss(kind: Kind) -> bool:
+    """Whether what is broken in that way is lost to a repaired child."""
+    return kind in _LOST
 
 
 def _of_lines(path: str) -> Iterator[Defect]:

@@ -3,3 +3,20 @@
 They are copied into our form of record, in the state folder, and read as any other agent's sessions are. A session with
 a transcript, a kept copy or a place in the trash is none of them.
 """
+
+from __future__ import annotations
+
+from resume_hooks.seam import LOST, Agent, Answer, Check, Part
+
+PART = Part(
+    agents=(
+        Agent(
+            "prompts",
+            home="history.jsonl",
+            left="Only its prompts are left, from history.jsonl: answers, tool calls and their output are gone",
+            strategy="strategy:strategy",
+        ),
+    ),
+    checks=(Check("prompts", "checks:check", before="giants"),),
+    answers=(Answer(LOST, "lost_prompts:at_first"),),
+)

@@ -14,7 +14,7 @@ PART = Part(
             "verbs.other_copies:delete_others",
         ),
     ),
-    checks=(Check("copies", "checks:check", before="prompts"),),
+    checks=(Check("copies", "checks:check", before="giants"),),
     answers=(
         Answer(HOMES, "find_moved_repo:homes"),
         Answer(SESSION_NOTE, "copies:copies_note"),

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import os
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, cast
 
 from resume_hooks.errors import NotATranscript, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.part_table import AGENTS
 from resume_hooks.paths import Where, is_session_id
+from resume_hooks.seam import function_of, is_there
 from resume_hooks.sessions.agents.claude import NAME, Claude
 from resume_hooks.sessions.agents.protocol import Agent, Launch, ResumeCommands
 from resume_hooks.sessions.session_files import SessionFile, newest_first
 from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
-from resume_hooks.system.text import counted
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import Parent
 
@@ -30,17 +30,21 @@ FIRST_READ = 8 * 1024 * 1024  # bytes of what was typed for whose first reading 
 
 
 class Known(NamedTuple):
-    """An agent beside this client's: its home, the folders that hold sessions, their names, what says which runs us.
-
-    Of prompts alone the home is a file in this client's, and nothing runs.
-    """
+    """An agent beside this client, of a part: as ``seam.Agent`` says."""
 
     name: str
+    part: str
     home_variable: str
     home: str
     folders: tuple[str, ...]
-    named: re.Pattern[str]
+    named: str
     session_variable: str
+    left: str
+    strategy: str
+    writer: str
+    defects: str
+    is_loss: str
+    model: str
 
     def home_in(self, where: Where) -> str:
         """Its folder; it may not exist."""
@@ -63,32 +67,28 @@ class Known(NamedTuple):
         return False
 
     def load(self, where: Where) -> Agent:
-        """The strategy, from the agent's folder beside this module."""
-        return _loaded(self.name, self.home_in(where), self._copies(where), where)
+        """What tells of its sessions: of its home, our copies of them and ``where``."""
+        return _loaded(self.part, self.strategy, self.home_in(where), self._copies(where), where)
 
     def _copies(self, where: Where) -> str:
         return os.path.join(where.state, COPIES, self.name)
 
 
 @functools.lru_cache(maxsize=4)
-def _loaded(name: str, home: str, copies: str, where: Where) -> Agent:
+def _loaded(part: str, strategy: str, home: str, copies: str, where: Where) -> Agent:
     """One strategy a run, which need not look at everything again for each of many sessions."""
-    module = importlib.import_module(f"resume_hooks.sessions.agents.{name}.strategy")
-    return cast("Agent", module.strategy(home, copies, where))
+    return cast("Agent", function_of(part, strategy)(home, copies, where))
 
 
-_ROLLOUT = re.compile(r"rollout-\d{4}-[\dT-]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[0-9a-f_-]*\.jsonl(?:\.zst)?")
-_NO_FILE = re.compile(r"(?!)")
-PROMPTS = "prompts"
-OTHERS = (
-    Known("codex", "CODEX_HOME", ".codex", ("sessions", "archived_sessions"), _ROLLOUT, "CODEX_THREAD_ID"),
-    Known(PROMPTS, "", "history.jsonl", (), _NO_FILE, ""),
-)
+OTHERS = tuple(Known(name, *row) for name, row in AGENTS.items() if is_there(row[0]))
 NAMES = (NAME, *(known.name for known in OTHERS))
 RUNNING = (NAME, *(known.name for known in OTHERS if known.session_variable))
 """The agents that can go on with a session."""
 
-OPENED = (NAME, PROMPTS)
+PARTIAL = frozenset(known.name for known in OTHERS if known.left)
+"""Those whose sessions are not whole."""
+
+OPENED = (NAME, *PARTIAL)
 """Those of whose sessions a list is chosen from: this client goes on in them, or in a fresh one from their prompts."""
 
 
@@ -111,15 +111,24 @@ def agents(where: Where, name: str = ALL) -> list[Agent]:
 
 def agent_at(path: str, where: Where) -> Agent:
     """The agent that a path is of, by its name or as one of our copies; this client's for any other."""
+    known = _known_at(path, where)
+    return known.load(where) if known else Claude(where)
+
+
+def _known_at(path: str, where: Where) -> Known | None:
     copies, name = os.path.join(where.state, COPIES, ""), os.path.basename(path)
     copied = os.path.abspath(path).removeprefix(copies).partition(os.sep)[0] if copies in path else ""
-    known = next((one for one in OTHERS if one.named.fullmatch(name) or one.name == copied), None)
-    return known.load(where) if known else Claude(where)
+    return next((one for one in OTHERS if re.fullmatch(one.named, name) or one.name == copied), None)
+
+
+def known_as(name: str) -> Known | None:
+    """The agent of a name beside this client, whether or not it has a home here."""
+    return next((one for one in OTHERS if one.name == name), None)
 
 
 def _agent_named(name: str, where: Where) -> Agent:
     """The agent of a name, whether or not it has a home here; this client's for any other."""
-    known = next((one for one in OTHERS if one.name == name), None)
+    known = known_as(name)
     return known.load(where) if known else Claude(where)
 
 
@@ -151,25 +160,9 @@ def is_foreign(path: str, where: Where) -> bool:
 
 
 def left_of(path: str, where: Where) -> str:
-    """What to say of a session of which the prompts alone are left; ``""`` of any other."""
-    if agent_at(path, where).name != PROMPTS:
-        return ""
-    return "Only its prompts are left, from history.jsonl: answers, tool calls and their output are gone"
-
-
-def lost_prompts(where: Where, *, waiting: bool = False) -> str:
-    """How many sessions left their prompts alone, as the beginning of a sentence; ``""`` for none.
-
-    With somebody ``waiting`` a large history is not read for the first time: then there may be some.
-    """
-    if waiting and OTHERS[-1].is_there(where) and not OTHERS[-1].is_quick(where):
-        return "prompts of lost sessions may be left"
-    lost = store_of(where, PROMPTS).sessions() if OTHERS[-1].is_there(where) else []
-    prompts = 0
-    for session in lost:
-        with contextlib.suppress(OSError), open(session.path, "rb") as stream:
-            prompts += sum(1 for _ in stream) - 1
-    return f"{counted(prompts, 'prompt')} of {counted(len(lost), 'lost session')} are left" if lost else ""
+    """What to say of a session that is not whole; ``""`` of any other."""
+    known = _known_at(path, where)
+    return known.left if known else ""
 
 
 def require_whole(session: SessionFile, where: Where) -> None:
@@ -249,7 +242,7 @@ def opened_stores(where: Where, *, everyone: bool = False) -> list[SessionStore]
     own = store_of(where, NAME)
     return [
         Stores([own, *running]) if running else own,
-        *([store_of(where, PROMPTS)] if OTHERS[-1].is_quick(where) else []),
+        *(known.load(where).store for known in OTHERS if known.left and known.is_quick(where)),
     ]
 
 
