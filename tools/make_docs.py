@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,6 +22,7 @@ from resume_hooks.cli.main import VERBS, cli
 from resume_hooks.cli.schema import form
 from resume_hooks.hooks.inside import COMMANDS
 from resume_hooks.hooks.plain_cards import TRIGGERS
+from resume_hooks.seam import Option
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -46,6 +48,8 @@ def pages() -> dict[Path, str]:
         ("architecture", packages_table()),
     ):
         found[DOCS / f"{name}.md"] = with_table((DOCS / f"{name}.md").read_text(encoding="utf-8"), name, table)
+    architecture = DOCS / "architecture.md"
+    found[architecture] = with_table(found[architecture], "parts", parts_table())
     return found
 
 
@@ -142,6 +146,26 @@ def packages_table() -> str:
         is_about, rule = _paragraphs(SOURCE / name / "__init__.py")[:2]
         rows.append([f"[`{name}/`](../src/resume_hooks/{name}/__init__.py)", is_about, rule])
     return _table(["package", "what it is", "imports"], rows)
+
+
+def parts_table() -> str:
+    """Every part, with what it is in its own words, and what it brings."""
+    rows = []
+    for name in parts.NAMES:
+        part = importlib.import_module(f"{parts.__name__}.{name}").PART
+        brought = [
+            f"{field}: {', '.join(dict.fromkeys(map(_named, each)))}"
+            for field, each in zip(part._fields, part, strict=True)
+            if each
+        ]
+        folder = f"[`{name}/`](../src/resume_hooks/parts/{name}/__init__.py)"
+        rows.append([folder, _paragraphs(SOURCE / "parts" / name / "__init__.py")[0], "; ".join(brought)])
+    return _table(["part", "what it is", "brings"], rows)
+
+
+def _named(brought: tuple[Any, ...]) -> str:
+    """What a part brings, in a word: its name, of an option the verb with it."""
+    return f"`{brought[0]} {brought[1][0]}`" if isinstance(brought, Option) else f"`{brought[0]}`"
 
 
 def _paragraphs(module: Path) -> list[str]:

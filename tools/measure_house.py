@@ -111,6 +111,25 @@ def contracts(folder: Path) -> str:
     return done.stdout.strip().splitlines()[-1].removeprefix("Contracts: ") if done.stdout else "not to be run here"
 
 
+def parts_of(source: Path, modules: dict[str, ast.Module]) -> dict[str, str]:
+    """Lines of the core, of all parts and of each; imports that lead from the core to a part, or between two parts."""
+    each = {part.name: lines(part) for part in sorted((source / "parts").glob("[a-z]*/"))}
+    edges = {(owner(name), owner(other)) for name, needed in imports(modules).items() for other in needed}
+    return {
+        "lines of the core": f"{lines(source) - sum(each.values()):,}",
+        "lines of parts": f"{sum(each.values()):,}",
+        **{f"  {name}": f"{count:,}" for name, count in each.items()},
+        "imports from the core to a part": str(sum(not one and bool(other) for one, other in edges)),
+        "imports from a part to another": str(sum(bool(one and other) and one != other for one, other in edges)),
+    }
+
+
+def owner(module: str) -> str:
+    """The part that a module is of; "" for the core."""
+    first, _, rest = module.partition(".")
+    return rest.partition(".")[0] if first == "parts" else ""
+
+
 def figures(folder: Path) -> dict[str, str]:
     """All figures of a checkout, by what they count."""
     source = folder / "src" / PACKAGE
@@ -121,6 +140,7 @@ def figures(folder: Path) -> dict[str, str]:
         "modules at the root": str(sum(1 for path in source.glob("*.py") if path.name != "__init__.py")),
         "packages": str(sum(1 for path in source.iterdir() if (path / "__init__.py").exists())),
         "lines of src": f"{lines(source):,}",
+        **parts_of(source, modules),
         "lines of tests": f"{lines(folder / 'tests'):,}",
         "lines of benchmarks": f"{lines(folder / 'benchmarks'):,}",
         "longest import chain": str(longest_chain(modules)),

@@ -1,0 +1,104 @@
+"""Parts: the table is what they say of themselves, one that is not here is told of, one made by the recipe works."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resume_hooks import part_table, parts, seam
+from resume_hooks.cli.main import run
+from resume_hooks.errors import UsageError
+
+PART = '''
+"""An example."""
+
+from resume_hooks.seam import SESSION_NOTE, Answer, Part, Verb
+
+PART = Part(
+    verbs=(Verb("greet", "Say hello.", before="untrim"),),
+    answers=(Answer(SESSION_NOTE, "notes:note"),),
+)
+'''
+
+VERB = '''
+"""``greet``: an example."""
+
+import click
+
+from resume_hooks.cli.options import VerbOptions, as_one_value, json_option
+
+
+@click.command("greet")
+@json_option
+@as_one_value
+def command(options: VerbOptions) -> None:
+    """Say hello."""
+    options.emit({"said": "hello"}, lambda: "hello")
+'''
+
+FORMS = '''
+"""The form of greet."""
+
+from resume_hooks.cli.schema.base import Strict
+
+
+class GreetForm(Strict):
+    """What was said."""
+
+    said: str
+'''
+
+
+@pytest.fixture
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A part by the recipe of docs/architecture.md, in a folder of its own, and its rows in the table."""
+    part = tmp_path / "example"
+    (part / "verbs").mkdir(parents=True)
+    for name, text in {
+        "__init__": PART, "verbs/__init__": "", "verbs/greet": VERB, "forms": FORMS,
+        "notes": "def note(session_id, where):\n    return f'a note on {session_id}'\n",
+    }.items():  # fmt: skip
+        (part / f"{name}.py").write_text(text)
+    monkeypatch.setattr(parts, "__path__", [*parts.__path__, str(tmp_path)])
+    monkeypatch.setattr(seam, "FOLDER", str(tmp_path))
+    monkeypatch.setitem(part_table.VERBS, "greet", ("example", "Say hello.", "untrim"))
+    monkeypatch.setitem(part_table.ANSWERS, seam.SESSION_NOTE, [("example", "notes:note")])
+    yield part
+    for name in [name for name in sys.modules if name.startswith("resume_hooks.parts.example")]:
+        del sys.modules[name]
+
+
+def test_each_folder_is_a_part_and_each_part_a_folder() -> None:
+    """``parts.NAMES`` names what is there."""
+    folders = {path.parent.name for path in Path(seam.FOLDER).glob("*/__init__.py")}
+    assert folders == set(parts.NAMES)
+
+
+def test_a_part_by_the_recipe(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its verb runs and fits its form, and its answer is heard."""
+    assert example.is_dir()
+    assert run(["greet"]) == 0
+    assert capsys.readouterr().out == "hello\n"
+    assert run(["greet", "--json"]) == 0
+    assert '"said":"hello"' in capsys.readouterr().out.replace(" ", "")
+    assert [note("x", None) for note in seam.answers(seam.SESSION_NOTE)] == ["a note on x"]
+
+
+def test_a_part_that_is_not_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its verb names it; it answers nothing."""
+    monkeypatch.setattr(seam, "FOLDER", str(tmp_path))
+    verb, (part, _, _) = next(iter(part_table.VERBS.items()))
+    with pytest.raises(UsageError, match=f"{verb} is in the part {part}, which is not installed here"):
+        seam.verb_module(verb)
+    assert not list(seam.answers(seam.SESSION_NOTE))
+    assert list(seam.with_parts(["untrim"], part_table.VERBS)) == ["untrim"]
+
+
+def test_a_part_that_does_not_load(example: Path) -> None:
+    """It is an error, never silence."""
+    (example / "notes.py").write_text("import nowhere\n")
+    with pytest.raises(ModuleNotFoundError):
+        list(seam.answers(seam.SESSION_NOTE))
