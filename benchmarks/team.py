@@ -22,16 +22,16 @@ from typing import LiteralString
 import orjson
 import psycopg
 
+from resume_hooks.parts.team.connect import Connection, connected
+from resume_hooks.parts.team.finding import asked_of, find
+from resume_hooks.parts.team.joined import join
+from resume_hooks.parts.team.pushing import push
+from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
 from resume_hooks.search.query import parse
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage.team_file import Team
-from resume_hooks.team.connect import Connection, connected
-from resume_hooks.team.finding import asked_of, find
-from resume_hooks.team.joined import join
-from resume_hooks.team.pushing import push
 from tests.builders import assistant, session_bytes, user
-from tests.team.server import Server, programs
+from tests.parts.team.server import Server, programs
 
 WRITERS = 8
 TURNS = 60

@@ -20,8 +20,8 @@ TEAM_LOCK = ROOT / "requirements-team.lock"
 def wanted(*, team: bool) -> list[Path]:
     """The locks that the venv is to hold: the engine's and, where a team was joined or is about to be, the driver's."""
     sys.path.insert(0, str(ROOT / "src"))
+    from resume_hooks.parts.team.team_file import found
     from resume_hooks.paths import Where  # of ours only what any Python >= 3.9 loads
-    from resume_hooks.storage.team_file import found
 
     return [LOCK, TEAM_LOCK] if team or found(Where()) else [LOCK]
 

@@ -18,6 +18,6 @@ if __name__ == "__main__":
                 os._exit(0)
             os.setsid()
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
-    from resume_hooks.hooks.team_push import main
+    from resume_hooks.parts.team.push_hook import main
 
     main()

@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.parts.team.connect import Connection
+from resume_hooks.parts.team.team_file import PUSHES, folder
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.storage.team_file import PUSHES, folder
-from resume_hooks.team.connect import Connection
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import ENGINE, spoken
 from tests.e2e.test_import import INTRODUCTION
 from tests.needs import REPO
-from tests.team.conftest import database, root, server  # noqa: F401 - fixtures
+from tests.parts.team.conftest import database, root, server  # noqa: F401 - fixtures
 
 SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
 

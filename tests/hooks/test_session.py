@@ -15,8 +15,8 @@ import pytest
 
 from resume_hooks import clock
 from resume_hooks.hooks.pending_handoff import PendingHandoff, leave
+from resume_hooks.parts.team import team_file
 from resume_hooks.sessions.link_log import Link, links_file, read_links, read_superseded
-from resume_hooks.storage import team_file
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.hooks.conftest import Run
 from tests.needs import REPO

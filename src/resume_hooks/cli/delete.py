@@ -23,8 +23,8 @@ from resume_hooks.cli.options import (
 )
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines
-from resume_hooks.cli.team_notes import after_delete
 from resume_hooks.errors import UsageError
+from resume_hooks.parts.team.answers import after_delete
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.lineage_block import size_text

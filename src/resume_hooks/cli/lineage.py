@@ -47,9 +47,9 @@ def _here(options: VerbOptions) -> list[Ancestor]:
 
 
 def _of_team(options: VerbOptions) -> list[Ancestor]:
-    from resume_hooks.cli.team_answer import connected_to_read  # no other lineage loads it
-    from resume_hooks.team.ancestry import of_team, with_team
-    from resume_hooks.team.sessions import listed, named
+    from resume_hooks.parts.team.ancestry import of_team, with_team
+    from resume_hooks.parts.team.sessions import listed, named
+    from resume_hooks.parts.team.verbs.team_answer import connected_to_read  # no other lineage loads it
 
     with connected_to_read(options) as db:
         try:

@@ -76,7 +76,7 @@ def command(options: VerbOptions) -> None:
     """
     refuse_unknown(options.words)
     if options.team:
-        from resume_hooks.cli.team_answer import answer_search  # no other search loads it
+        from resume_hooks.parts.team.verbs.team_answer import answer_search  # no other search loads it
 
         answer_search(options)
         return

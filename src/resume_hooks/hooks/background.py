@@ -18,8 +18,8 @@ from resume_hooks.archive.vault import policy
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import expiring_sessions, hook_state, reply
+from resume_hooks.parts.team import team_file
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.storage import team_file
 from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system.processes import client_pid
 
@@ -100,7 +100,7 @@ def push() -> None:
     """Send the team, where one was joined, what turns' ends did not: they pause a minute, and a server may be away."""
     if reply.is_headless() or not os.path.exists(os.path.join(team_file.folder(Where()), team_file.PUSHES)):
         return
-    from resume_hooks.team.background import push_behind  # nobody without a team loads it
+    from resume_hooks.parts.team.background import push_behind  # nobody without a team loads it
 
     push_behind(Where(), _watch(INDEX_LIMIT, client_pid()), pause=0)
 

@@ -17,6 +17,7 @@ from resume_hooks.archive.trash.contents import all_deleted, strays
 from resume_hooks.archive.vault import policy
 from resume_hooks.archive.vault.verify import unreadable
 from resume_hooks.maintenance.state_permissions import oddities
+from resume_hooks.parts.team import team_file
 from resume_hooks.paths import Where, read_object
 from resume_hooks.seam import function_of, with_parts
 from resume_hooks.search.index.status import status_of
@@ -25,7 +26,6 @@ from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.archived.manifest import all_archived as kept_sessions
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage import team_file
 from resume_hooks.system import bug_log, claude_cli, clipboard
 from resume_hooks.system.plugin_files import DRIVER, NAME, how_to_add
 from resume_hooks.system.subprocesses import which

@@ -14,13 +14,13 @@ from resume_hooks.cli.child import make, receipt_text, require_client
 from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, locator_argument
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start, start_of
-from resume_hooks.cli.team_notes import after_scrub
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionLive, UsageError
 from resume_hooks.parts.secrets.scrub import child, findings, literals
 from resume_hooks.parts.secrets.scrub.findings import HELD, LEFT, OUTSIDE, REMOVED, Holding, ScrubFindings, ScrubReach
 from resume_hooks.parts.secrets.scrub.locations import INDEXED, OWN
 from resume_hooks.parts.secrets.scrub.purge import clear_left, purge
+from resume_hooks.parts.team.answers import after_scrub
 from resume_hooks.sessions.agents.registry import is_foreign, original
 from resume_hooks.system.invocation import typed
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.parts.team.connect import Connection, connected
+from resume_hooks.parts.team.joined import join
+from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
-from resume_hooks.storage.team_file import Team
-from resume_hooks.team.connect import Connection, connected
-from resume_hooks.team.joined import join
 from tests.builders import ConfigHome
 from tests.needs import need
-from tests.team.server import Server, programs
+from tests.parts.team.server import Server, programs
 
 
 @pytest.fixture(scope="session")

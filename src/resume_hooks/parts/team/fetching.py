@@ -19,16 +19,16 @@ from resume_hooks import clock
 from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.bundle.read_bundle import BundledSession, is_place
 from resume_hooks.errors import ImportFailed, WriteFailed
+from resume_hooks.parts.team.connect import Connection
+from resume_hooks.parts.team.cursor import Cursor, keep_cursor, place_at
+from resume_hooks.parts.team.pieces import MOST_LINE, MOST_RAW
+from resume_hooks.parts.team.sessions import TeamSession, listed
+from resume_hooks.parts.team.team_file import folder
 from resume_hooks.paths import Where, is_session_id, private_folder, read_object
 from resume_hooks.reading.export.bundle import MAX_FILES, Head, Sums
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage import state_file
 from resume_hooks.storage.staging import MAX_BYTES
-from resume_hooks.storage.team_file import folder
-from resume_hooks.team.connect import Connection
-from resume_hooks.team.cursor import Cursor, keep_cursor, place_at
-from resume_hooks.team.pieces import MOST_LINE, MOST_RAW
-from resume_hooks.team.sessions import TeamSession, listed
 
 KIND = "team"
 """How a session is linked to the colleague's that it was made of."""

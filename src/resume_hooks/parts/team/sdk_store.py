@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from resume_hooks.errors import UsageError
-from resume_hooks.team.connect import connected_async, service_named
+from resume_hooks.parts.team.connect import connected_async, service_named
 
 if TYPE_CHECKING:
     import psycopg

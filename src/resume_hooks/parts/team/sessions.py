@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound
+from resume_hooks.parts.team.connect import Connection
 from resume_hooks.sessions.locate import MIN_PREFIX
 from resume_hooks.system.text import one_line, plain_line
-from resume_hooks.team.connect import Connection
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 
 VISIBLE = {"m": "private", "p": "project", "t": "team"}

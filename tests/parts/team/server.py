@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psycopg
 
-from resume_hooks.team.connect import schema
+from resume_hooks.parts.team.connect import schema
 
 PEOPLE = ("admin", "alice", "bob", "mallory")
 """Roles that can log in; ``mallory`` is a member of the team, too, and hostile."""

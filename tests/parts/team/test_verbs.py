@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 
 from resume_hooks.cli.schema import form
+from resume_hooks.parts.team import background, connect, pushing
+from resume_hooks.parts.team.connect import Connection
+from resume_hooks.parts.team.joined import project_of
+from resume_hooks.parts.team.team_file import PUSHES, folder, found
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage.team_file import PUSHES, folder, found
-from resume_hooks.team import background, connect, pushing
-from resume_hooks.team.connect import Connection
-from resume_hooks.team.joined import project_of
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, session_id, user, write_session
 from tests.cli.fork_server import ForkServer
 from tests.needs import REPO
-from tests.team.server import Server
+from tests.parts.team.server import Server
 
 CHILD = session_id(2)
 Team = Callable[..., dict[str, Any]]

@@ -7,16 +7,16 @@ import zlib
 
 import pytest
 
+from resume_hooks.parts.team import finding
+from resume_hooks.parts.team.connect import Connection, connected
+from resume_hooks.parts.team.finding import asked_of, find
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.search.query import parse
-from resume_hooks.team import finding
-from resume_hooks.team.connect import Connection, connected
-from resume_hooks.team.finding import asked_of, find
 from tests.builders import assistant, conversation, session_bytes, session_id, user
+from tests.parts.team.conftest import Machine
+from tests.parts.team.server import Server
+from tests.parts.team.test_push import sent, written
 from tests.redaction.planted import FORMS, PLACED, Planted, assigned_forms, planted
-from tests.team.conftest import Machine
-from tests.team.server import Server
-from tests.team.test_push import sent, written
 
 MANY = 20_000
 LINES = PLACED[:-1]

@@ -19,12 +19,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from resume_hooks.team import cursor, pieces, pushing, sharing
-from resume_hooks.team.connect import connected
+from resume_hooks.parts.team import cursor, pieces, pushing, sharing
+from resume_hooks.parts.team.connect import connected
 from tests.builders import SESSION, session_bytes, user
-from tests.team.conftest import Machine
-from tests.team.server import Server
-from tests.team.test_push import clean, live, sent, written
+from tests.parts.team.conftest import Machine
+from tests.parts.team.server import Server
+from tests.parts.team.test_push import clean, live, sent, written
 
 NAMES = ("laptop", "desk", "server")
 MACHINE = st.sampled_from(("laptop", "laptop", "laptop", "desk", "server"))

@@ -12,18 +12,18 @@ from collections.abc import Callable
 
 from resume_hooks import __version__, settings
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
+from resume_hooks.parts.team.connect import Connection, DriverMissing, connected
+from resume_hooks.parts.team.cursor import cursor_of, pushed_here
+from resume_hooks.parts.team.fetching import drop_gone
+from resume_hooks.parts.team.joined import project_of
+from resume_hooks.parts.team.pushing import is_behind, push
+from resume_hooks.parts.team.sharing import expiring, has_queued, remove_gone
+from resume_hooks.parts.team.team_file import PUSHES, Team, folder, found, note_failing, note_pushed
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage.team_file import PUSHES, Team, folder, found, note_failing, note_pushed
 from resume_hooks.system import bug_log
-from resume_hooks.team.connect import Connection, DriverMissing, connected
-from resume_hooks.team.cursor import cursor_of, pushed_here
-from resume_hooks.team.fetching import drop_gone
-from resume_hooks.team.joined import project_of
-from resume_hooks.team.pushing import is_behind, push
-from resume_hooks.team.sharing import expiring, has_queued, remove_gone
 from resume_hooks.transcripts.head_tail import HeadTail
 
 PAUSE = 60

@@ -18,18 +18,8 @@ from typing import Any, Literal, NamedTuple
 
 from resume_hooks.derive.imports.bundle.read_bundle import is_place
 from resume_hooks.errors import SessionLive, SessionNotFound
-from resume_hooks.paths import Where
-from resume_hooks.reading.export.bundle import files_of
-from resume_hooks.redaction.load_rules import rules
-from resume_hooks.redaction.texts import redact
-from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage.locks import locked_folder
-from resume_hooks.storage.team_file import Team
-from resume_hooks.system.text import encodable, one_line, plain_line
-from resume_hooks.team.connect import FORGOTTEN, Connection, TeamFailed, refusals
-from resume_hooks.team.cursor import (
+from resume_hooks.parts.team.connect import FORGOTTEN, Connection, TeamFailed, refusals
+from resume_hooks.parts.team.cursor import (
     Cursor,
     SentPlace,
     cursor_of,
@@ -40,8 +30,18 @@ from resume_hooks.team.cursor import (
     session_folder,
     stands,
 )
-from resume_hooks.team.joined import project_of
-from resume_hooks.team.pieces import LinePiece, pieces_of, records_of
+from resume_hooks.parts.team.joined import project_of
+from resume_hooks.parts.team.pieces import LinePiece, pieces_of, records_of
+from resume_hooks.parts.team.team_file import Team
+from resume_hooks.paths import Where
+from resume_hooks.reading.export.bundle import files_of
+from resume_hooks.redaction.load_rules import rules
+from resume_hooks.redaction.texts import redact
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.storage.locks import locked_folder
+from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
 _BUSY = "Another command is sending this session"

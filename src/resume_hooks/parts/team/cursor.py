@@ -9,9 +9,9 @@ import zlib
 from typing import NamedTuple
 
 from resume_hooks.errors import WriteFailed
+from resume_hooks.parts.team.team_file import folder
 from resume_hooks.paths import Where, is_session_id, open_regular, read_object
 from resume_hooks.storage import state_file
-from resume_hooks.storage.team_file import folder
 from resume_hooks.transcripts.lines import bytes_before
 
 _VERSION = 1

@@ -13,10 +13,10 @@ import time
 from resume_hooks.errors import SessionLive
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.background import MAX_INPUT, NICE
+from resume_hooks.parts.team import team_file
+from resume_hooks.parts.team.background import AWAY, due_in, push_behind
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.storage import team_file
 from resume_hooks.storage.locks import locked_folder
-from resume_hooks.team.background import AWAY, due_in, push_behind
 
 LIMIT = 240.0
 """Seconds after which nothing more is begun."""

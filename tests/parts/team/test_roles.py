@@ -9,13 +9,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from resume_hooks.team import connect, sharing
-from resume_hooks.team.connect import Connection, TeamFailed, connected
-from resume_hooks.team.sessions import listed
+from resume_hooks.parts.team import connect, sharing
+from resume_hooks.parts.team.connect import Connection, TeamFailed, connected
+from resume_hooks.parts.team.sessions import listed
 from tests.builders import session_id
-from tests.team.conftest import Machine
-from tests.team.server import Server
-from tests.team.test_push import sent, written
+from tests.parts.team.conftest import Machine
+from tests.parts.team.server import Server
+from tests.parts.team.test_push import sent, written
 
 DEFINERS = """
 select p.oid::regprocedure::text, p.proconfig, p.prosecdef from pg_proc p where p.pronamespace = 'team'::regnamespace

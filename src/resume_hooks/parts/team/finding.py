@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from resume_hooks.parts.team.connect import Connection
+from resume_hooks.parts.team.fetching import piece_text
+from resume_hooks.parts.team.pieces import quoted
+from resume_hooks.parts.team.sessions import TeamSession, listed
 from resume_hooks.search.index.extract import TextExtractor
 from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Query, Term, parse
 from resume_hooks.search.record_text import said_text, text_of
 from resume_hooks.search.snippets import Marker, Phrase, Snippet, snippet_of
 from resume_hooks.search.terms import Lookup
-from resume_hooks.team.connect import Connection
-from resume_hooks.team.fetching import piece_text
-from resume_hooks.team.pieces import quoted
-from resume_hooks.team.sessions import TeamSession, listed
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.turns import opens_turn
 

@@ -7,16 +7,16 @@ import os
 from datetime import datetime
 
 from resume_hooks import settings
+from resume_hooks.parts.team.connect import Connection, TeamFailed, refusals
+from resume_hooks.parts.team.cursor import cursor_of, keep_cursor, note_forgotten, pushed_here, session_folder
+from resume_hooks.parts.team.joined import required
+from resume_hooks.parts.team.sessions import TeamSession
+from resume_hooks.parts.team.team_file import folder, found
 from resume_hooks.paths import Where, find_session, is_session_id, read_regular
 from resume_hooks.sessions.archived.manifest import all_archived
 from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.storage import state_file
-from resume_hooks.storage.team_file import folder, found
 from resume_hooks.system.claude_settings import managed_days
-from resume_hooks.team.connect import Connection, TeamFailed, refusals
-from resume_hooks.team.cursor import cursor_of, keep_cursor, note_forgotten, pushed_here, session_folder
-from resume_hooks.team.joined import required
-from resume_hooks.team.sessions import TeamSession
 
 _QUEUE = "forget"
 """The folder of sessions that are to be forgotten once the server can be reached, an empty file each."""

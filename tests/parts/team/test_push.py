@@ -12,14 +12,14 @@ from pathlib import Path
 import orjson
 import pytest
 
+from resume_hooks.parts.team import cursor, pieces, pushing, sharing
+from resume_hooks.parts.team.connect import Connection, TeamFailed, connected
+from resume_hooks.parts.team.cursor import cursor_of, keep_cursor
+from resume_hooks.parts.team.fetching import drop_gone, pull, pulled
+from resume_hooks.parts.team.pushing import Pushed, is_behind, push
+from resume_hooks.parts.team.sessions import listed, named
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.team import cursor, pieces, pushing, sharing
-from resume_hooks.team.connect import Connection, TeamFailed, connected
-from resume_hooks.team.cursor import cursor_of, keep_cursor
-from resume_hooks.team.fetching import drop_gone, pull, pulled
-from resume_hooks.team.pushing import Pushed, is_behind, push
-from resume_hooks.team.sessions import listed, named
 from tests.builders import (
     SESSION,
     Record,
@@ -32,9 +32,9 @@ from tests.builders import (
     user,
     write_session,
 )
+from tests.parts.team.conftest import Machine
+from tests.parts.team.server import Server
 from tests.redaction.planted import some
-from tests.team.conftest import Machine
-from tests.team.server import Server
 
 CHILD = session_id(2)
 TURNS = [custom_title("Fix the parser"), *conversation(4)]

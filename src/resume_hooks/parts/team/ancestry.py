@@ -5,9 +5,9 @@ What one may not see has its id alone, which its child tells anyway; whether it 
 
 from __future__ import annotations
 
+from resume_hooks.parts.team.connect import Connection
+from resume_hooks.parts.team.sessions import TeamSession, listed
 from resume_hooks.sessions.lineage import MAX_DEPTH, MISSING, Ancestor
-from resume_hooks.team.connect import Connection
-from resume_hooks.team.sessions import TeamSession, listed
 
 REMOTE, PRIVATE = "team", "private"
 """What the status of a row is that the server told, or refused to tell."""

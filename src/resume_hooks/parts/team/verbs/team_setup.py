@@ -6,12 +6,11 @@ import click
 
 from resume_hooks.cli.options import VerbOptions, folder_of, yes_option
 from resume_hooks.cli.output import table
-from resume_hooks.cli.team_answer import act, answer
 from resume_hooks.errors import UsageError
-from resume_hooks.storage import team_file
+from resume_hooks.parts.team import joined, team_file
+from resume_hooks.parts.team.connect import VERSION, connected, form_of, schema, service_named
+from resume_hooks.parts.team.verbs.team_answer import act, answer
 from resume_hooks.system.text import counted
-from resume_hooks.team import joined
-from resume_hooks.team.connect import VERSION, connected, form_of, schema, service_named
 
 SERVICE = click.argument("service", metavar="SERVICE")
 
@@ -156,7 +155,7 @@ def status(options: VerbOptions) -> None:
     Examples:
       resume-hooks team status
     """
-    from resume_hooks.team import background  # with what reads sessions: 80 ms
+    from resume_hooks.parts.team import background  # with what reads sessions: 80 ms
 
     team = joined.required(options.where)
     waiting = background.behind(team, options.where)

@@ -16,12 +16,12 @@ import uuid
 
 from resume_hooks import paths
 from resume_hooks.errors import WriteFailed
+from resume_hooks.parts.team.connect import Connection, TeamFailed, connected, service_named
+from resume_hooks.parts.team.team_file import FILE, PUSHES, VERSION, Team, folder, found
 from resume_hooks.paths import Where, canonical
 from resume_hooks.storage import state_file
-from resume_hooks.storage.team_file import FILE, PUSHES, VERSION, Team, folder, found
 from resume_hooks.system.git_worktrees import git_folder
 from resume_hooks.system.text import encodable, one_line, plain_line
-from resume_hooks.team.connect import Connection, TeamFailed, connected, service_named
 
 _LONGEST_CONFIG = 256 * 1024
 _REMOTE = re.compile(

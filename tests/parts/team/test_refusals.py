@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import ImportFailed, UsageError
+from resume_hooks.parts.team import sharing
+from resume_hooks.parts.team.connect import Connection, TeamFailed, connected
+from resume_hooks.parts.team.fetching import pull
+from resume_hooks.parts.team.finding import Narrowing, find
+from resume_hooks.parts.team.joined import join
+from resume_hooks.parts.team.pushing import is_behind
+from resume_hooks.parts.team.sessions import listed, named
+from resume_hooks.parts.team.team_file import found
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.storage.team_file import found
-from resume_hooks.team import sharing
-from resume_hooks.team.connect import Connection, TeamFailed, connected
-from resume_hooks.team.fetching import pull
-from resume_hooks.team.finding import Narrowing, find
-from resume_hooks.team.joined import join
-from resume_hooks.team.pushing import is_behind
-from resume_hooks.team.sessions import listed, named
 from tests.builders import ConfigHome, session_id
-from tests.team.conftest import Machine
-from tests.team.server import STRANGER, Server
-from tests.team.test_push import sent, written
+from tests.parts.team.conftest import Machine
+from tests.parts.team.server import STRANGER, Server
+from tests.parts.team.test_push import sent, written
 
 SEEN = ("session", "part", "chunk", "grant_", "forgotten", "project", "project_member")
 """Tables of which a member is shown rows, but for these none of somebody else's."""

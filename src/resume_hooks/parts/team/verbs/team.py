@@ -17,18 +17,17 @@ from resume_hooks.cli.options import (
 )
 from resume_hooks.cli.output import table
 from resume_hooks.cli.start_client import start, start_of
-from resume_hooks.cli.team_answer import act, answer, answer_search, push_notes, pushed_text, sessions_text
-from resume_hooks.cli.team_setup import ACTS
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
+from resume_hooks.parts.team import joined, sharing, team_file
+from resume_hooks.parts.team.connect import connected
+from resume_hooks.parts.team.sessions import TeamSession, listed, named
+from resume_hooks.parts.team.verbs.team_answer import act, answer, answer_search, push_notes, pushed_text, sessions_text
+from resume_hooks.parts.team.verbs.team_setup import ACTS
 from resume_hooks.paths import canonical
 from resume_hooks.sessions.agents.registry import others
-from resume_hooks.storage import team_file
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
-from resume_hooks.team import joined, sharing
-from resume_hooks.team.connect import connected
-from resume_hooks.team.sessions import TeamSession, listed, named
 
 NOT_SENT = "Only Claude Code's sessions are sent: a team takes no other agent's."
 
@@ -54,7 +53,7 @@ def push(options: VerbOptions) -> None:
       resume-hooks team push --all
       resume-hooks team push 5e12a303 --rescan
     """
-    from resume_hooks.team import background, pushing  # what reads and imports sessions takes 80 ms to load
+    from resume_hooks.parts.team import background, pushing  # what reads and imports sessions takes 80 ms to load
 
     team = joined.required(options.where)
     if options.everything and options.locators:
@@ -85,7 +84,7 @@ def pull(options: VerbOptions) -> None:
       resume-hooks team pull bob:5e12a303
       resume-hooks team pull
     """
-    from resume_hooks.team import fetching  # as above
+    from resume_hooks.parts.team import fetching  # as above
 
     team = joined.required(options.where)
     with connected(team.service) as db:
@@ -150,7 +149,7 @@ def resume(options: VerbOptions) -> None:
     """
     from resume_hooks.cli.child import require_client, require_folder  # as above
     from resume_hooks.derive.imports.bundle.bring_in import BundleOptions  # as above
-    from resume_hooks.team import fetching
+    from resume_hooks.parts.team import fetching
 
     team = joined.required(options.where)
     require_client(options)

@@ -18,7 +18,7 @@ __all__ = ["PostgresSessionStore"]
 def __getattr__(name: str) -> Any:
     """The store of the Agent SDK, loaded when it is asked for. AttributeError for any other name."""
     if name in __all__:
-        from resume_hooks.team.sdk_store import PostgresSessionStore
+        from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 
         return PostgresSessionStore
     raise AttributeError(name)
