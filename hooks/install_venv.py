@@ -20,10 +20,11 @@ TEAM_LOCK = ROOT / "requirements-team.lock"
 def wanted(*, team: bool) -> list[Path]:
     """The locks that the venv is to hold: the engine's and, where a team was joined or is about to be, the driver's."""
     sys.path.insert(0, str(ROOT / "src"))
-    from resume_hooks.parts.team.team_file import found
-    from resume_hooks.paths import Where  # of ours only what any Python >= 3.9 loads
+    from resume_hooks import seam  # of ours only what any Python >= 3.9 loads
+    from resume_hooks.paths import Where
 
-    return [LOCK, TEAM_LOCK] if team or found(Where()) else [LOCK]
+    needs = seam.answers("whether the driver is needed")  # each is given where things are
+    return [LOCK, TEAM_LOCK] if team or any(need(Where()) for need in needs) else [LOCK]
 
 
 def digest(locks: list[Path]) -> str:

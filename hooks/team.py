@@ -18,6 +18,7 @@ if __name__ == "__main__":
                 os._exit(0)
             os.setsid()
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
-    from resume_hooks.parts.team.push_hook import main
+    from resume_hooks.seam import answers
 
-    main()
+    for push in answers("after a turn"):  # each reads the event, prints nothing and never raises
+        push()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks import part_table, seam
 from resume_hooks.cli.main import VERBS, module_of
 from resume_hooks.hooks.prompt import LANES
 from tests.needs import REPO
@@ -16,10 +17,10 @@ SOURCE = REPO / "src" / "resume_hooks"
 
 PACKAGES = {
     "archive", "cli", "derive", "hooks", "maintenance", "parts", "reading", "redaction", "search", "sessions",
-    "storage", "system", "team", "transcripts",
+    "storage", "system", "transcripts",
 }  # fmt: skip
 
-GROUND = {"__init__", "__main__", "api", "clock", "errors", "part_table", "paths", "seam", "settings"}
+GROUND = {"__init__", "__main__", "api", "clock", "errors", "part_table", "paths", "seam", "settings", "team"}
 
 
 def modules() -> dict[str, Path]:
@@ -37,7 +38,7 @@ def _tree(module: str) -> ast.Module:
     return ast.parse(MODULES[module].read_text(encoding="utf-8"))
 
 
-def test_the_root_holds_fourteen_packages_and_the_ground() -> None:
+def test_the_root_holds_thirteen_packages_and_the_ground() -> None:
     """A new module goes into a package; the root is read in one glance."""
     here = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
     assert here == PACKAGES
@@ -62,6 +63,25 @@ def test_every_verb_has_its_module(name: str) -> None:
 def test_every_lane_has_its_module(name: str) -> None:
     """The prompt hook finds its lanes by name, so the linter does not see them."""
     assert find_spec(f"resume_hooks.hooks.{name}")
+
+
+@pytest.mark.parametrize(
+    ("part", "function"),
+    sorted(
+        {(part, function) for part, function, _ in part_table.CHECKS.values()}
+        | {(part, function) for rows in part_table.OPTIONS.values() for part, _, _, function, _ in rows}
+        | {row for rows in part_table.ANSWERS.values() for row in rows}
+    ),
+)
+def test_what_a_part_answers_with_is_there(part: str, function: str) -> None:
+    """The core finds it by name, so the linter does not see it."""
+    assert not seam.is_there(part) or callable(seam.function_of(part, function))
+
+
+def test_every_question_that_a_part_answers_is_asked() -> None:
+    """One that is worded otherwise than where it is asked would have no answer, and nobody would know."""
+    said = [path.read_text(encoding="utf-8") for path in [*MODULES.values(), *(REPO / "hooks").glob("*.py")]]
+    assert all(any(f'answers("{question}")' in text for text in said) for question in part_table.ANSWERS)
 
 
 def test_the_package_opens_one_door() -> None:
@@ -96,4 +116,4 @@ def test_broad_excepts_stand_at_the_rims() -> None:
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"})
     }
-    assert broad == {"cli.main", "hooks.prompt", "search.index.postings", "team.background"}
+    assert broad <= {"cli.main", "hooks.prompt", "search.index.postings", "parts.team.background"}

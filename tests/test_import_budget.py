@@ -196,16 +196,6 @@ def test_the_help_of_a_verb(config_home: ConfigHome) -> None:
     }  # fmt: skip
 
 
-def test_the_help_of_a_group(config_home: ConfigHome) -> None:
-    """The acts of ``team`` are declared where they are; what reads, sends and imports sessions is not loaded."""
-    found = roots(loaded(config_home, "helps", None, "team"))
-    engine = {
-        f"resume_hooks.{name}"
-        for name in ("derive", "reading.export", "redaction", "search.engine", "archive", "cli.child")
-    }
-    assert found.isdisjoint(HEAVY | engine | {"psycopg"})
-
-
 def test_help_loads_no_verb(config_home: ConfigHome) -> None:
     """Listing verbs does not load them."""
     found = loaded(config_home, "cli", None, "--help")

@@ -8,20 +8,35 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks import part_table, seam
 from tests.needs import REPO, python39
 
 SOURCE = REPO / "src" / "resume_hooks"
 MODULES = [
-    "errors", "paths", "archive.__init__", "archive.retention.__init__", "archive.retention.pending",
+    "errors", "paths", "part_table", "seam", "archive.__init__", "archive.retention.__init__",
+    "archive.retention.pending",
     "hooks.__init__", "hooks.fallback", "hooks.hook_state", "hooks.hosts", "hooks.pending_handoff",
     "hooks.plain_cards", "hooks.reply", "hooks.session", "hooks.triggers",
     "part_table", "parts.__init__", "parts.codex.__init__", "parts.codex.host", "seam",
     "sessions.__init__", "sessions.link_log",
     "storage.__init__", "storage.append_carryover", "storage.atomic",
-    "storage.locks", "storage.state_file", "storage.team_file", "system.__init__", "system.bug_log",
+    "storage.locks", "storage.state_file", "system.__init__", "system.bug_log",
     "system.clipboard", "system.clipboard_tools", "system.invocation", "system.processes", "system.subprocesses",
     "system.terminal", "system.text", "system.tmux", "transcripts.__init__", "transcripts.giants",
 ]  # fmt: skip
+ASKED = ("at a start", "whether the driver is needed")
+"""The questions that are asked before the engine is there."""
+
+ANSWERING = sorted(
+    {
+        name
+        for question in ASKED
+        for part, function in part_table.ANSWERS.get(question, ())
+        if seam.is_there(part)
+        for name in ("parts.__init__", f"parts.{part}.__init__", f"parts.{part}.{function.partition(':')[0]}")
+    }
+)
+MODULES += ANSWERING
 FILES = [*(SOURCE / f"{name.replace('.', '/')}.py" for name in MODULES), *sorted((REPO / "hooks").glob("*.py"))]
 
 
@@ -54,5 +69,5 @@ def test_what_these_modules_import_is_in_the_list() -> None:
                             missing.add(name)
     assert missing <= {
         "__main__", "derive.child.copy_tasks", "hooks.after_compaction", "hooks.background", "hooks.context_notice",
-        "hooks.expiring_sessions", "hooks.inside", "hooks.prompt", "hooks.team_push",
+        "hooks.expiring_sessions", "hooks.inside", "hooks.prompt",
     }, "the hooks do without those where they don't load"  # fmt: skip

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "resume_hooks"
 PACKAGES = (
-    "parts", "cli", "hooks", "maintenance", "team", "search", "derive", "archive", "reading", "sessions", "transcripts",
+    "parts", "cli", "hooks", "maintenance", "search", "derive", "archive", "reading", "sessions", "transcripts",
     "redaction", "storage", "system",
 )  # fmt: skip
 """From the top down: each imports those below it alone."""

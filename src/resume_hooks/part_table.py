@@ -6,6 +6,7 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
     "smart-trim": ("smart_trim", "Continue in a copy without what a model finds is no longer needed.", "checkpoint"),
     "rehome": ("moved", "Give every session of a folder that moved a copy in its new place.", "untrim"),
     "rewind-files": ("rewind_files", "Restore the files as they were at a message of a session.", "untrim"),
+    "team": ("team", "Push, pull, resume, search and share sessions on your team's PostgreSQL.", "index"),
     "audit": ("secrets", "List the secrets in sessions by kind, place and age, never the secrets themselves.", "fsck"),
     "scrub": ("secrets", "Remove secrets: in a child, or in place and from every copy.", "doctor"),
     "stats": ("stats", "Show turns, tokens and what was saved, by month; how long hooks took.", "doctor"),
@@ -23,6 +24,7 @@ WAYS: Dict[str, Tuple[str, str, str]] = {
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {
     "copies": ("moved", "checks:check", "giants"),
+    "team": ("team", "check:team", "clipboard"),
     "prompts": ("lost", "checks:check", "giants"),
 }
 """Checks of doctor: the part, the function, the check before which it stands."""
@@ -71,7 +73,25 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
             "verbs.other_copies:delete_others",
             True,
         )
-    ]
+    ],
+    "lineage": [
+        (
+            "team",
+            ("--team",),
+            "Ask the team's server for ancestors that are not here.",
+            "verbs.team_answer:lineage",
+            True,
+        )
+    ],
+    "search": [
+        (
+            "team",
+            ("--team",),
+            "Ask the team's server instead; answers as `team search` does.",
+            "verbs.team_answer:answer_search",
+            True,
+        )
+    ],
 }
 """For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""
 
@@ -80,6 +100,13 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "session note": [("moved", "copies:copies_note")],
     "new folder line": [("moved", "moved_folder:line")],
     "new folder": [("moved", "moved_folder:answer")],
+    "after a session was deleted": [("team", "answers:after_delete")],
+    "after a session was scrubbed": [("team", "answers:after_scrub")],
+    "at a start": [("team", "team_file:unpushed")],
+    "in the background after a start": [("team", "answers:after_start")],
+    "after a turn": [("team", "push_hook:main")],
+    "whether the driver is needed": [("team", "team_file:found")],
+    "the Agent SDK's store": [("team", "sdk_store:PostgresSessionStore")],
     "lost": [("lost", "lost_prompts:at_first")],
 }
 """For a question of the core each part that answers it, and its function."""

@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from resume_hooks import part_table, seam
 from tests.needs import REPO
 
 EVENT = """
@@ -32,10 +33,12 @@ LANES = {
     "notice": "context_notice",
     "session": "session",
     "later": "background",
-    "team": "team_push",
     "fallback": "fallback",
 }
 """What each script in hooks/ writes down, and the module of ``resume_hooks.hooks`` behind it."""
+
+AFTER_A_TURN = "team"
+"""What a part that is asked after a turn writes down."""
 
 # Where this machine gets packages from, and whom it trusts for it.
 INDEX_SETTINGS = ("PIP_", "UV_", "SSL_CERT", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
@@ -96,11 +99,19 @@ def make_plugin(folder: Path) -> PluginCopy:
         (package / "__init__.py").write_text("")
     for name in (
         "system/bug_log.py",
+        "system/invocation.py",
+        "system/text.py",
+        "errors.py",
         "paths.py",
+        "part_table.py",
+        "seam.py",
         "storage/state_file.py",
-        "storage/team_file.py",
-    ):  # what the installer itself needs
+    ):  # what the installer itself needs, and its parts
         shutil.copy(REPO / "src" / "resume_hooks" / name, engine / name)
+    for path in _answering("whether the driver is needed", engine):
+        shutil.copy(REPO / path.relative_to(root), path)
+    for path in _answering("after a turn", engine):
+        path.write_text(EVENT.replace("NAME", AFTER_A_TURN))
     (engine / "__main__.py").write_text(MAIN)
     for name, module in LANES.items():
         (engine / "hooks" / f"{module}.py").write_text(EVENT.replace("NAME", name))
@@ -114,3 +125,13 @@ def make_plugin(folder: Path) -> PluginCopy:
     env |= {key: value for key, value in os.environ.items() if key.startswith(INDEX_SETTINGS)}
     (folder / "bin").mkdir()
     return PluginCopy(root, data, env)
+
+
+def _answering(question: str, engine: Path) -> list[Path]:
+    """Where the modules of parts that answer a question belong in an engine, their packages made."""
+    found = [row for row in part_table.ANSWERS.get(question, ()) if seam.is_there(row[0])]
+    for part, _ in found:
+        for package in (engine / "parts", engine / "parts" / part):
+            package.mkdir(exist_ok=True)
+            (package / "__init__.py").touch()
+    return [engine / "parts" / part / f"{function.partition(':')[0].replace('.', '/')}.py" for part, function in found]

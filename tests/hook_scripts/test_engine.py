@@ -29,15 +29,6 @@ def fake(path: Path, says: str, status: int = 0) -> None:
     path.chmod(0o755)
 
 
-@pytest.mark.parametrize("verb", ["push", "pull", "resume", "share", "forget", "join", "leave", "sessions", ""])
-def test_the_model_does_not_write_to_a_team(plugin: PluginCopy, verb: str) -> None:
-    """Nor does it fetch; a search comes as far as the engine, which asks whether the user allows it."""
-    done = plugin.engine("team", verb, CLAUDECODE="1")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "'team' is for the user to run" in done.stderr
-    assert plugin.engine("team", "search", "x", CLAUDECODE="1").stdout == "engine team search x\n"
-
-
 def test_the_order_of_the_lookup(plugin: PluginCopy, tmp_path: Path) -> None:
     """Named Python, data folder, checkout, PATH; each is taken when those before it are gone."""
     places = {

@@ -219,45 +219,6 @@ def test_the_detached_install_has_its_own_session_and_log(quick: PluginCopy) -> 
     assert (quick.data / "install.log").exists()
 
 
-def join(plugin: PluginCopy) -> Path:
-    """A team was joined; the file of the venv that says that its driver is there."""
-    folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team"
-    folder.mkdir(parents=True)
-    team = {"version": 1, "service": "work", "login": "alice", "machine": "m", "projects": []}
-    (folder / "team.json").write_text(json.dumps(team))
-    return plugin.data / "venv" / "requirements-team.lock"
-
-
-def test_a_team_s_driver_is_there_whenever_the_venv_is(quick: PluginCopy) -> None:
-    """Added once a team was joined, built in at an update; where it can't be had, the engine is there without it."""
-    install(quick)
-    driver = join(quick)
-    before = os.readlink(quick.data / "venv")
-    quick.hook("SessionStart", STARTUP)
-    assert wait_for(driver)
-    assert os.readlink(quick.data / "venv") == before, "nothing is built anew for it"
-    (quick.root / "requirements.lock").write_text("# newer\n")
-    assert install(quick) == 0
-    assert driver.read_bytes() == (quick.root / "requirements-team.lock").read_bytes()
-    assert (quick.data / "count").read_text() == ".+.+"
-    (quick.root / "requirements.lock").write_text("# newest\n")
-    assert install(quick, NO_DRIVER="no wheel") == 1
-    assert (state(quick)["state"], state(quick)["error"]) == ("failed", "the team's driver: no wheel")
-    assert (quick.data / "venv" / "requirements.lock").read_text() == "# newest\n"
-    assert not driver.exists()
-    assert install(quick) == 0
-    assert attempts(quick) == 6, "it is tried again after an hour"
-    assert quick.engine("--install").stderr == "resume-hooks: the engine is ready\n"
-    assert driver.exists()
-
-
-def test_who_is_about_to_join_asks_for_the_driver(quick: PluginCopy) -> None:
-    """There is no pip in a venv that uv made; the launcher adds it, and it stays."""
-    assert quick.engine("--install", "--team").returncode == 0
-    assert (quick.data / "venv" / "requirements-team.lock").exists()
-    assert "nothing to do" in quick.engine("--install").stderr
-
-
 def test_the_lock_names_hashes_and_no_host() -> None:
     """Every requirement is pinned with hashes; where they come from is the user's own setting."""
     names = ("requirements.lock", "requirements-team.lock")

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from tests.builders import SESSION, Record, assistant, conversation, session_bytes, tool_result, user
-from tests.e2e.harness.processes import wait_until
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_guard import shells
 from tests.needs import need
@@ -201,20 +200,3 @@ def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Pa
         done = plugin.hook("Stop", given, *strace)
         assert (done.returncode, done.stdout) == (0, b"")
         assert sorted(set(re.findall(r'execve\("[^"]*/(\w+)"', traced.read_text()))) == programs
-
-
-def test_a_team_that_is_sent_turns(plugin: PluginCopy) -> None:
-    """Where the mark of a joined team lies the engine is called with the event, and the hook doesn't wait for it."""
-    body = event(lay(plugin, conversation(2)))
-    mark = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team" / "push"
-    assert not asked(plugin, body)
-    mark.parent.mkdir(parents=True)
-    mark.touch()
-    plugin.forget()
-    done = plugin.hook("Stop", body)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert wait_until(lambda: plugin.reached.endswith(body + b"\n"))
-    assert plugin.reached.startswith(b"team ")
-    plugin.forget()
-    plugin.hook("Stop", body, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
-    assert plugin.reached == b""

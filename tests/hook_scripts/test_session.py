@@ -162,16 +162,6 @@ def test_a_ready_engine_starts_no_python(plugin: PluginCopy) -> None:
     assert not wait_for(installed, 1)
 
 
-def test_a_team_that_is_sent_nothing_is_told_by_the_engine(plugin: PluginCopy) -> None:
-    """The next start says so, where somebody can read it."""
-    make_ready(plugin)
-    folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team"
-    folder.mkdir(parents=True)
-    (folder / "untold").touch()
-    assert plugin.hook("SessionStart", STARTUP, CLAUDE_CODE_ENTRYPOINT="sdk-cli").stdout == b""
-    assert plugin.hook("SessionStart", STARTUP).stdout == b"reply of session\n"
-
-
 @pytest.mark.parametrize("change", ["no venv", "other lock", "dangling python"])
 def test_whatever_differs_starts_the_install_and_does_not_wait(plugin: PluginCopy, change: str) -> None:
     """The hook is back, its output closed, before the install ends."""

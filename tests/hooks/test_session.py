@@ -15,7 +15,6 @@ import pytest
 
 from resume_hooks import clock
 from resume_hooks.hooks.pending_handoff import PendingHandoff, leave
-from resume_hooks.parts.team import team_file
 from resume_hooks.sessions.link_log import Link, links_file, read_links, read_superseded
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.hooks.conftest import Run
@@ -341,22 +340,6 @@ def test_who_starts_next_hears_of_it_once(child: Path, say: Say) -> None:
     told = say(beside(child, session_id(6), "startup"), 5, CLAUDE_CODE_ENTRYPOINT="cli")
     assert told == {"systemMessage": f"resume-hooks: a handoff waits here: /resume {CHILD}"}
     assert say(beside(child, session_id(7), "startup"), 6) == {}
-
-
-def test_a_team_that_is_sent_nothing_is_told_once(config_home: ConfigHome, say: Say) -> None:
-    """At the next start of somebody who can read it: how much waits, since when, why."""
-    where = config_home.where
-    team_file.note_failing(("the server is away", "Wait."), 3, where, at_once=False)
-    assert say(start(source="startup")) == {}
-    team_file.note_failing(("no driver", "Install it."), 4, where, at_once=True)
-    assert say(start(source="startup"), CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
-    line = say(start(source="resume"))["systemMessage"]
-    assert line.startswith("resume-hooks: 4 sessions wait to be pushed to the team since 20")
-    assert "UTC: no driver; what to do: " in line
-    team_file.note_failing(("no driver", "Install it."), 5, where, at_once=True)
-    assert say(start(source="startup")) == {}
-    team_file.note_pushed(where)
-    assert team_file.failing(where) is None
 
 
 COLD = {"context_tokens": 163_400, "prompt_cache_likely_expired": True, "estimated_cache_write_usd": 0.6128}

@@ -6,14 +6,12 @@ import contextlib
 import json
 import os
 import sqlite3
-import sys
 from pathlib import Path
 
 import pytest
 
 from resume_hooks.maintenance import doctor
 from resume_hooks.maintenance.doctor import Finding, diagnose
-from resume_hooks.parts.team import team_file
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.system import bug_log
@@ -190,25 +188,6 @@ def test_the_clipboard_s_ways(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     program.chmod(0o755)
     monkeypatch.setenv("DISPLAY", ":0")
     assert "xclip" in found(cwd, "clipboard").detail
-
-
-def test_a_team_that_is_sent_nothing(cwd: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None was joined; one is pushed to; the driver is missing; a push failed."""
-    assert found(cwd, "team").code == "team-none"
-    team = {"version": 1, "service": "work", "login": "alice", "machine": "m", "projects": ["h/o/r"]}
-    write_json(config / "resume-hooks" / "team" / "team.json", team)
-    assert (
-        found(cwd, "team").detail
-        == "work as alice; turns' ends push 1 project, last push never; the server was not asked"
-    )
-    monkeypatch.setattr(doctor, "find_spec", lambda _: None)
-    assert "-m pip install" in found(cwd, "team").remedy
-    monkeypatch.setattr(sys, "prefix", str(config))
-    (config / "requirements.lock").touch()
-    assert found(cwd, "team").remedy.endswith("hooks/engine --install --team")
-    team_file.note_failing(("the server is away", "Wait."), 1, Where(), at_once=False)
-    assert found(cwd, "team").code == "team-failing"
-    assert found(cwd, "team").detail.startswith("1 session waits")
 
 
 def test_transcripts_are_counted(cwd: Path, config: Path) -> None:

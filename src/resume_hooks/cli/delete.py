@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from resume_hooks import clock
+from resume_hooks import clock, seam
 from resume_hooks.archive.trash import contents, delete
 from resume_hooks.archive.trash.contents import StrayFolder
 from resume_hooks.archive.trash.delete import Deletion
@@ -24,7 +24,6 @@ from resume_hooks.cli.options import (
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.team.answers import after_delete
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.lineage_block import size_text
@@ -107,14 +106,19 @@ def _delete(decided: Deletion, options: VerbOptions, *, asks: bool) -> None:
             return f"{table(facts)}\n\nBring it back: {typed(f'restore {entry.locator}')}"
         return "Nothing was deleted." if asks else f"{facts_of(decided)}\n\nNothing was deleted."
 
-    kept = [*_still_kept([entry]), *after_delete(entry.session_id, options.where)] if agreed else []
-    options.emit(data, text, kept)
+    notes = [*_still_kept([entry]), *_of_parts(entry.session_id, options.where)] if agreed else []
+    options.emit(data, text, notes)
 
 
 def _still_kept(entries: Sequence[TrashEntry]) -> list[str]:
     """What to say of sessions that are gone and that the vault has all the same."""
     kept = (entry for entry in entries if find(entry.session_id, Where()))
     return [STAYS.format(title=entry.title, command=typed(f"archive --forget {entry.session_id}")) for entry in kept]
+
+
+def _of_parts(session_id: str, where: Where) -> list[str]:
+    """What parts say of a session that was deleted; each is given its id and ``where``, and answers with notes."""
+    return [note for told in seam.answers("after a session was deleted") for note in told(session_id, where)]
 
 
 def _empty(options: VerbOptions, *, asks: bool) -> None:

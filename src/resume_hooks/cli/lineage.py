@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from resume_hooks.archive.retention.ancestors import archive_ancestors
-from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
+from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument, part_options
 from resume_hooks.clock import minute
-from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Family, without_trims
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import typed
@@ -18,7 +17,7 @@ UNASKED = "No session was named: this is the lineage of the latest one here. {} 
 @click.command("lineage")
 @locator_argument
 @click.option("--continued", is_flag=True, help="Leave trimmed sessions out.")
-@click.option("--team", is_flag=True, help="Ask the team's server for ancestors that are not here.")
+@part_options("lineage")
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
@@ -34,31 +33,26 @@ def command(options: VerbOptions) -> None:
       resume-hooks lineage "bob:Fix the parser" --team
       resume-hooks lineage "Fix the parser" --json
     """
-    rows = _of_team(options) if options.team else _here(options)
+    rows = _rows(options)
     shown = without_trims(rows) if options.continued else rows
     taken = "" if options.locator else f"\n\n{click.style(UNASKED.format(typed('sessions')), dim=True)}"
     options.emit({"rows": shown}, lambda: f"{render(shown)}{taken}")
+
+
+def _rows(options: VerbOptions) -> list[Ancestor]:
+    """The lineage as it is here; or as a part has it whose option was given.
+
+    The part is given the options and the function for the former, which raises SessionNotFound.
+    """
+    asked = options.asked_of_parts()
+    rows: list[Ancestor] = asked[0](options, _here) if asked else _here(options)
+    return rows
 
 
 def _here(options: VerbOptions) -> list[Ancestor]:
     rows = Family(options.where).lineage(options.located(foreign=True).path)
     archive_ancestors(rows[:-1], options.where)  # nothing else notices a fork that the client made
     return rows
-
-
-def _of_team(options: VerbOptions) -> list[Ancestor]:
-    from resume_hooks.parts.team.ancestry import of_team, with_team
-    from resume_hooks.parts.team.sessions import listed, named
-    from resume_hooks.parts.team.verbs.team_answer import connected_to_read  # no other lineage loads it
-
-    with connected_to_read(options) as db:
-        try:
-            rows = _here(options)
-        except SessionNotFound:
-            if options.locator is None:
-                raise
-            return of_team(named(options.locator, listed(db)), db)
-        return with_team(rows, db)
 
 
 def render(rows: list[Ancestor]) -> str:

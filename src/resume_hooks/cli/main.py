@@ -52,7 +52,6 @@ _CORE = {
     "export": "Write a session as a page, Markdown, text, or a bundle to be imported.",
     "share": "Write a session as one file for a colleague: a page to read, which import takes.",
     "import": "Import a transcript from an address or a file as a new session.",
-    "team": "Push, pull, resume, search and share sessions on your team's PostgreSQL.",
     "index": "Update the search index, or show its state.",
     "fsck": "Report damage in a session; --repair makes a repaired child.",
     "doctor": "Check the installation, each finding with its remedy.",

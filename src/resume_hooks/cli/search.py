@@ -16,6 +16,7 @@ from resume_hooks.cli.options import (
     folder_of,
     json_option,
     max_chars_option,
+    part_options,
     refuse_unknown,
     time_of,
 )
@@ -51,7 +52,7 @@ PATIENCE = 1.5
 @click.option("--role", type=click.Choice(sorted(ALIASES)), help="Who said it.")
 @click.option("--helpers", is_flag=True, help="Also headless runs of a single question.")
 @agent_option
-@click.option("--team", is_flag=True, help="Ask the team's server instead; answers as `team search` does.")
+@part_options("search")
 @click.option("--limit", type=click.IntRange(1, MOST_LIMIT), default=10, show_default=True, help="Hits.")
 @max_chars_option
 @json_option
@@ -75,10 +76,8 @@ def command(options: VerbOptions) -> None:
       resume-hooks search retry policy --lineage . --json
     """
     refuse_unknown(options.words)
-    if options.team:
-        from resume_hooks.parts.team.verbs.team_answer import answer_search  # no other search loads it
-
-        answer_search(options)
+    for answer in options.asked_of_parts():  # a part whose option was given prints its own
+        answer(options)
         return
     options.refuse_together("project", "lineage", "session", "everywhere")
     limit = max(1, options.max_chars - 1) if options.max_chars else 0

@@ -12,13 +12,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from resume_hooks import settings
+from resume_hooks import seam, settings
 from resume_hooks.archive.retention.ancestors import archive_parents, archive_pending
 from resume_hooks.archive.vault import policy
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import expiring_sessions, hook_state, reply
-from resume_hooks.parts.team import team_file
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system.processes import client_pid
@@ -53,7 +52,7 @@ def main() -> None:
     with contextlib.suppress(OSError, ResumeHooksError, ModuleNotFoundError):  # a venv from before an update
         index()
     with contextlib.suppress(ModuleNotFoundError):
-        push()
+        of_parts()
 
 
 def catch_up(event: dict[str, Any]) -> None:
@@ -96,13 +95,15 @@ def index() -> None:
     os.utime(hook_state.place(_INDEXED), (begun, begun))
 
 
-def push() -> None:
-    """Send the team, where one was joined, what turns' ends did not: they pause a minute, and a server may be away."""
-    if reply.is_headless() or not os.path.exists(os.path.join(team_file.folder(Where()), team_file.PUSHES)):
-        return
-    from resume_hooks.parts.team.background import push_behind  # nobody without a team loads it
+def of_parts() -> None:
+    """Have parts do what can wait until a start is over, with a user at it.
 
-    push_behind(Where(), _watch(INDEX_LIMIT, client_pid()), pause=0)
+    Each is given where things are, and what tells that its time is over.
+    """
+    if reply.is_headless():
+        return
+    for work in seam.answers("in the background after a start"):
+        work(Where(), _watch(INDEX_LIMIT, client_pid()))
 
 
 def _watch(seconds: float, client: int | None) -> Callable[[], bool]:

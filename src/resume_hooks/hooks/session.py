@@ -12,12 +12,12 @@ import re
 import sys
 import time
 from datetime import datetime, timezone
-from typing import Any, Callable, Collection, Dict, Optional
+from typing import Any, Callable, Collection, Dict, List, Optional
 
+from resume_hooks import seam
 from resume_hooks.archive.retention import pending
 from resume_hooks.hooks import hook_state, pending_handoff, reply
 from resume_hooks.hooks.pending_handoff import PendingHandoff
-from resume_hooks.parts.team import team_file
 from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
 from resume_hooks.sessions.link_log import AFTER_CLEAR, Link, record_link, record_superseded
 from resume_hooks.system.invocation import typed
@@ -73,7 +73,7 @@ def handle(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
         said = " · ".join(filter(None, (_cold(event, path), _giant(session_id, path))))
     kept = _of_engine(_kept, event) if source and NEAR_END in asked else ""
     moved = _of_engine(_moved, event) if NEW_FOLDER in asked else ""
-    line = " · ".join(filter(None, (said, moved, kept, _unpushed() if source else "")))
+    line = " · ".join(filter(None, (said, moved, kept, *(_of_parts() if source else []))))
     return reply.start("", f"resume-hooks: {line}" if line else "")
 
 
@@ -178,8 +178,6 @@ def _kept(event: Dict[str, Any]) -> str:
 
 
 def _moved(event: Dict[str, Any]) -> str:
-    from resume_hooks import seam  # nothing to most starts
-
     return " · ".join(filter(None, (line(event) for line in seam.answers(seam.NEW_FOLDER_LINE))))
 
 
@@ -196,10 +194,12 @@ def _of_engine(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> 
     return ""
 
 
-def _unpushed() -> str:
-    """What a team is not sent, and why, once; headless runs have nobody to read it, and leave it for a user."""
-    failing = None if reply.is_headless() else team_file.take_untold(Where())
-    return f"{failing.sentence}; what to do: {typed('doctor')}" if failing else ""
+def _of_parts() -> List[str]:
+    """What parts say at a start; headless runs have nobody to read it, and leave it for a user.
+
+    Each is given where things are, and answers with a line, ``""`` for nothing. It has to load on Python 3.9.
+    """
+    return [] if reply.is_headless() else [line(Where()) for line in seam.answers("at a start")]
 
 
 def _mark_venv() -> None:

@@ -8,7 +8,6 @@ import shlex
 import stat
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import NamedTuple
 
 from resume_hooks import clock, part_table, settings
@@ -17,7 +16,6 @@ from resume_hooks.archive.trash.contents import all_deleted, strays
 from resume_hooks.archive.vault import policy
 from resume_hooks.archive.vault.verify import unreadable
 from resume_hooks.maintenance.state_permissions import oddities
-from resume_hooks.parts.team import team_file
 from resume_hooks.paths import Where, read_object
 from resume_hooks.seam import function_of, with_parts
 from resume_hooks.search.index.status import status_of
@@ -27,7 +25,7 @@ from resume_hooks.sessions.archived.manifest import all_archived as kept_session
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import bug_log, claude_cli, clipboard
-from resume_hooks.system.plugin_files import DRIVER, NAME, how_to_add
+from resume_hooks.system.plugin_files import NAME
 from resume_hooks.system.subprocesses import which
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.giants import GIANT, GIANT_LINE, longest_line
@@ -71,7 +69,6 @@ def diagnose(cwd: str) -> list[Finding]:
         "index": _index,
         "trash": _trash,
         "vault": _vault,
-        "team": _team,
         "clipboard": _clipboard,
     }
     found = []
@@ -328,18 +325,6 @@ def _vault(_: str) -> Finding:
         remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault_max 40G"
         return note(f"{size}, more than vault_max allows", remedy, "full")
     return ok(size if kept else "empty")
-
-
-def _team(_: str) -> Finding:
-    team, failing = team_file.found(Where()), team_file.failing(Where())
-    if team is None:
-        return ok("none was joined", "none")
-    if failing:
-        return problem(failing.sentence, failing.remedy, "failing")
-    if find_spec(DRIVER) is None:
-        return problem(f"{DRIVER}, which speaks to the server of {team.service}, is missing", how_to_add(), "driver")
-    pushes = f"turns' ends push {counted(len(team.projects), 'project')}, last push {team_file.last_push(Where())}"
-    return ok(f"{team.service} as {team.login}; {pushes}; the server was not asked")
 
 
 def _clipboard(_: str) -> Finding:

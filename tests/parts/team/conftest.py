@@ -12,8 +12,13 @@ from resume_hooks.parts.team.joined import join
 from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
 from tests.builders import ConfigHome
+from tests.hook_scripts.conftest import plugin
+from tests.hook_scripts.test_install import quick
+from tests.hooks.conftest import any_python, run_hook
 from tests.needs import need
 from tests.parts.team.server import Server, programs
+
+__all__ = ["any_python", "plugin", "quick", "run_hook"]
 
 
 @pytest.fixture(scope="session")

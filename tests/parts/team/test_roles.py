@@ -13,6 +13,7 @@ from resume_hooks.parts.team import connect, sharing
 from resume_hooks.parts.team.connect import Connection, TeamFailed, connected
 from resume_hooks.parts.team.sessions import listed
 from tests.builders import session_id
+from tests.needs import REPO
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Server
 from tests.parts.team.test_push import sent, written
@@ -215,7 +216,7 @@ def test_after_a_restore_names_are_bound_by_who_restored(
     try:
         with connected("alice") as db:
             assert listed(db) == []
-        page = (Path(__file__).parents[2] / "docs" / "team.md").read_text(encoding="utf-8")
+        page = (REPO / "docs" / "team.md").read_text(encoding="utf-8")
         (lines,) = re.findall(r"^```\n(GRANT rh_owner.*?)^```$", page, re.MULTILINE | re.DOTALL)
         with server.superuser(copy) as db:
             db.execute(lines.encode())

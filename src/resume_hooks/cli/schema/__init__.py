@@ -21,7 +21,6 @@ MODULES = {
     "archives": ("delete", "archive", "restore"),
     "reading": ("outline", "read", "export", "share"),
     "search": ("search", "index"),
-    "team": ("team",),
     "doctor": ("doctor",),
     "upkeep": ("fsck", "config", "completion", "install", "uninstall"),
 }  # fmt: skip

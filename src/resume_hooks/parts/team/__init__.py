@@ -1,7 +1,6 @@
 """A team's sessions, and one's own on other machines, in a PostgreSQL of theirs: push, resume, search, share, forget.
 
-May import search, derive and what is below. Nothing here runs before a team was joined; ``psycopg`` is imported in
-``connect`` alone, when a connection is opened.
+Nothing here runs before a team was joined; ``psycopg`` is imported in ``connect`` alone, when a connection is opened.
 
 What leaves is redacted first, then cut into pieces of whole lines, numbered as in the file; words are taken of the
 redacted line. A piece is taken only by who knows the digest of all that came before it, so that sending twice changes
@@ -10,15 +9,32 @@ nothing, and what was rewritten is a new generation, never a merge. Whoever may 
 
 from __future__ import annotations
 
-from typing import Any
+from resume_hooks.seam import Answer, Check, Option, Part, Verb
 
-__all__ = ["PostgresSessionStore"]
-
-
-def __getattr__(name: str) -> Any:
-    """The store of the Agent SDK, loaded when it is asked for. AttributeError for any other name."""
-    if name in __all__:
-        from resume_hooks.parts.team.sdk_store import PostgresSessionStore
-
-        return PostgresSessionStore
-    raise AttributeError(name)
+PART = Part(
+    verbs=(Verb("team", "Push, pull, resume, search and share sessions on your team's PostgreSQL.", before="index"),),
+    options=(
+        Option(
+            "lineage",
+            ("--team",),
+            "Ask the team's server for ancestors that are not here.",
+            "verbs.team_answer:lineage",
+        ),
+        Option(
+            "search",
+            ("--team",),
+            "Ask the team's server instead; answers as `team search` does.",
+            "verbs.team_answer:answer_search",
+        ),
+    ),
+    checks=(Check("team", "check:team", before="clipboard"),),
+    answers=(
+        Answer("after a session was deleted", "answers:after_delete"),
+        Answer("after a session was scrubbed", "answers:after_scrub"),
+        Answer("at a start", "team_file:unpushed"),
+        Answer("in the background after a start", "answers:after_start"),
+        Answer("after a turn", "push_hook:main"),
+        Answer("whether the driver is needed", "team_file:found"),
+        Answer("the Agent SDK's store", "sdk_store:PostgresSessionStore"),
+    ),
+)

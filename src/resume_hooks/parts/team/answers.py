@@ -1,10 +1,11 @@
-"""What verbs that remove something tell of a team that has it, too; where none was joined nothing of it is loaded."""
+"""What the core asks of a team at its verbs and hooks; where none was joined nothing of it is loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
 
-from resume_hooks.parts.team.team_file import found
+from resume_hooks.parts.team.team_file import PUSHES, folder, found
 from resume_hooks.paths import Where
 
 
@@ -24,3 +25,12 @@ def after_scrub(sessions: Iterable[str], where: Where) -> list[str]:
     from resume_hooks.parts.team.sharing import note_scrubbed
 
     return [note for each in dict.fromkeys(sessions) if each and (note := note_scrubbed(each, where))]
+
+
+def after_start(where: Where, is_over: Callable[[], bool]) -> None:
+    """Send the team what turns' ends did not: they pause a minute, and a server may be away."""
+    if not os.path.exists(os.path.join(folder(where), PUSHES)):
+        return
+    from resume_hooks.parts.team.background import push_behind
+
+    push_behind(where, is_over, pause=0)

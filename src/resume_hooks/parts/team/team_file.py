@@ -14,6 +14,7 @@ from typing import NamedTuple, Optional, Tuple
 
 from resume_hooks.paths import Where, read_object
 from resume_hooks.storage import state_file
+from resume_hooks.system.invocation import typed
 
 FOLDER, FILE, VERSION = "team", "team.json", 1
 PUSHES = "push"
@@ -109,10 +110,11 @@ def last_push(where: Where) -> str:
     return f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M} UTC"
 
 
-def take_untold(where: Where) -> Optional[Failing]:
-    """What the start that asks is to say; no later one says it again."""
+def unpushed(where: Where) -> str:
+    """What the team is not sent, and why, for the start that asks; no later one says it again. ``""`` for nothing."""
     try:
         os.unlink(os.path.join(folder(where), UNTOLD))
     except OSError:
-        return None
-    return failing(where)
+        return ""
+    known = failing(where)
+    return f"{known.sentence}; what to do: {typed('doctor')}" if known else ""

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from resume_hooks import seam
 from resume_hooks.cli.child import make, receipt_text, require_client
 from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, locator_argument
 from resume_hooks.cli.output import say, table
@@ -20,7 +21,7 @@ from resume_hooks.parts.secrets.scrub import child, findings, literals
 from resume_hooks.parts.secrets.scrub.findings import HELD, LEFT, OUTSIDE, REMOVED, Holding, ScrubFindings, ScrubReach
 from resume_hooks.parts.secrets.scrub.locations import INDEXED, OWN
 from resume_hooks.parts.secrets.scrub.purge import clear_left, purge
-from resume_hooks.parts.team.answers import after_scrub
+from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import is_foreign, original
 from resume_hooks.system.invocation import typed
 
@@ -105,11 +106,19 @@ def _in_place(found: ScrubFindings, options: VerbOptions) -> int:
             say(_facts(found))
         done = options.agreed("Take them out, for good?", asks=not options.yes)
         found = replace(found, rows=tuple(purge(found, options.where))) if done else found
-    rewritten = (row.place.session_id for row in found.rows if row.state == REMOVED)
-    notes = after_scrub(rewritten, options.where) if done else []
+    rewritten = [row.place.session_id for row in found.rows if row.state == REMOVED]
+    notes = _of_parts(rewritten, options.where) if done else []
     _answer(found, options, None, notes, done=done)
     tried = not options.dry_run and (done or not found.held)
     return int(tried and any(row.state == LEFT for row in found.rows))
+
+
+def _of_parts(rewritten: list[str], where: Where) -> list[str]:
+    """What parts say of files that were rewritten; each is given their sessions and ``where``, and answers with notes.
+
+    A session may stand there again, and is ``""`` where a file is of none.
+    """
+    return [note for told in seam.answers("after a session was scrubbed") for note in told(rewritten, where)]
 
 
 def _answer(

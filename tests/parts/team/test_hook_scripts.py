@@ -1,0 +1,91 @@
+"""What the plugin's scripts do for a team: turns that are sent, a driver in the venv, a model that may only search."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.builders import conversation
+from tests.e2e.harness.processes import wait_until
+from tests.hook_scripts.plugin_copy import PluginCopy
+from tests.hook_scripts.test_install import attempts, install, state
+from tests.hook_scripts.test_notice import asked, event, lay
+from tests.hook_scripts.test_session import STARTUP, make_ready, wait_for
+
+
+def test_a_team_that_is_sent_turns(plugin: PluginCopy) -> None:
+    """Where the mark of a joined team lies the engine is called with the event, and the hook doesn't wait for it."""
+    body = event(lay(plugin, conversation(2)))
+    mark = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team" / "push"
+    assert not asked(plugin, body)
+    mark.parent.mkdir(parents=True)
+    mark.touch()
+    plugin.forget()
+    done = plugin.hook("Stop", body)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert wait_until(lambda: plugin.reached.endswith(body + b"\n"))
+    assert plugin.reached.startswith(b"team ")
+    plugin.forget()
+    plugin.hook("Stop", body, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
+    assert plugin.reached == b""
+
+
+def test_a_team_that_is_sent_nothing_is_told_by_the_engine(plugin: PluginCopy) -> None:
+    """The next start says so, where somebody can read it."""
+    make_ready(plugin)
+    folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team"
+    folder.mkdir(parents=True)
+    (folder / "untold").touch()
+    assert plugin.hook("SessionStart", STARTUP, CLAUDE_CODE_ENTRYPOINT="sdk-cli").stdout == b""
+    assert plugin.hook("SessionStart", STARTUP).stdout == b"reply of session\n"
+
+
+def join(plugin: PluginCopy) -> Path:
+    """A team was joined; the file of the venv that says that its driver is there."""
+    folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team"
+    folder.mkdir(parents=True)
+    team = {"version": 1, "service": "work", "login": "alice", "machine": "m", "projects": []}
+    (folder / "team.json").write_text(json.dumps(team))
+    return plugin.data / "venv" / "requirements-team.lock"
+
+
+def test_a_team_s_driver_is_there_whenever_the_venv_is(quick: PluginCopy) -> None:
+    """Added once a team was joined, built in at an update; where it can't be had, the engine is there without it."""
+    install(quick)
+    driver = join(quick)
+    before = os.readlink(quick.data / "venv")
+    quick.hook("SessionStart", STARTUP)
+    assert wait_for(driver)
+    assert os.readlink(quick.data / "venv") == before, "nothing is built anew for it"
+    (quick.root / "requirements.lock").write_text("# newer\n")
+    assert install(quick) == 0
+    assert driver.read_bytes() == (quick.root / "requirements-team.lock").read_bytes()
+    assert (quick.data / "count").read_text() == ".+.+"
+    (quick.root / "requirements.lock").write_text("# newest\n")
+    assert install(quick, NO_DRIVER="no wheel") == 1
+    assert (state(quick)["state"], state(quick)["error"]) == ("failed", "the team's driver: no wheel")
+    assert (quick.data / "venv" / "requirements.lock").read_text() == "# newest\n"
+    assert not driver.exists()
+    assert install(quick) == 0
+    assert attempts(quick) == 6, "it is tried again after an hour"
+    assert quick.engine("--install").stderr == "resume-hooks: the engine is ready\n"
+    assert driver.exists()
+
+
+def test_who_is_about_to_join_asks_for_the_driver(quick: PluginCopy) -> None:
+    """There is no pip in a venv that uv made; the launcher adds it, and it stays."""
+    assert quick.engine("--install", "--team").returncode == 0
+    assert (quick.data / "venv" / "requirements-team.lock").exists()
+    assert "nothing to do" in quick.engine("--install").stderr
+
+
+@pytest.mark.parametrize("verb", ["push", "pull", "resume", "share", "forget", "join", "leave", "sessions", ""])
+def test_the_model_does_not_write_to_a_team(plugin: PluginCopy, verb: str) -> None:
+    """Nor does it fetch; a search comes as far as the engine, which asks whether the user allows it."""
+    done = plugin.engine("team", verb, CLAUDECODE="1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "'team' is for the user to run" in done.stderr
+    assert plugin.engine("team", "search", "x", CLAUDECODE="1").stdout == "engine team search x\n"
