@@ -32,6 +32,14 @@ def test_it_carries_every_part_of_the_plugin(wheel: Path) -> None:
                 assert f"resume_hooks/_plugin/{path.relative_to(REPO)}" in carried
 
 
+def test_it_carries_the_package_whole(wheel: Path) -> None:
+    """Each file of the package, also those that are no Python."""
+    carried = set(zipfile.ZipFile(wheel).namelist())
+    source = REPO / "src"
+    files = {path.relative_to(source) for path in (source / "resume_hooks").rglob("*") if path.is_file()}
+    assert {str(path) for path in files if "__pycache__" not in path.parts} <= carried
+
+
 def test_install_puts_the_plugin_together_from_it(wheel: Path, tmp_path: Path) -> None:
     """Unpacked far from any checkout, ``install`` without a client assembles a plugin whose engine runs."""
     site = tmp_path / "site"
