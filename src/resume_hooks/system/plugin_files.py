@@ -6,9 +6,7 @@ The client copies or reads a plugin's whole folder, so a checkout's ``.venv`` an
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
-import sys
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, private_folder
@@ -31,19 +29,10 @@ PARTS = (
 
 _MARK = os.path.join("src", "resume_hooks", "__main__.py")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))
+CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))
+"""The folder of a checkout or of the assembled plugin, where we run from one."""
+
 _BUNDLED = os.path.join(_PACKAGE, "_plugin")
-
-
-DRIVER = "psycopg"
-"""The package that speaks to a team's PostgreSQL."""
-
-
-def how_to_add() -> str:
-    """What adds the driver of teams to the Python that runs this: the plugin's own venv has no other way in."""
-    if os.path.isfile(os.path.join(sys.prefix, "requirements.lock")):
-        return f"Install it: sh {shlex.quote(os.path.join(_CHECKOUT, 'hooks', 'engine'))} --install --team"
-    return f"Install it: {shlex.quote(sys.executable)} -m pip install '{DRIVER}[binary]>=3.2'"
 
 
 def plugin_folder() -> str:
@@ -60,7 +49,7 @@ def assemble(target: str) -> None:
     """Assemble the plugin at ``target``, replacing an older one. WriteFailed leaves what is there in place."""
     if os.path.lexists(target) and not is_assembled(target):
         raise WriteFailed(f"{target} is not ours, so it was left alone", "Move it away, or set RESUME_HOOKS_HOME.")
-    source = _CHECKOUT if os.path.isfile(os.path.join(_CHECKOUT, ".claude-plugin", "plugin.json")) else _BUNDLED
+    source = CHECKOUT if os.path.isfile(os.path.join(CHECKOUT, ".claude-plugin", "plugin.json")) else _BUNDLED
     fresh, old = f"{target}.{os.getpid()}.new", f"{target}.{os.getpid()}.old"
     ignored = shutil.ignore_patterns("__pycache__", "_plugin")
     try:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.system.plugin_files import DRIVER, how_to_add
+from resume_hooks.parts.team.driver import DRIVER, how_to_add
 
 if TYPE_CHECKING:
     import psycopg
