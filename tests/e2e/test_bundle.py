@@ -19,7 +19,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.bundle.read_bundle import unpacked
 from resume_hooks.paths import Where
-from resume_hooks.reading.export.bundle import BundleRedactor, export
+from resume_hooks.reading.bundle import BundleRedactor, export
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.cli.import_ import Bringing, bring_in
+from resume_hooks.parts.share.verbs.import_ import Bringing, bring_in
 from tests import strangers
 from tests.builders import session_bytes
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client, run_print

@@ -16,9 +16,9 @@ from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.maintenance.fsck.diagnose import examine
+from resume_hooks.parts.share.export.select_records import WHOLE, conversation
 from resume_hooks.parts.stats.count import count
 from resume_hooks.paths import Where
-from resume_hooks.reading.export.select_records import WHOLE, conversation
 from resume_hooks.reading.outline import outline
 from resume_hooks.search.index.read_transcript import ReadJob, read
 from resume_hooks.search.roles import ROLES

@@ -166,7 +166,7 @@ def _brought_in(options: VerbOptions) -> SessionFile | None:
     fetched = f"Fetch {parsed(locator).shown} and import it" if is_address(locator) else f"Import {locator}"
     click.confirm(f"{fetched} into {current_folder()}?", default=True, abort=True)
     # What fetches takes 60 ms to load, which only what comes from elsewhere has to spend.
-    from resume_hooks.cli.import_ import UNVERIFIED, Bringing, bring_in
+    from resume_hooks.parts.share.verbs.import_ import UNVERIFIED, Bringing, bring_in
 
     made = bring_in(locator, Bringing(allow_private=options.allow_private))
     say(f"{'imported' if made.session_id else 'known, imported before'}: {made.title}. {UNVERIFIED}", err=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.reading.export.document import Document, ExportOptions
-from resume_hooks.reading.export.forms import HTML, MARKDOWN, TEXT
-from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
+from resume_hooks.parts.share.export.document import Document, ExportOptions
+from resume_hooks.parts.share.export.forms import HTML, MARKDOWN, TEXT
+from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
 from resume_hooks.sessions.locate import SessionFile
 from tests.builders import SESSION, ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import put, transcript
 from tests.fuzz.targets.target import Target, Try
-from tests.reading.export.vectors import ELEMENTS, PageParts
+from tests.parts.share.export.vectors import ELEMENTS, PageParts
 
 
 def documents(home: ConfigHome) -> Try:

@@ -22,9 +22,9 @@ from resume_hooks.derive.child.rewrite_chain import chain_rewrite
 from resume_hooks.derive.child.rewrite_plan import EveryRecord, RewritePlan, Watcher
 from resume_hooks.derive.child.write import ChildPlan, Sizes, receipt
 from resume_hooks.derive.imports.block_filter import fitting_id
-from resume_hooks.derive.imports.page import is_page
 from resume_hooks.derive.imports.record_filter import FIELDS, ConversationOnly, has_fitting_blocks, is_hidden, is_said
 from resume_hooks.errors import NotATranscript
+from resume_hooks.parts.share.carried import is_page
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.child_titles import root_of
 from resume_hooks.sessions.opening_layout import ChildSetting

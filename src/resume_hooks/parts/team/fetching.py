@@ -25,7 +25,7 @@ from resume_hooks.parts.team.pieces import MOST_LINE, MOST_RAW
 from resume_hooks.parts.team.sessions import TeamSession, listed
 from resume_hooks.parts.team.team_file import folder
 from resume_hooks.paths import Where, is_session_id, private_folder, read_object
-from resume_hooks.reading.export.bundle import MAX_FILES, Head, Sums
+from resume_hooks.reading.bundle import MAX_FILES, Head, Sums
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage import state_file
 from resume_hooks.storage.staging import MAX_BYTES

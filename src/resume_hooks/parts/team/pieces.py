@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NewType
 
 from resume_hooks import clock
 from resume_hooks.paths import open_regular, read_regular
-from resume_hooks.reading.export.bundle import DAMAGED, MAX_FILE, as_json, stand_in
+from resume_hooks.reading.bundle import DAMAGED, MAX_FILE, as_json, stand_in
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor

@@ -34,7 +34,7 @@ from resume_hooks.parts.team.joined import project_of
 from resume_hooks.parts.team.pieces import LinePiece, pieces_of, records_of
 from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
-from resume_hooks.reading.export.bundle import files_of
+from resume_hooks.reading.bundle import files_of
 from resume_hooks.redaction.load_rules import rules
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.lineage import Family

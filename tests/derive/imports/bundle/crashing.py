@@ -16,7 +16,7 @@ from typing import Any
 from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, import_sessions
 from resume_hooks.derive.imports.bundle.read_bundle import unpacked
 from resume_hooks.parts.moved import rehome
-from resume_hooks.reading.export.bundle import export
+from resume_hooks.reading.bundle import export
 from resume_hooks.sessions import locate
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.crashes import killed_at

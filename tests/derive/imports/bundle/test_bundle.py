@@ -20,7 +20,7 @@ from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedS
 from resume_hooks.derive.imports.bundle.read_bundle import is_bundle, unpacked
 from resume_hooks.errors import CheckFailed, ImportFailed, NotATranscript
 from resume_hooks.paths import Where, project_key
-from resume_hooks.reading.export.bundle import BundleRedactor, export
+from resume_hooks.reading.bundle import BundleRedactor, export
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile

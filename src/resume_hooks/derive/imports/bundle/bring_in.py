@@ -20,7 +20,7 @@ from resume_hooks.derive.imports.bundle.read_bundle import BundledSession
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.errors import NotATranscript, ResumeHooksError
 from resume_hooks.paths import Where
-from resume_hooks.reading.export.bundle import Head
+from resume_hooks.reading.bundle import Head
 from resume_hooks.sessions.link_log import Link, record_link
 
 AS_IMPORTED = "import"

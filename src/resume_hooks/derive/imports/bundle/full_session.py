@@ -19,7 +19,7 @@ from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.imports.bundle.read_bundle import BundledSession
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, find_session, private_folder
-from resume_hooks.reading.export.bundle import STAYED, stand_in
+from resume_hooks.reading.bundle import STAYED, stand_in
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import SessionFile, session_file

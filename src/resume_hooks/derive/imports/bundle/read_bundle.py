@@ -19,7 +19,7 @@ import orjson
 
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, private_folder
-from resume_hooks.reading.export.bundle import (
+from resume_hooks.reading.bundle import (
     ABOUT,
     END,
     FILES,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.reading.export.document import Document, ExportOptions
-from resume_hooks.reading.export.forms import HTML
-from resume_hooks.reading.export.select_records import WHOLE
+from resume_hooks.parts.share.export.document import Document, ExportOptions
+from resume_hooks.parts.share.export.forms import HTML
+from resume_hooks.parts.share.export.select_records import WHOLE
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
     SESSION,

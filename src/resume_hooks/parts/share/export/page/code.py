@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from resume_hooks.reading.export.page.markup import Html, element, join, visible
-from resume_hooks.reading.export.parts import MediaPart
+from resume_hooks.parts.share.export.page.markup import Html, element, join, visible
+from resume_hooks.parts.share.export.parts import MediaPart
 from resume_hooks.transcripts.records import IMAGE
 
 MOST, MOST_LINES, LONGEST_LINE = 8_000, 300, 400

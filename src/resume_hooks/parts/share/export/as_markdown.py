@@ -11,8 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from resume_hooks.clock import minute
-from resume_hooks.reading.export import parts
-from resume_hooks.reading.export.parts import ASSISTANT, MARKS, SPEAKERS, SUMMARY, AgentPart, CallPart, Part
+from resume_hooks.parts.share.export import parts
+from resume_hooks.parts.share.export.parts import ASSISTANT, MARKS, SPEAKERS, SUMMARY, AgentPart, CallPart, Part
 from resume_hooks.reading.render import fields_text
 from resume_hooks.system.text import one_line, plain, plain_line
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.parts.share.export.shared_page import ENDED, MARK
 from resume_hooks.paths import project_key
-from resume_hooks.reading.export.shared_page import ENDED, MARK
 from tests.builders import SESSION, ConfigHome, custom_title, tool_result, tool_use, user, write_session
 from tests.cli.conftest import Cli, Document
 from tests.hooks.test_trim import bulky
-from tests.reading.export.conftest import GITHUB, IMAGE
+from tests.parts.share.export.conftest import GITHUB, IMAGE
 from tests.screens import Screen
 
 HOSTILE = f"see </script><b> and {MARK}{'0' * 64} and {ENDED}"

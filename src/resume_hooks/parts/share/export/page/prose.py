@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from resume_hooks.reading.export.page.code import code
-from resume_hooks.reading.export.page.markup import Html, closing, element, escape, opening, visible
+from resume_hooks.parts.share.export.page.code import code
+from resume_hooks.parts.share.export.page.markup import Html, closing, element, escape, opening, visible
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import CheckFailed, WriteFailed
-from resume_hooks.reading.export import writing
-from resume_hooks.reading.export.document import file_name
-from resume_hooks.reading.export.writing import require_place, write
+from resume_hooks.parts.share.export import writing
+from resume_hooks.parts.share.export.document import file_name
+from resume_hooks.parts.share.export.writing import require_place, write
 from resume_hooks.storage import atomic
 
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from resume_hooks.reading.export.as_markdown import _quoted, escape, fence_text, tame
-from resume_hooks.reading.export.forms import MARKDOWN, TEXT
+from resume_hooks.parts.share.export.as_markdown import _quoted, escape, fence_text, tame
+from resume_hooks.parts.share.export.forms import MARKDOWN, TEXT
 from tests.builders import SESSION, ConfigHome, assistant, call, custom_title, tool_result, user, write_session
-from tests.reading.export.conftest import GITHUB, Exported, talk, write_talk
+from tests.parts.share.export.conftest import GITHUB, Exported, talk, write_talk
 
 
 def test_a_text(session: Path, exported: Exported) -> None:

@@ -7,9 +7,9 @@ import string
 
 import pytest
 
+from resume_hooks.parts.share.export.redact import BEHIND, DEEPEST, ExportRedactor
 from resume_hooks.paths import Where
-from resume_hooks.reading.export.redact import BEHIND, DEEPEST, ExportRedactor
-from tests.reading.export.conftest import GITHUB
+from tests.parts.share.export.conftest import GITHUB
 
 HOME = {"HOME": "/home/ann"}
 

@@ -18,9 +18,9 @@ from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.bundle.read_bundle import BundledSession, is_bundle, unpacked
-from resume_hooks.derive.imports.page import carried
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.errors import UsageError
+from resume_hooks.parts.share.carried import carried
 from resume_hooks.paths import Where, canonical
 from resume_hooks.storage.staging import MAX_BYTES, file_chunks, taken_in
 from resume_hooks.system.text import counted, plain_line

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from resume_hooks.reading.export.page.code import changed, code, difference, language_of, picture
-from resume_hooks.reading.export.page.markup import Html, element, join
-from resume_hooks.reading.export.page.prose import prose
-from resume_hooks.reading.export.parts import CallPart
+from resume_hooks.parts.share.export.page.code import changed, code, difference, language_of, picture
+from resume_hooks.parts.share.export.page.markup import Html, element, join
+from resume_hooks.parts.share.export.page.prose import prose
+from resume_hooks.parts.share.export.parts import CallPart
 from resume_hooks.reading.render import fields_text
 from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import SESSION, ConfigHome, assistant, custom_title, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
-from tests.reading.export.conftest import GITHUB, talk
+from tests.parts.share.export.conftest import GITHUB, talk
 
 CHILD = session_id(2)
 

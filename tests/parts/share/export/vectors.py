@@ -6,7 +6,7 @@ import json
 from html.parser import HTMLParser
 
 from tests.builders import Record, assistant, attachment, boundary, call, custom_title, result, summary, system, user
-from tests.reading.export.conftest import PNG, linked
+from tests.parts.share.export.conftest import PNG, linked
 
 RUN = "window.pwned=1"
 

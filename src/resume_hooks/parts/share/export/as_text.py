@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from resume_hooks.clock import minute
+from resume_hooks.parts.share.export import parts
+from resume_hooks.parts.share.export.parts import MARKS, SPEAKERS, AgentPart, CallPart, Part
 from resume_hooks.reading.char_budget import indent_text
-from resume_hooks.reading.export import parts
-from resume_hooks.reading.export.parts import MARKS, SPEAKERS, AgentPart, CallPart, Part
 from resume_hooks.reading.render import fields_text
 from resume_hooks.system.text import plain, plain_line
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE, conversation
+from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE, conversation
 from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, last_prompt, user, write_session
-from tests.reading.export.conftest import talk
+from tests.parts.share.export.conftest import talk
 
 
 def numbers(path: Path | str, what: str = WHOLE) -> list[int]:

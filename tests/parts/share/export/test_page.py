@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.reading.export.page.code import (
+from resume_hooks.parts.share.export.page.code import (
     CLASSES,
     LANGUAGES,
     LONGEST_LINE,
@@ -21,14 +21,14 @@ from resume_hooks.reading.export.page.code import (
     difference,
     picture,
 )
-from resume_hooks.reading.export.page.code import MOST as MOST_COMPARED
-from resume_hooks.reading.export.page.markup import Html, element, escape, join, opening, visible
-from resume_hooks.reading.export.page.prose import MOST as MOST_PROSE
-from resume_hooks.reading.export.page.prose import prose
-from resume_hooks.reading.export.parts import MediaPart
+from resume_hooks.parts.share.export.page.code import MOST as MOST_COMPARED
+from resume_hooks.parts.share.export.page.markup import Html, element, escape, join, opening, visible
+from resume_hooks.parts.share.export.page.prose import MOST as MOST_PROSE
+from resume_hooks.parts.share.export.page.prose import prose
+from resume_hooks.parts.share.export.parts import MediaPart
 from tests.builders import SESSION, ConfigHome, write_session
-from tests.reading.export.conftest import PNG, Exported
-from tests.reading.export.vectors import ELEMENTS, VECTORS, PageParts, hostile
+from tests.parts.share.export.conftest import PNG, Exported
+from tests.parts.share.export.vectors import ELEMENTS, VECTORS, PageParts, hostile
 
 TAG = re.compile(r"<[^>]*>")
 

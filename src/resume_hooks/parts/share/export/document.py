@@ -11,17 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.parts.share.export.as_markdown import as_markdown
+from resume_hooks.parts.share.export.as_text import as_text
+from resume_hooks.parts.share.export.build_parts import PartBuilder
+from resume_hooks.parts.share.export.forms import HTML, JSON, MARKDOWN
+from resume_hooks.parts.share.export.page.whole_page import as_page
+from resume_hooks.parts.share.export.parts import Carried, EndPart, Part, SessionPart
+from resume_hooks.parts.share.export.redact import ExportRedactor
+from resume_hooks.parts.share.export.select_records import ExportConversation, conversation
 from resume_hooks.paths import Where
-from resume_hooks.reading.export.as_markdown import as_markdown
-from resume_hooks.reading.export.as_text import as_text
-from resume_hooks.reading.export.build_parts import PartBuilder
-from resume_hooks.reading.export.bundle import BundleRedactor
-from resume_hooks.reading.export.bundle import export as bundle
-from resume_hooks.reading.export.forms import HTML, JSON, MARKDOWN
-from resume_hooks.reading.export.page.whole_page import as_page
-from resume_hooks.reading.export.parts import Carried, EndPart, Part, SessionPart
-from resume_hooks.reading.export.redact import ExportRedactor
-from resume_hooks.reading.export.select_records import ExportConversation, conversation
+from resume_hooks.reading.bundle import BundleRedactor
+from resume_hooks.reading.bundle import export as bundle
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile, session_file
 from resume_hooks.sessions.project_folder import home_folder

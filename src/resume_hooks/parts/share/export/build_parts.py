@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.reading.export.parts import (
+from resume_hooks.parts.share.export.parts import (
     ASSISTANT,
     SUMMARY,
     USER,
@@ -26,8 +26,8 @@ from resume_hooks.reading.export.parts import (
     ThinkingPart,
     TurnPart,
 )
-from resume_hooks.reading.export.redact import ExportRedactor
-from resume_hooks.reading.export.select_records import WHOLE, ExportConversation, ExportRow, conversation
+from resume_hooks.parts.share.export.redact import ExportRedactor
+from resume_hooks.parts.share.export.select_records import WHOLE, ExportConversation, ExportRow, conversation
 from resume_hooks.reading.passages import without_reminders
 from resume_hooks.reading.render import block_text, text_of
 from resume_hooks.sessions.lineage_block import size_text

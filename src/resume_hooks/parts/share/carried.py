@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 
 from resume_hooks.errors import ImportFailed
+from resume_hooks.parts.share.export.page.whole_page import CARRIES
+from resume_hooks.parts.share.export.shared_page import BEGUN, ENDED, MARK
 from resume_hooks.paths import Where
-from resume_hooks.reading.export.page.whole_page import CARRIES
-from resume_hooks.reading.export.shared_page import BEGUN, ENDED, MARK
 from resume_hooks.storage.staging import PIECE, Taken, taken_in
 from resume_hooks.transcripts.lines import BOM
 

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
 
-from resume_hooks.reading.export.shared_page import MARK, packed
+from resume_hooks.parts.share.export.shared_page import MARK, packed
 from tests.builders import SESSION, ConfigHome, write_session
 from tests.needs import corpus_sessions, need
-from tests.reading.export.conftest import Exported, document, talk
-from tests.reading.export.vectors import ELEMENTS, RUN, VECTORS, hostile
+from tests.parts.share.export.conftest import Exported, document, talk
+from tests.parts.share.export.vectors import ELEMENTS, RUN, VECTORS, hostile
 
 CLOSED = "() => document.querySelectorAll('main details:not([open])').length"
 GROUND = "() => getComputedStyle(document.body).backgroundColor"

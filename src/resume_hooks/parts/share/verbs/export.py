@@ -20,11 +20,11 @@ from resume_hooks.cli.options import (
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.progress import watched
 from resume_hooks.errors import OutputFailed, UsageError
+from resume_hooks.parts.share.export.document import Document, ExportOptions, lineage_of
+from resume_hooks.parts.share.export.forms import FORMS, HTML, JSON, LIMIT
+from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
+from resume_hooks.parts.share.export.writing import Sink, WrittenFile, require_place, write
 from resume_hooks.paths import Where
-from resume_hooks.reading.export.document import Document, ExportOptions, lineage_of
-from resume_hooks.reading.export.forms import FORMS, HTML, JSON, LIMIT
-from resume_hooks.reading.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
-from resume_hooks.reading.export.writing import Sink, WrittenFile, require_place, write
 from resume_hooks.sessions.agents.registry import is_foreign, original
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript

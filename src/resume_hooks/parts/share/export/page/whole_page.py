@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from resume_hooks.clock import minute
-from resume_hooks.reading.export import parts
-from resume_hooks.reading.export.page import calls
-from resume_hooks.reading.export.page.code import code, picture
-from resume_hooks.reading.export.page.markup import Html, closing, element, join, opening
-from resume_hooks.reading.export.page.prose import prose, verbatim
-from resume_hooks.reading.export.parts import (
+from resume_hooks.parts.share.export import parts
+from resume_hooks.parts.share.export.page import calls
+from resume_hooks.parts.share.export.page.code import code, picture
+from resume_hooks.parts.share.export.page.markup import Html, closing, element, join, opening
+from resume_hooks.parts.share.export.page.prose import prose, verbatim
+from resume_hooks.parts.share.export.parts import (
     ASSISTANT,
     SPEAKERS,
     SUMMARY,
