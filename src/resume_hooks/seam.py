@@ -8,6 +8,7 @@ Standard library, Python 3.9.
 from __future__ import annotations
 
 import importlib
+import keyword
 import os
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -35,7 +36,7 @@ NEW_FOLDER_LINE = "new folder line"
 class Verb(NamedTuple):
     """A verb of a part: its name, its line in the help, and the verb of the core that it stands before there.
 
-    Its command is ``command`` in ``verbs/<name>``, its form of ``--json`` in ``forms``.
+    Its command is ``command`` in ``verbs``, in the module of its name, its form of ``--json`` in ``forms``.
     """
 
     name: str
@@ -137,9 +138,15 @@ def with_parts(core: Iterable[str], brought: Dict[str, Tuple[str, str, str]]) ->
     return names
 
 
+def module_name(verb: str) -> str:
+    """The module of a verb, by its name alone."""
+    name = verb.replace("-", "_")
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
 def verb_module(verb: str) -> Optional[str]:
     """The module of a part's verb; None for a verb of no part. UsageError where its part is not here."""
-    return _module(verb, f"verbs.{verb.replace('-', '_')}")
+    return _module(verb, f"verbs.{module_name(verb)}")
 
 
 def form_module(verb: str) -> Optional[str]:

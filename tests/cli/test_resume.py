@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.cli import resume
+from resume_hooks.cli.options import VerbOptions
+from resume_hooks.errors import UsageError
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -265,3 +268,10 @@ class TestContinue:
         done = cli("continue")
         assert (done.returncode, done.stdout) == (1, b"")
         assert b"No session of " in done.stderr
+
+
+def test_an_address_where_nothing_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the part that brings transcripts in, nothing is asked."""
+    monkeypatch.setattr("resume_hooks.seam.is_there", lambda _: False)
+    with pytest.raises(UsageError, match=r"What imports https://example\.com/x\.jsonl is not installed here"):
+        resume._brought_in(VerbOptions(locator="https://example.com/x.jsonl"))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.parts.share.verbs.import_ import Bringing, bring_in
+from resume_hooks.parts.share.verbs.import_ import bring_in
 from tests import strangers
 from tests.builders import session_bytes
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client, run_print
@@ -45,7 +45,7 @@ def here(home: ClientHome, monkeypatch: pytest.MonkeyPatch) -> None:
 def imported(content: bytes, home: ClientHome) -> str:
     """The id of a session that was fetched from a server on this machine."""
     with Web({"/x.jsonl": body(content)}) as web:
-        made = bring_in(web.at("/x.jsonl"), Bringing(home=str(home.cwd), allow_private=True))
+        made, _ = bring_in(web.at("/x.jsonl"), str(home.cwd), allow_private=True)
     assert made.written
     return made.session_id
 
@@ -123,6 +123,6 @@ def test_a_copy_without_its_source(client: ClientVersion, home: ClientHome, api:
     """A file that was imported is not needed any more."""
     path = tmp_path / "x.jsonl"
     shutil.copyfile(corpus() / SAMPLE[0], path)
-    made = bring_in(str(path), Bringing(home=str(home.cwd)))
+    made, _ = bring_in(str(path), str(home.cwd), allow_private=False)
     path.unlink()
     assert said(sent(client, home, api, made.session_id))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import io
-import keyword
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from resume_hooks import __version__, part_table
 from resume_hooks.cli.declaration import declared, loaded
 from resume_hooks.cli.output import COMPLETING, colour_wanted, failure, print_document, say
 from resume_hooks.errors import AmbiguousLocator, Interrupted, OutputFailed, ResumeHooksError, UsageError
-from resume_hooks.seam import verb_module, with_parts
+from resume_hooks.seam import module_name, verb_module, with_parts
 from resume_hooks.system import bug_log
 from resume_hooks.system.invocation import as_typed
 
@@ -49,9 +48,6 @@ _CORE = {
     "delete": "Move a session to the trash.",
     "archive": "Archive sessions before the client deletes them; list, verify or remove copies.",
     "restore": "Restore a deleted or an archived session.",
-    "export": "Write a session as a page, Markdown, text, or a bundle to be imported.",
-    "share": "Write a session as one file for a colleague: a page to read, which import takes.",
-    "import": "Import a transcript from an address or a file as a new session.",
     "index": "Update the search index, or show its state.",
     "fsck": "Report damage in a session; --repair makes a repaired child.",
     "doctor": "Check the installation, each finding with its remedy.",
@@ -68,8 +64,7 @@ BUG = 3
 
 def module_of(verb: str) -> str:
     """The module that holds a verb. UsageError for one of a part that is not here."""
-    name = verb.replace("-", "_")
-    return verb_module(verb) or f"resume_hooks.cli.{name}{'_' if keyword.iskeyword(name) else ''}"
+    return verb_module(verb) or f"resume_hooks.cli.{module_name(verb)}"
 
 
 class Verbs(click.Group):

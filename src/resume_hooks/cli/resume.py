@@ -159,17 +159,24 @@ def _named(locator: str | None) -> SessionFile | None:
 
 
 def _brought_in(options: VerbOptions) -> SessionFile | None:
-    """Import a page's session, or what an address leads to, once the user says yes; None for everything else."""
+    """Import a page's session, or what an address leads to, once the user says yes; None for everything else.
+
+    Asks ``bring in``: given what a path or an address names, the home folder of the session to make of it, and with
+    ``allow_private`` whether a host of a private network may be asked. The answer is its receipt, and what to say of it
+    to the user; a receipt without a session id names, as its parent, the session that was made of the same bytes
+    before. ImportFailed, NotATranscript, UsageError.
+    """
     locator = options.locator
     if locator is None or is_pull_request(locator) or not (is_address(locator) or _is_page(locator)):
         return None
+    # What fetches takes 60 ms to load, which only what comes from elsewhere has to spend.
+    bring_in = next(answers("bring in"), None)
+    if bring_in is None:
+        raise UsageError(f"What imports {locator} is not installed here", "Install resume-hooks anew.")
     fetched = f"Fetch {parsed(locator).shown} and import it" if is_address(locator) else f"Import {locator}"
     click.confirm(f"{fetched} into {current_folder()}?", default=True, abort=True)
-    # What fetches takes 60 ms to load, which only what comes from elsewhere has to spend.
-    from resume_hooks.parts.share.verbs.import_ import UNVERIFIED, Bringing, bring_in
-
-    made = bring_in(locator, Bringing(allow_private=options.allow_private))
-    say(f"{'imported' if made.session_id else 'known, imported before'}: {made.title}. {UNVERIFIED}", err=True)
+    made, remark = bring_in(locator, current_folder(), allow_private=options.allow_private)
+    say(f"{'imported' if made.session_id else 'known, imported before'}: {made.title}. {remark}", err=True)
     return locate.session_file(made.file or made.parent_file)
 
 

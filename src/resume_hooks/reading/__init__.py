@@ -1,4 +1,4 @@
-"""Read-only views of a session: outline, passages within a budget of characters, digest, export, statistics.
+"""Read-only views of a session: outline, passages within a budget of characters, digest, a bundle of whole sessions.
 
-May import redaction, sessions and what is below. Must not write anything but an export that was asked for.
+May import redaction, sessions and what is below. Must not write anything.
 """

@@ -16,8 +16,8 @@ import orjson
 
 from resume_hooks import __version__, clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.parts.share.export.redact import Homes
 from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, read_regular
+from resume_hooks.reading.homes import Homes
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.redaction.texts import redact as without_secrets

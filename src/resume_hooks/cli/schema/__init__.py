@@ -15,11 +15,11 @@ from resume_hooks.seam import form_module
 MODULES = {
     "resume": ("resume", "continue"),
     "children": (
-        "handoff", "rollover", "trim", "checkpoint", "rewind", "fork", "untrim", "import",
+        "handoff", "rollover", "trim", "checkpoint", "rewind", "fork", "untrim",
     ),
     "sessions": ("sessions", "lineage", "find-original", "find-derived", "info", "resolve", "rename", "tag"),
     "archives": ("delete", "archive", "restore"),
-    "reading": ("outline", "read", "export", "share"),
+    "reading": ("outline", "read"),
     "search": ("search", "index"),
     "doctor": ("doctor",),
     "upkeep": ("fsck", "config", "completion", "install", "uninstall"),

@@ -160,37 +160,3 @@ class ForkForm(ReceiptForm):
     """The receipt of a fork; its kind is rehome where it became another folder's session."""
 
     cut: CutForm | None = Field(description="null where the whole live conversation was kept")
-
-
-class ImportFacts(Strict):
-    """What came, and what of it was taken over."""
-
-    source: str = Field(description="the address without its query, or the path")
-    bytes: int = Field(description="unpacked")
-    sha256: str
-    lines: int
-    damaged: int = Field(description="lines that hold no record")
-    records: int = Field(description="records of the conversation that were taken over")
-    hidden: int = Field(description="of these, what the model reads and the screen does not show")
-    existing: str | None = Field(description="the session that was imported from the same bytes; then none is made")
-
-
-class BundleRow(Strict):
-    """A session out of a bundle."""
-
-    session_id: str = Field(description="what it is called here")
-    was: str = Field(description="what it is called where it comes from")
-    title: str
-    parent_was: str = Field(description='what its parent is called there, "" for none')
-    existing: bool = Field(description="the same was here before, so none was made")
-    files: int = Field(description="large outputs and sub-agents' files that came along")
-
-
-class ImportForm(ReceiptForm):
-    """The receipt of an import, of the last session of a bundle.
-
-    It has no parent; where the same was imported before, that session stands there.
-    """
-
-    imported: ImportFacts | None = Field(description="null for a bundle")
-    bundle: list[BundleRow] = Field(description="the sessions of a bundle, oldest first")

@@ -1,4 +1,4 @@
-"""The forms of the verbs that read a session: outline, read, export."""
+"""The forms of the verbs that read a session: outline, read."""
 
 from __future__ import annotations
 
@@ -155,29 +155,3 @@ class OutlineForm(Strict):
             ),
         ]
     ]
-
-
-class ExportForm(Strict):
-    """The receipt of an export."""
-
-    session_id: str
-    session_file: str
-    document: str = Field(description="the file that was, or would be, written")
-    format: str = Field(description="html, md, txt or json")
-    written: bool
-    size: int = Field(description="bytes of the document")
-    sha256: str = Field(description="digest of the document, in hex")
-    sessions: list[str] = Field(description="ids of the sessions in it, oldest first")
-    turns: int = Field(description="turns that are in it; 0 for a bundle")
-    redacted: dict[str, int] | None = Field(description="secrets that were taken out, by kind; null with --no-redact")
-    images: int = Field(description="images that are in it; nobody looked into them for secrets")
-    cut: int = Field(description="texts that were cut for their length, each with a notice")
-
-
-class ShareForm(ExportForm):
-    """The receipt of a share: of its page, and of the bundle in it."""
-
-    redacted: dict[str, int] = Field(description="secrets that were taken out of the bundle, by kind")
-    folders: int = Field(description="places in which a home folder stood")
-    images: int = Field(description="images and files that are no text; nobody looked into them for secrets")
-    packed: int = Field(description="bytes of the bundle, packed")

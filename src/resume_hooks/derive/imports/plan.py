@@ -24,7 +24,6 @@ from resume_hooks.derive.child.write import ChildPlan, Sizes, receipt
 from resume_hooks.derive.imports.block_filter import fitting_id
 from resume_hooks.derive.imports.record_filter import FIELDS, ConversationOnly, has_fitting_blocks, is_hidden, is_said
 from resume_hooks.errors import NotATranscript
-from resume_hooks.parts.share.carried import is_page
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.child_titles import root_of
 from resume_hooks.sessions.opening_layout import ChildSetting
@@ -35,7 +34,7 @@ from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.linearize import linearize
-from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.lines import BOM, Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.raw_edit import encode
@@ -44,6 +43,7 @@ from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.write_scan import WriteScan
 
 KIND: Final = "import"
+HEAD = 1_024  # bytes at the start by which a web page is known
 
 TORN = "It ends in the middle of a record: it may not be whole."
 
@@ -196,6 +196,12 @@ def _read(source: ImportSource) -> _ImportScan:
         if node.time_ms is not None and node.time_ms > now:
             node.time_ms = None  # client 2.1.42 resumes at the latest record: nothing said here would ever be that
     return _ImportScan(transcript, survey, read_back, sorting)
+
+
+def is_page(path: str) -> bool:
+    """Whether a file is a web page, no transcript."""
+    with open(path, "rb") as stream:
+        return stream.read(HEAD).removeprefix(BOM).lstrip().startswith(b"<")
 
 
 def _refuse_page(source: ImportSource) -> None:

@@ -1,1 +1,16 @@
 """A session as one file to give away, and such a file, or what an address leads to, as a session of ours."""
+
+from __future__ import annotations
+
+from resume_hooks.seam import Answer, Part, Verb
+
+PART = Part(
+    verbs=(
+        Verb("export", "Write a session as a page, Markdown, text, or a bundle to be imported.", before="index"),
+        Verb(
+            "share", "Write a session as one file for a colleague: a page to read, which import takes.", before="index"
+        ),
+        Verb("import", "Import a transcript from an address or a file as a new session.", before="index"),
+    ),
+    answers=(Answer("bring in", "verbs.import_:bring_in"),),
+)

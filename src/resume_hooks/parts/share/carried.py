@@ -10,23 +10,16 @@ import mmap
 import re
 from collections.abc import Iterator
 
+from resume_hooks.derive.imports.plan import is_page
 from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.share.export.page.whole_page import CARRIES
 from resume_hooks.parts.share.export.shared_page import BEGUN, ENDED, MARK
 from resume_hooks.paths import Where
 from resume_hooks.storage.staging import PIECE, Taken, taken_in
-from resume_hooks.transcripts.lines import BOM
 
 AGAIN = "Have it sent again, as the file that it is."
-HEAD = 1_024  # bytes at the start by which a web page is known
 
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
-
-
-def is_page(path: str) -> bool:
-    """Whether a file is a web page, no transcript."""
-    with open(path, "rb") as stream:
-        return stream.read(HEAD).removeprefix(BOM).lstrip().startswith(b"<")
 
 
 @contextlib.contextmanager

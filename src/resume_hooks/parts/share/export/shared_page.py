@@ -18,10 +18,10 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.share.export.document import Document, ExportOptions, folders_of
 from resume_hooks.parts.share.export.forms import HTML, LIMIT
 from resume_hooks.parts.share.export.parts import Carried, EndPart
-from resume_hooks.parts.share.export.redact import Homes
 from resume_hooks.parts.share.export.select_records import WHOLE
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.reading.bundle import BundleRedactor, export
+from resume_hooks.reading.homes import Homes
 
 PAGE = ExportOptions(HTML, redact=True, thoughts=True, what=WHOLE, limit=LIMIT)
 """What the page tells: everything that led to the session's end."""

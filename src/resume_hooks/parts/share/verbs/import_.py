@@ -98,16 +98,13 @@ def command(options: VerbOptions) -> None:
     answer(options, made, more, lambda: _text(decided, made))
 
 
-def bring_in(source: str, bringing: Bringing) -> Receipt:
-    """Import what an address or a path names, as ``bringing`` says; of a bundle the receipt of its last session.
-
-    ImportFailed, NotATranscript, UsageError. A receipt without a session id names, as its parent, the session that was
-    made of the same bytes before.
-    """
+def bring_in(source: str, home: str, *, allow_private: bool) -> tuple[Receipt, str]:
+    """Answer ``bring in``, as ``resume`` asks it; of a bundle with the receipt of its last session."""
+    bringing = Bringing(home, allow_private)
     with _opened(source, bringing) as taken:
         if is_bundle(taken.path):
-            return _brought_bundle(taken, bringing, whole=False)[0][-1].receipt
-        return _brought(taken, bringing)[1]
+            return _brought_bundle(taken, bringing, whole=False)[0][-1].receipt, UNVERIFIED
+        return _brought(taken, bringing)[1], UNVERIFIED
 
 
 def _brought(taken: ImportSource, bringing: Bringing) -> tuple[ImportPlan, Receipt]:

@@ -1,0 +1,67 @@
+"""The forms of export, share and import."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from resume_hooks.cli.schema.base import ReceiptForm, Strict
+
+
+class ExportForm(Strict):
+    """The receipt of an export."""
+
+    session_id: str
+    session_file: str
+    document: str = Field(description="the file that was, or would be, written")
+    format: str = Field(description="html, md, txt or json")
+    written: bool
+    size: int = Field(description="bytes of the document")
+    sha256: str = Field(description="digest of the document, in hex")
+    sessions: list[str] = Field(description="ids of the sessions in it, oldest first")
+    turns: int = Field(description="turns that are in it; 0 for a bundle")
+    redacted: dict[str, int] | None = Field(description="secrets that were taken out, by kind; null with --no-redact")
+    images: int = Field(description="images that are in it; nobody looked into them for secrets")
+    cut: int = Field(description="texts that were cut for their length, each with a notice")
+
+
+class ShareForm(ExportForm):
+    """The receipt of a share: of its page, and of the bundle in it."""
+
+    redacted: dict[str, int] = Field(description="secrets that were taken out of the bundle, by kind")
+    folders: int = Field(description="places in which a home folder stood")
+    images: int = Field(description="images and files that are no text; nobody looked into them for secrets")
+    packed: int = Field(description="bytes of the bundle, packed")
+
+
+class ImportFacts(Strict):
+    """What came, and what of it was taken over."""
+
+    source: str = Field(description="the address without its query, or the path")
+    bytes: int = Field(description="unpacked")
+    sha256: str
+    lines: int
+    damaged: int = Field(description="lines that hold no record")
+    records: int = Field(description="records of the conversation that were taken over")
+    hidden: int = Field(description="of these, what the model reads and the screen does not show")
+    existing: str | None = Field(description="the session that was imported from the same bytes; then none is made")
+
+
+class BundleRow(Strict):
+    """A session out of a bundle."""
+
+    session_id: str = Field(description="what it is called here")
+    was: str = Field(description="what it is called where it comes from")
+    title: str
+    parent_was: str = Field(description='what its parent is called there, "" for none')
+    existing: bool = Field(description="the same was here before, so none was made")
+    files: int = Field(description="large outputs and sub-agents' files that came along")
+
+
+class ImportForm(ReceiptForm):
+    """The receipt of an import, of the last session of a bundle.
+
+    It has no parent; where the same was imported before, that session stands there.
+    """
+
+    imported: ImportFacts | None = Field(description="null for a bundle")
+    bundle: list[BundleRow] = Field(description="the sessions of a bundle, oldest first")
