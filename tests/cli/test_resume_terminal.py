@@ -9,7 +9,6 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -29,7 +28,6 @@ from tests.builders import (
     write_session,
 )
 from tests.screens import Screen
-from tests.web import Web, body
 
 CLIENT = """#!/bin/sh
 echo "STARTED $* IN ${PWD##*/}"
@@ -366,32 +364,6 @@ def test_an_id_that_is_nowhere_is_no_search(desk: Desk) -> None:
     screen = desk.run("resume", session_id(99))
     assert screen.ended() == 1
     assert b"No session" in screen.raw
-
-
-def test_an_address_is_asked_about_and_imported(desk: Desk) -> None:
-    """It becomes a session of this folder, and the client starts on that; without a yes nothing is fetched."""
-    content = session_bytes([*conversation(2), custom_title("From afar")])
-    asked: list[str] = []
-
-    def answer(handler: BaseHTTPRequestHandler) -> None:
-        asked.append(handler.path)
-        body(content)(handler)
-
-    known = desk.ids()
-    with Web({"/x.jsonl": answer}) as web:
-        words = ("resume", web.at("/x.jsonl"), "--allow-private", "--way", "as-is")
-        screen = desk.run(*words)
-        screen.wait_for(r"Y/n")
-        screen.type("n\r")
-        assert (screen.ended(), asked, desk.ids()) == (130, [], known)
-        screen = desk.run(*words)
-        screen.wait_for(r"Y/n")
-        screen.type("\r")
-        screen.wait_for(r"STARTED --resume \S+ IN proj")
-        assert screen.ended() == 0
-    (made,) = desk.ids() - known
-    assert f"STARTED --resume {made}".encode() in screen.raw
-    assert b"not verified" in screen.raw
 
 
 def test_a_fork_first(desk: Desk) -> None:

@@ -114,14 +114,6 @@ def test_a_scrubbed_child(home: Path, cli: Cli, document: Document) -> None:
     assert b"is not rewritten" in cli("scrub", THREAD, "--in-place", "--yes").stderr
 
 
-def test_a_bundle_is_refused(home: Path, cli: Cli, tmp_path: Path) -> None:
-    """What would be imported as a session of this client is no such session; a page is."""
-    done = cli("export", THREAD, "-o", str(tmp_path / "a.json"))
-    assert b"A bundle holds sessions of Claude Code alone" in done.stderr
-    assert cli("export", THREAD, "-o", str(tmp_path / "a.html")).returncode == 0
-    assert "Tune the parser" in (tmp_path / "a.html").read_text()
-
-
 @pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
 def test_every_reading_verb_on_every_real_rollout(config_home: ConfigHome, tmp_path: Path) -> None:
     """Each gives its documented form, in one process; the rollouts stay as they are."""

@@ -11,6 +11,7 @@ import pytest
 from tests.builders import SESSION, ConfigHome, assistant, custom_title, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
 from tests.parts.share.export.conftest import GITHUB, talk
+from tests.rollouts import THREAD, meta, said, write
 
 CHILD = session_id(2)
 
@@ -187,3 +188,12 @@ def test_a_sub_agent(cli: Cli, config_home: ConfigHome, here: Path) -> None:
     write_session(folder, "agent-a1", rows)
     done = cli("export", f"{SESSION}/agent-a1", "--format", "txt", "-o", "-")
     assert b"Seen" in done.stdout
+
+
+def test_a_bundle_of_another_agent_is_refused(config_home: ConfigHome, cli: Cli, here: Path) -> None:
+    """What would be imported as a session of this client is no such session; a page is."""
+    write(config_home.root / ".codex", [meta(), said("user", "Tune the parser", 1), said("assistant", "Tuned.", 2)])
+    done = cli("export", THREAD, "-o", str(here / "a.json"))
+    assert b"A bundle holds sessions of Claude Code alone" in done.stderr
+    assert cli("export", THREAD, "-o", str(here / "a.html")).returncode == 0
+    assert "Tune the parser" in (here / "a.html").read_text()
