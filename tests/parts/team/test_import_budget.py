@@ -13,7 +13,7 @@ def test_the_help_of_a_group(config_home: ConfigHome) -> None:
     found = roots(loaded(config_home, "helps", None, "team"))
     engine = {
         f"resume_hooks.{name}"
-        for name in ("derive", "reading.export", "redaction", "search.engine", "archive", "cli.child")
+        for name in ("derive", "reading.bundle", "redaction", "search.engine", "archive", "cli.child")
     }
     assert found.isdisjoint(HEAVY | engine | {"psycopg"})
 
