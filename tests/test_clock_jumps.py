@@ -14,8 +14,9 @@ import pytest
 
 from resume_hooks import clock
 from resume_hooks.archive.trash import contents
-from resume_hooks.hooks import checkpoint_state, confirmations, hook_state, pending_handoff, prompt, session
+from resume_hooks.hooks import confirmations, hook_state, pending_handoff, prompt, session
 from resume_hooks.hooks.confirmations import Question
+from resume_hooks.parts.checkpoints import state as checkpoint_state
 from resume_hooks.parts.rewind_files import backup, writing
 from resume_hooks.search import listing
 from resume_hooks.search.index.connect import opened_index

@@ -11,7 +11,8 @@ from resume_hooks import settings
 from resume_hooks.archive.trash import contents
 from resume_hooks.archive.trash.manifest import MANIFEST
 from resume_hooks.errors import WriteFailed
-from resume_hooks.hooks import checkpoint_state, hook_state
+from resume_hooks.hooks import hook_state
+from resume_hooks.parts.checkpoints import state as checkpoint_state
 from resume_hooks.search.engine import find
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.scope import Scope

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive import rewind
-from resume_hooks.derive.checkpoint import Mark
 from resume_hooks.derive.child.write import write
+from resume_hooks.parts.checkpoints import rewind
+from resume_hooks.parts.checkpoints.checkpoint import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.linearize import linearize, standalone_count

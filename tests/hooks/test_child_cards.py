@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from resume_hooks import clock
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import compare
-from resume_hooks.derive.rewind_text import LeftOut
 from resume_hooks.hooks import plain_cards, reply, trim_cards
-from resume_hooks.hooks.checkpoint_cards import not_rewound
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.handoff import handoff_card
 from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.hooks.resume_card import resume_card
+from resume_hooks.parts.checkpoints.cards import not_rewound
+from resume_hooks.parts.checkpoints.rewind_text import LeftOut
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.record_references import TranscriptNames
 from resume_hooks.sessions.session_files import SessionFile

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.derive import checkpoint, fresh_child, rewind
+from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.write import write
+from resume_hooks.parts.checkpoints import checkpoint, rewind
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.opening_layout import next_step_of

@@ -11,13 +11,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from resume_hooks.derive import checkpoint, fork, fresh_child, rewind, untrim
+from resume_hooks.derive import fork, fresh_child, untrim
 from resume_hooks.derive.child.write import ChildPlan, carry_out, receipt, write
 from resume_hooks.derive.trim import plan as trim
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import CheckFailed, NothingToFork, NothingToTrim, UsageError
 from resume_hooks.maintenance.fsck import repair
+from resume_hooks.parts.checkpoints import checkpoint, rewind
 from resume_hooks.sessions import child_titles, locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links

@@ -14,7 +14,8 @@ from resume_hooks import settings
 from resume_hooks.archive.trash import contents, restore
 from resume_hooks.archive.trash.manifest import MANIFEST
 from resume_hooks.errors import ResumeHooksError, WriteFailed
-from resume_hooks.hooks import checkpoint_state, confirmations, hook_state, pending_handoff
+from resume_hooks.hooks import confirmations, hook_state, pending_handoff
+from resume_hooks.parts.checkpoints import state as checkpoint_state
 from resume_hooks.paths import Where, is_session_id, read_object
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import index_file

@@ -10,10 +10,11 @@ import pytest
 
 from resume_hooks import api
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.derive import checkpoint, fork, fresh_child, rewind
+from resume_hooks.derive import fork, fresh_child
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.errors import WriteFailed
+from resume_hooks.parts.checkpoints import checkpoint, rewind
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import unpacked

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive import agents, checkpoint, rewind
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
@@ -18,6 +18,7 @@ from resume_hooks.derive.cut_point import AtTurn
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.parts.checkpoints import checkpoint, rewind
 from resume_hooks.parts.codex.derive.parent import LIMIT
 from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED
 from resume_hooks.parts.codex.transcripts.history import effective

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.checkpoint import Mark, refuse_subagent
 from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, Closing, chain_rewrite
@@ -24,8 +23,9 @@ from resume_hooks.derive.child.rewrite_plan import (
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.fresh_child import Opening, fresh
-from resume_hooks.derive.rewind_text import LeftOut, card, model_text
 from resume_hooks.errors import UsageError
+from resume_hooks.parts.checkpoints.checkpoint import Mark, refuse_subagent
+from resume_hooks.parts.checkpoints.rewind_text import LeftOut, card, model_text
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.locate import SessionFile

@@ -15,10 +15,9 @@ from resume_hooks.cli.options import (
     locator_argument,
 )
 from resume_hooks.cli.output import table
-from resume_hooks.derive import checkpoint
-from resume_hooks.derive.checkpoint import Mark
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.hooks import checkpoint_state
+from resume_hooks.parts.checkpoints import checkpoint, state
+from resume_hooks.parts.checkpoints.checkpoint import Mark
 from resume_hooks.sessions.agents.registry import original, require_whole
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
@@ -53,7 +52,7 @@ def command(options: VerbOptions) -> None:
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_whole(session, options.where)
     checkpoint.refuse_subagent(session)
-    active = checkpoint_state.find(session.session_id)
+    active = state.find(session.session_id)
     if options.show or options.clear:
         _old(session, active, options)
     else:
@@ -64,7 +63,7 @@ def _old(session: SessionFile, active: Mark | None, options: VerbOptions) -> Non
     """Show the active checkpoint, or forget it."""
     cleared = active is not None and options.clear and not options.dry_run
     if cleared:
-        checkpoint_state.clear(session.session_id)
+        state.clear(session.session_id)
     done = "forgotten" if cleared else "would be forgotten" if options.clear else "active"
     _answer(session, _Marks(active, None, done, cleared), options)
 
@@ -81,7 +80,7 @@ def _new(session: SessionFile, active: Mark | None, options: VerbOptions) -> Non
         )
     writes = not same and not options.dry_run
     if writes:
-        checkpoint_state.keep(placed.mark)
+        state.keep(placed.mark)
     mark = active if same else placed.mark
     done = "set" if writes else "already set" if same else "would be set"
     _answer(session, _Marks(mark, None if same else active, done, writes), options)
@@ -118,7 +117,7 @@ def _row(mark: Mark | None) -> dict[str, Any] | None:
 
 def _text(mark: Mark | None, replaced: Mark | None, done: str) -> str:
     if mark is None:
-        return checkpoint_state.NONE
+        return state.NONE
     return table(
         [
             ("checkpoint", done),

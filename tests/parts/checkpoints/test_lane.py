@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.checkpoint import Mark
-from resume_hooks.derive.rewind import MAX_REPORT
 from resume_hooks.errors import WriteFailed
-from resume_hooks.hooks import checkpoint_state, confirmations, hook_state
+from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.confirmations import CHECKPOINT
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.parts.checkpoints import state
+from resume_hooks.parts.checkpoints.checkpoint import Mark
+from resume_hooks.parts.checkpoints.rewind import MAX_REPORT
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -78,7 +79,7 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
     assert ("Ctrl+C (once!)" in text.split("\n")[-1]) is (sign == ">")
     assert parent.read_bytes() == raw
     assert "EXPLORE" not in child.read_text()
-    assert checkpoint_state.find(SESSION) is None
+    assert state.find(SESSION) is None
 
 
 def test_the_mark_is_private(say: Say, parent: Path, config_home: ConfigHome) -> None:
@@ -91,30 +92,30 @@ def test_the_mark_is_private(say: Say, parent: Path, config_home: ConfigHome) ->
 def test_the_same_again_is_already_set(say: Say, parent: Path) -> None:
     """A stray Enter on what came back into the box changes nothing; what a client notes of it is no new place."""
     say(">checkpoint try it")
-    first = checkpoint_state.find(SESSION)
+    first = state.find(SESSION)
     with parent.open("a") as stream:
         stream.write(json.dumps({"type": "system", "subtype": "informational", "uuid": "s", "parentUuid": "r3"}) + "\n")
     assert say(">checkpoint try it").startswith("checkpoint already set here")
-    assert checkpoint_state.find(SESSION) == first
+    assert state.find(SESSION) == first
 
 
 def test_a_second_one_asks(say: Say, parent: Path) -> None:
     """It says what is active and how old, changes nothing, and replaces on the exact word."""
     say(">checkpoint the old goal")
-    first = checkpoint_state.find(SESSION)
+    first = state.find(SESSION)
     explore(parent)
     text = say(">checkpoint the new goal")
     assert text.startswith("checkpoint not set · another is active, set just now")
     for part in ("goal: the old goal", "new goal: the new goal", "/resume-hooks:checkpoint yes   or  >checkpoint yes"):
         assert part in text
     assert text.endswith("\nTo replace it: >checkpoint yes")
-    assert checkpoint_state.find(SESSION) == first
+    assert state.find(SESSION) == first
     assert say(">checkpoint the new goal>checkpoint YES").startswith("checkpoint replaced")
-    now = checkpoint_state.find(SESSION)
+    now = state.find(SESSION)
     assert now is not None
     assert (now.uuid, now.goal) == ("xa", "the new goal")
     assert "nothing to confirm" in say(">checkpoint yes")
-    assert checkpoint_state.find(SESSION) == now
+    assert state.find(SESSION) == now
 
 
 def test_one_without_a_goal_asks_too(say: Say, parent: Path) -> None:
@@ -135,7 +136,7 @@ def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
     text = say(">checkpoint yes")
     assert "older than 10 minutes" in text
     assert "goal: old" in text
-    found = checkpoint_state.find(SESSION)
+    found = state.find(SESSION)
     assert found is not None
     assert found.goal == "old"
 
@@ -145,11 +146,11 @@ def test_a_yes_without_a_question(say: Say, parent: Path) -> None:
     text = say(">checkpoint yes")
     assert "no question about a checkpoint is open" in text
     assert "No active checkpoint." in text
-    assert checkpoint_state.find(SESSION) is None
+    assert state.find(SESSION) is None
     confirmations.keep(confirmations.Question(SESSION, "", time.time()))
     confirmations.keep(confirmations.Question(session_id(2), "x", time.time(), kind=CHECKPOINT))
     assert "nothing to confirm" in say(">checkpoint yes")
-    assert checkpoint_state.find(SESSION) is None
+    assert state.find(SESSION) is None
     assert confirmations.find(SESSION) is not None, "the question of a trim is still open"
 
 
@@ -167,7 +168,7 @@ def test_an_empty_report(say: Say, parent: Path, prompt: str) -> None:
     """In the exact words; the checkpoint stays."""
     say(">checkpoint x")
     assert "Report cannot be empty." in say(prompt)
-    assert checkpoint_state.find(SESSION) is not None
+    assert state.find(SESSION) is not None
     assert children(parent) == []
 
 
@@ -177,7 +178,7 @@ def test_a_report_that_is_too_long(say: Say, parent: Path) -> None:
     text = say(">rewind " + "r" * (MAX_REPORT + 1))
     assert "500,001 characters, more than 500,000" in text
     assert "arrow up" in text
-    assert checkpoint_state.find(SESSION) is not None
+    assert state.find(SESSION) is not None
     assert children(parent) == []
 
 
@@ -186,7 +187,7 @@ def test_in_a_sub_agent(say: Say, parent: Path, prompt: str) -> None:
     """The client says so with an agent's id; the type alone is also given where a whole session runs as an agent."""
     text = say(prompt, fields={"agent_id": "a1b2c3", "agent_type": "Explore"})
     assert "Checkpoint not available in subagents." in text
-    assert checkpoint_state.find(SESSION) is None
+    assert state.find(SESSION) is None
     assert "subagents" not in say(prompt, fields={"agent_type": "reviewer"})
 
 
@@ -220,7 +221,7 @@ def test_while_the_model_works(say: Say, parent: Path) -> None:
     text = say(">checkpoint x")
     assert "the mark stands after the last whole step" in text
     assert text.endswith("\nSet. Go on once the answer ends.")
-    found = checkpoint_state.find(SESSION)
+    found = state.find(SESSION)
     assert found is not None
     assert found.uuid == "r3"
 
@@ -233,7 +234,7 @@ def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
     assert text.startswith("rewound")
     assert "does not resolve any more (its record is gone): the new session starts at the root" in text
     assert len(children(parent)) == 1
-    assert checkpoint_state.find(SESSION) is None
+    assert state.find(SESSION) is None
 
 
 def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: Path) -> None:
@@ -252,7 +253,7 @@ def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: P
 def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was made, so it can be tried again."""
     say(">checkpoint x")
-    before = checkpoint_state.find(SESSION)
+    before = state.find(SESSION)
 
     def refuse(*_: object) -> None:
         raise WriteFailed("The disk is full")
@@ -261,7 +262,7 @@ def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: 
         patch.setattr("resume_hooks.derive.child.write.write", refuse)
         trigger = Trigger("rewind", "it was slower", slash=False, pasted=False)
         assert "The disk is full" in card(trigger, {"session_id": SESSION})
-    assert checkpoint_state.find(SESSION) == before
+    assert state.find(SESSION) == before
     assert say(">rewind it was slower").startswith("rewound")
 
 
@@ -283,12 +284,12 @@ GARBAGE: dict[str, Any] = {
 def test_garbage_is_no_mark(config_home: ConfigHome, name: str) -> None:
     """What was not written by a checkpoint is none."""
     mark = Mark(SESSION, "r3", 3, "x", "2026-01-31T09:31:00.000Z")
-    checkpoint_state.keep(mark)
-    assert checkpoint_state.find(SESSION) == mark
+    state.keep(mark)
+    assert state.find(SESSION) == mark
     path = Path(hook_state.place(f"mark-{SESSION}.json"))
     value = GARBAGE[name]
     path.write_text(json.dumps({**json.loads(path.read_text()), **value} if isinstance(value, dict) else value))
-    assert checkpoint_state.find(SESSION) is None
+    assert state.find(SESSION) is None
 
 
 def test_a_state_folder_that_can_t_be_written(say: Say, parent: Path, config_home: ConfigHome) -> None:

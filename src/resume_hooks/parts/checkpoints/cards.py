@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 from resume_hooks import clock
 from resume_hooks.clock import DAY, HOUR, MINUTE
-from resume_hooks.derive.checkpoint import Mark, Placed
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.rewind_text import LeftOut
-from resume_hooks.hooks.checkpoint_state import NONE
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN
 from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card, sign
+from resume_hooks.parts.checkpoints.checkpoint import Mark, Placed
+from resume_hooks.parts.checkpoints.rewind_text import LeftOut
+from resume_hooks.parts.checkpoints.state import NONE
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.text import one_line, plain
 
 if TYPE_CHECKING:  # what a child is decided with is nothing to a checkpoint
-    from resume_hooks.derive.rewind import RewindPlan
+    from resume_hooks.parts.checkpoints.rewind import RewindPlan
 
 _REWIND = "/resume-hooks:rewind <report>   or  >rewind <report>"
 _STAYS = "a rewind brings back the conversation up to here; files, git and processes stay as they are"

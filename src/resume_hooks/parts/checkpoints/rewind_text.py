@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from resume_hooks.clock import minute
-from resume_hooks.derive.checkpoint import Mark
+from resume_hooks.parts.checkpoints.checkpoint import Mark
 from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.opening_layout import REPORT
 from resume_hooks.sessions.record_references import TranscriptNames

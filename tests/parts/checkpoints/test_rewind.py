@@ -11,12 +11,12 @@ from typing import Any
 import orjson
 import pytest
 
-from resume_hooks.derive import checkpoint, rewind
-from resume_hooks.derive.checkpoint import Mark
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.rewind import MAX_REPORT, RewindPlan
 from resume_hooks.errors import InSubagent, UsageError
+from resume_hooks.parts.checkpoints import checkpoint, rewind
+from resume_hooks.parts.checkpoints.checkpoint import Mark
+from resume_hooks.parts.checkpoints.rewind import MAX_REPORT, RewindPlan
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from resume_hooks import clock
-from resume_hooks.derive.checkpoint import MAX_GOAL, Mark
 from resume_hooks.errors import NoCheckpoint, WriteFailed
 from resume_hooks.hooks import hook_state
+from resume_hooks.parts.checkpoints.checkpoint import MAX_GOAL, Mark
 
 NONE = "No active checkpoint."
 BUSY = "Another prompt is rewinding this session right now"

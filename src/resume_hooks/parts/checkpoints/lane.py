@@ -8,14 +8,14 @@ from __future__ import annotations
 import contextlib
 import time
 
-from resume_hooks.derive import checkpoint
-from resume_hooks.derive.checkpoint import Placed
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks import checkpoint_cards, checkpoint_state, confirmations, pending_handoff
+from resume_hooks.hooks import confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import CHECKPOINT, Question
 from resume_hooks.hooks.plain_cards import sign
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
+from resume_hooks.parts.checkpoints import cards, checkpoint, state
+from resume_hooks.parts.checkpoints.checkpoint import Placed
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import plain
 
@@ -32,31 +32,31 @@ def answer(request: Request) -> TriggerAnswer:
 
 def _set(session: SessionFile, request: Request) -> TriggerAnswer:
     placed = _placed(session, request.text, request)
-    active = checkpoint_state.find(session.session_id)
+    active = state.find(session.session_id)
     if active is not None and not active.is_at(placed.mark):
         unkept = ""
         try:
             confirmations.keep(Question(session.session_id, placed.mark.goal, time.time(), kind=CHECKPOINT))
         except OSError as error:
             unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command} --yes"
-        return show(checkpoint_cards.question_card(active, placed.mark.goal, unkept, slash=request.slash))
+        return show(cards.question_card(active, placed.mark.goal, unkept, slash=request.slash))
     if active is None:
-        checkpoint_state.keep(placed.mark)
+        state.keep(placed.mark)
     else:
         placed = placed._replace(mark=active)
-    return show(checkpoint_cards.set_card(placed, replaced=False, already=active is not None, slash=request.slash))
+    return show(cards.set_card(placed, replaced=False, already=active is not None, slash=request.slash))
 
 
 def _replace(session: SessionFile, request: Request) -> TriggerAnswer:
     """Act on a yes: the goal is that of the question, the place the one where it is answered."""
     question = confirmations.find(session.session_id, CHECKPOINT)
     if question is None or not question.is_open:
-        active = checkpoint_state.find(session.session_id)
-        return show(checkpoint_cards.unasked_card(active, expired=question is not None, slash=request.slash))
+        active = state.find(session.session_id)
+        return show(cards.unasked_card(active, expired=question is not None, slash=request.slash))
     placed = _placed(session, question.options, request)
-    checkpoint_state.keep(placed.mark)
+    state.keep(placed.mark)
     confirmations.take(session.session_id, CHECKPOINT)
-    return show(checkpoint_cards.set_card(placed, replaced=True, already=False, slash=request.slash))
+    return show(cards.set_card(placed, replaced=True, already=False, slash=request.slash))
 
 
 def _placed(session: SessionFile, goal: str, request: Request) -> Placed:
@@ -65,12 +65,12 @@ def _placed(session: SessionFile, goal: str, request: Request) -> Placed:
 
 
 def _rewind(request: Request) -> TriggerAnswer:
-    mark = checkpoint_state.settled(request.session_id)
+    mark = state.settled(request.session_id)
     if request.path is None or mark is None:
         return _without_mark(request)
     # What a child is written and checked with is nothing to a checkpoint.
-    from resume_hooks.derive import rewind
     from resume_hooks.derive.child.write import write
+    from resume_hooks.parts.checkpoints import rewind
 
     if not plain(request.text).strip():
         typed = f"{sign(slash=request.slash)}rewind what you found out and what came of it"
@@ -78,14 +78,14 @@ def _rewind(request: Request) -> TriggerAnswer:
     with time_limit(request.command):
         decided = rewind.plan(request.session, mark, request.text, request.where)
     # Outside the limit: what is written is never cut in two.
-    with checkpoint_state.used(mark):
+    with state.used(mark):
         receipt = write(decided.child, request.where)
     with contextlib.suppress(OSError):
         confirmations.take(request.session_id, CHECKPOINT)  # a yes to an older question would set one anew
         pending_handoff.retire(request.session_id)  # /clear would lead to what was just left
     return TriggerAnswer(
         receipt.in_client,
-        lambda copied: checkpoint_cards.rewound_card(receipt, copied, decided, slash=request.slash),
+        lambda copied: cards.rewound_card(receipt, copied, decided, slash=request.slash),
     )
 
 
@@ -93,8 +93,8 @@ def _without_mark(request: Request) -> TriggerAnswer:
     """Answer a rewind to which no checkpoint is active: with the child that the last one made, or with what to do."""
     standing = existing_child(request.session, "rewind", request.where) if request.path is not None else None
     if standing is None:
-        return show(checkpoint_cards.none_card(request.text, slash=request.slash))
+        return show(cards.none_card(request.text, slash=request.slash))
     return TriggerAnswer(
         standing.in_client,
-        lambda copied: checkpoint_cards.standing_card(standing, copied, request.text, slash=request.slash),
+        lambda copied: cards.standing_card(standing, copied, request.text, slash=request.slash),
     )

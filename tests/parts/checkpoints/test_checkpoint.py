@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive import checkpoint
-from resume_hooks.derive.checkpoint import MAX_GOAL, Placed
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
+from resume_hooks.parts.checkpoints import checkpoint
+from resume_hooks.parts.checkpoints.checkpoint import MAX_GOAL, Placed
 from resume_hooks.sessions import locate
 from tests.builders import (
     SESSION,

@@ -10,13 +10,12 @@ import click
 
 from resume_hooks.cli.child import answer, make, receipt_text, require_client
 from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, current_folder, locator_argument
-from resume_hooks.derive import rewind
-from resume_hooks.derive.checkpoint import refuse_subagent
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.rewind import RewindPlan
 from resume_hooks.errors import NoCheckpoint
-from resume_hooks.hooks import checkpoint_state
-from resume_hooks.hooks.checkpoint_cards import not_rewound
+from resume_hooks.parts.checkpoints import rewind, state
+from resume_hooks.parts.checkpoints.cards import not_rewound
+from resume_hooks.parts.checkpoints.checkpoint import refuse_subagent
+from resume_hooks.parts.checkpoints.rewind import RewindPlan
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import one_line
@@ -46,11 +45,11 @@ def command(options: VerbOptions) -> None:
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_whole(session, options.where)
     refuse_subagent(session)
-    mark = checkpoint_state.find(session.session_id)
+    mark = state.find(session.session_id)
     if mark is None:
-        raise NoCheckpoint(checkpoint_state.NONE, f"Set one first: resume-hooks checkpoint {session.session_id}")
+        raise NoCheckpoint(state.NONE, f"Set one first: resume-hooks checkpoint {session.session_id}")
     decided = rewind.plan(session, mark, _report(options.report), options.where, options.output_dir)
-    with checkpoint_state.used(mark) if not options.dry_run else contextlib.nullcontext():
+    with state.used(mark) if not options.dry_run else contextlib.nullcontext():
         made = make(options, decided.child)
     answer(options, made, {"rewind": _data(decided)}, lambda: _text(decided, made))
 
