@@ -3,7 +3,13 @@
 from typing import Dict, List, Tuple
 
 VERBS: Dict[str, Tuple[str, str, str]] = {
-    "smart-trim": ("smart_trim", "Continue in a copy without what a model finds is no longer needed.", "checkpoint"),
+    "smart-trim": ("smart_trim", "Continue in a copy without what a model finds is no longer needed.", "fork"),
+    "checkpoint": ("checkpoints", "Mark a place in a session to come back to.", "fork"),
+    "rewind": (
+        "checkpoints",
+        "Go back to the checkpoint in a new session, with a report of what came after it.",
+        "fork",
+    ),
     "rehome": ("moved", "Give every session of a folder that moved a copy in its new place.", "untrim"),
     "rewind-files": ("rewind_files", "Restore the files as they were at a message of a session.", "untrim"),
     "export": ("share", "Write a session as a page, Markdown, text, or a bundle to be imported.", "index"),

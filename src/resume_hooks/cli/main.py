@@ -31,8 +31,6 @@ _CORE = {
     "handoff": "Continue in a fresh, linked session with a digest and the next step.",
     "rollover": "Continue in a fresh, linked session with a summary by a model.",
     "trim": "Continue in a copy without old tool output; the originals can be read back.",
-    "checkpoint": "Mark a place in a session to come back to.",
-    "rewind": "Go back to the checkpoint in a new session, with a report of what came after it.",
     "fork": "Copy a session's live conversation, whole or up to a point, into a new one.",
     "untrim": "Restore trimmed contents in a new child.",
     "search": "Search everything that was said, asked or run.",

@@ -15,7 +15,7 @@ from resume_hooks.seam import form_module
 MODULES = {
     "resume": ("resume", "continue"),
     "children": (
-        "handoff", "rollover", "trim", "checkpoint", "rewind", "fork", "untrim",
+        "handoff", "rollover", "trim", "fork", "untrim",
     ),
     "sessions": ("sessions", "lineage", "find-original", "find-derived", "info", "resolve", "rename", "tag"),
     "archives": ("delete", "archive", "restore"),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from resume_hooks.seam import Part, Verb, Way
 
 PART = Part(
-    verbs=(
-        Verb("smart-trim", "Continue in a copy without what a model finds is no longer needed.", before="checkpoint"),
-    ),
+    verbs=(Verb("smart-trim", "Continue in a copy without what a model finds is no longer needed.", before="fork"),),
     ways=(
         Way("smart-trim", "a copy without what {model} finds is no longer needed; asking it costs tokens", "handoff"),
     ),
