@@ -17,7 +17,7 @@ MODULES = [
     "archive.retention.pending",
     "hooks.__init__", "hooks.fallback", "hooks.hook_state", "hooks.hosts", "hooks.pending_handoff",
     "hooks.plain_cards", "hooks.reply", "hooks.session", "hooks.triggers",
-    "part_table", "parts.__init__", "parts.codex.__init__", "parts.codex.host", "seam",
+    "parts.__init__", "parts.codex.__init__", "parts.codex.host",
     "sessions.__init__", "sessions.link_log",
     "storage.__init__", "storage.append_carryover", "storage.atomic",
     "storage.locks", "storage.state_file", "system.__init__", "system.bug_log",

@@ -61,6 +61,7 @@ def part_table() -> str:
     checks = {each.name: (name, each.function, each.before) for name, part in said for each in part.checks}
     agents = {each.name: (name, *each[1:]) for name, part in said for each in part.agents}
     hosts = {each.name: (name, *each[1:]) for name, part in said for each in part.hosts}
+    triggers = {each.name: (name, *each[1:]) for name, part in said for each in part.triggers}
     options: dict[str, list[tuple[object, ...]]] = {}
     answers: dict[str, list[tuple[str, str]]] = {}
     for name, part in said:
@@ -77,6 +78,9 @@ VERBS: Dict[str, Tuple[str, str, str]] = {verbs}
 
 WAYS: Dict[str, Tuple[str, str, str]] = {ways}
 """Ways to continue a session: the part, what it leaves, the way before which it is offered."""
+
+TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], Tuple[str, ...], bool, bool]] = {triggers}
+"""Triggers: the part, then what ``seam.Trigger`` says behind the name."""
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {checks}
 """Checks of doctor: the part, the function, the check before which it stands."""

@@ -31,6 +31,34 @@ WAYS: Dict[str, Tuple[str, str, str]] = {
 }
 """Ways to continue a session: the part, what it leaves, the way before which it is offered."""
 
+TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], Tuple[str, ...], bool, bool]] = {
+    "checkpoint": (
+        "checkpoints",
+        "[goal]",
+        "Mark this place before you try something",
+        "lane",
+        "search",
+        ">checkpoint [goal]     mark this place; >rewind <report> goes back to it",
+        (),
+        ("mark",),
+        False,
+        True,
+    ),
+    "rewind": (
+        "checkpoints",
+        "<report>",
+        "Go back to the mark in a new session; of what came after, only your report stays",
+        "lane",
+        "search",
+        "",
+        (),
+        ("rewind-to-mark",),
+        False,
+        False,
+    ),
+}
+"""Triggers: the part, then what ``seam.Trigger`` says behind the name."""
+
 CHECKS: Dict[str, Tuple[str, str, str]] = {
     "copies": ("moved", "checks:check", "giants"),
     "team": ("team", "check:team", "clipboard"),

@@ -65,6 +65,27 @@ class Option(NamedTuple):
     is_flag: bool = True
 
 
+class Trigger(NamedTuple):
+    """A trigger of a prompt: what is typed behind ``>``, what may follow it, and what it does; commands/ say the same.
+
+    ``lane`` is the module below the part whose ``answer`` takes a ``hooks.request.Request`` and gives a
+    ``TriggerAnswer``; ``row`` its row in the card of ``>help``, ``""`` where another's names it; ``commands`` are its
+    names behind a bare ``/``, as hooks/register.mjs has them. One that fires ``alone`` is none before other words; one
+    that ``asks`` may be typed over itself again, with a yes. It stands before a trigger of the core.
+    """
+
+    name: str
+    argument: str
+    about: str
+    lane: str
+    before: str
+    row: str = ""
+    aliases: Tuple[str, ...] = ()
+    commands: Tuple[str, ...] = ()
+    alone: bool = False
+    asks: bool = False
+
+
 class Check(NamedTuple):
     """A check of doctor: its name, the function that makes its finding, and the check before which it stands."""
 
@@ -118,6 +139,7 @@ class Part(NamedTuple):
     verbs: Tuple[Verb, ...] = ()
     ways: Tuple[Way, ...] = ()
     options: Tuple[Option, ...] = ()
+    triggers: Tuple[Trigger, ...] = ()
     checks: Tuple[Check, ...] = ()
     agents: Tuple[Agent, ...] = ()
     hosts: Tuple[Host, ...] = ()
@@ -161,6 +183,12 @@ def _module(verb: str, inner: str) -> Optional[str]:
     if not is_there(part):
         raise UsageError(f"{verb} is in the part {part}, which is not installed here", "Install resume-hooks anew.")
     return f"{__package__}.parts.{part}.{inner}"
+
+
+def triggers() -> List[Trigger]:
+    """The triggers of parts that are here, each with its lane as a whole name."""
+    found = [(row[0], Trigger(name, *row[1:])) for name, row in part_table.TRIGGERS.items() if is_there(row[0])]
+    return [each._replace(lane=f"{__package__}.parts.{part}.{each.lane}") for part, each in found]
 
 
 def answers(question: str) -> Iterator[Callable[..., Any]]:

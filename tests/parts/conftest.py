@@ -1,5 +1,6 @@
-"""The command line, as the tests of the core's verbs run it."""
+"""The command line and the hooks, as the tests of the core run them."""
 
 from tests.cli.conftest import cli, document
+from tests.hooks.conftest import run_hook, say
 
-__all__ = ["cli", "document"]
+__all__ = ["cli", "document", "run_hook", "say"]

@@ -19,11 +19,10 @@ SKEW = 5
 """Seconds that a clock may step back without a question counting as one from the future."""
 
 TRIM = "trim"
-CHECKPOINT = "checkpoint"
 
 
 class Question(NamedTuple):
-    """What was asked: a trim that was previewed, with its ``options`` as typed, or a checkpoint, with its goal.
+    """What was asked: a trim that was previewed, with its ``options`` as typed; in another ``kind`` a part's own words.
 
     ``asked`` is when, in seconds since the epoch; ``child`` the session that came of it, ``""`` while it is unanswered.
     """

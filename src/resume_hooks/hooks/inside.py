@@ -15,7 +15,7 @@ from resume_hooks import settings
 from resume_hooks.hooks import compaction, prompt, reply, triggers
 from resume_hooks.hooks.compaction import HERE
 from resume_hooks.hooks.prompt import LANES
-from resume_hooks.hooks.triggers import UNASKED, Trigger
+from resume_hooks.hooks.triggers import BROUGHT, UNASKED, Trigger
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import NEW_FOLDER, answers
 from resume_hooks.sessions.asking_client import is_asked_by_client
@@ -24,7 +24,11 @@ from resume_hooks.system.clipboard import NOT_COPIED
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import plain, plain_line
 
-OWN_LANES = {"untrim": "untrim", "sessions": "sessions", UNASKED: "fsck"}
+OWN_LANES = {
+    "untrim": "resume_hooks.hooks.untrim",
+    "sessions": "resume_hooks.hooks.sessions",
+    UNASKED: "resume_hooks.hooks.fsck",
+}
 """The modules of verbs that are no triggers."""
 
 PANE = "pane"
@@ -60,23 +64,32 @@ class Command(NamedTuple):
 
 
 _SEARCH = Command("search", "[--all] words", "Find what was said in this project; --all: in every project")
-COMMANDS = {
+_CORE = {
     "handoff": Command("handoff", "[next step]", "Go on in a fresh session that knows this one and its ancestors"),
     "rollover": Command(
         "rollover", "[focus]", "Go on in a fresh session with a model's summary; costs tokens, up to two minutes"
     ),
     "trim": Command("trim", "[options]", "Go on in a copy without old tool output, or here in place; asks first"),
     "untrim": Command("untrim", "", "Go on in a copy in which what was trimmed is back"),
-    "mark": Command("checkpoint", "[goal]", "Mark this place before you try something"),
-    "rewind-to-mark": Command(
-        "rewind", "report", "Go back to the mark in a new session; of what came after, only your report stays"
-    ),
     "search": _SEARCH,
     "find": _SEARCH,
     "recall": Command("recover-context", "", "Show what was done here, to paste if the model has lost it"),
     "lineage": Command("lineage", "", "Show this session's ancestors, oldest first"),
     "sessions": Command("sessions", "[--all]", "List the newest sessions of this project; --all: of every project"),
 }
+
+
+def _before(verb: str) -> list[tuple[str, Command]]:
+    """The commands of parts that stand before those for a verb of the core."""
+    return [
+        (name, Command(each.name, each.argument.replace("<", "").replace(">", ""), each.about))
+        for each in BROUGHT
+        if each.before == verb
+        for name in each.commands
+    ]
+
+
+COMMANDS = dict(row for own in _CORE.items() for row in (*_before(own[1].verb), own))
 """What a person may type after a bare ``/``; register.mjs says the same."""
 
 WAIT = "asking a model for the summary: up to two minutes"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Tuple
+from typing import List, NamedTuple, Tuple
 
+from resume_hooks.hooks.triggers import BROUGHT
 from resume_hooks.system.clipboard import Copied
 
 COLUMNS = 80
@@ -14,49 +15,81 @@ ROW = 68
 
 
 class TriggerHelp(NamedTuple):
-    """What a trigger is called, what may follow it, and what it does in one line; commands/ say the same."""
+    """What a trigger is called, what may follow it, and what it does in one line; commands/ say the same.
+
+    ``row`` is its row in the card of ``>help``, ``""`` where another's names it.
+    """
 
     verb: str
     argument: str
     about: str
+    row: str = ""
     aliases: Tuple[str, ...] = ()
 
 
-TRIGGERS = (
-    TriggerHelp("handoff", "[next step]", "Go on in a fresh session that knows this one and its ancestors"),
+_CORE = (
     TriggerHelp(
-        "rollover", "[focus]", "Go on in a fresh session with a model's summary; costs tokens, up to two minutes"
+        "handoff",
+        "[next step]",
+        "Go on in a fresh session that knows this one and its ancestors",
+        ">handoff [next step]   go on in a fresh session that knows this one",
     ),
-    TriggerHelp("trim", "[options]", "Preview a copy without old tool output; trim yes makes it"),
-    TriggerHelp("resume", "", "Show how full this session is and how to go on; copy its id", ("continue",)),
-    TriggerHelp("checkpoint", "[goal]", "Mark this place before you try something"),
     TriggerHelp(
-        "rewind", "<report>", "Go back to the mark in a new session; of what came after, only your report stays"
+        "rollover",
+        "[focus]",
+        "Go on in a fresh session with a model's summary; costs tokens, up to two minutes",
+        ">rollover [focus]      the same with a model's summary, up to two minutes",
     ),
-    TriggerHelp("search", "[--all] <words>", "Find what was said in this project; --all: in every project"),
-    TriggerHelp("session", "", "Copy this session's id", ("session-id",)),
+    TriggerHelp(
+        "trim",
+        "[options]",
+        "Preview a copy without old tool output; trim yes makes it",
+        ">trim [options]        go on in a copy without old tool output; asks first",
+    ),
+    TriggerHelp(
+        "resume",
+        "",
+        "Show how full this session is and how to go on; copy its id",
+        ">resume                how full this session is, what fits best; copies its id",
+        ("continue",),
+    ),
+    TriggerHelp(
+        "search",
+        "[--all] <words>",
+        "Find what was said in this project; --all: in every project",
+        ">search [--all] words  find what was said in this project, or in all",
+    ),
+    TriggerHelp(
+        "session",
+        "",
+        "Copy this session's id",
+        ">session, >lineage, >recover-context   its id, its ancestors, what was done",
+        ("session-id",),
+    ),
     TriggerHelp("lineage", "", "Show this session's ancestors, oldest first"),
     TriggerHelp("recover-context", "", "Show what was done here, to paste if the model has lost it"),
     TriggerHelp("help", "", "Show what resume-hooks answers to"),
 )
 
 
+def _before(verb: str) -> List[TriggerHelp]:
+    """The triggers of parts that stand before one of the core."""
+    brought = [each for each in BROUGHT if each.before == verb]
+    return [TriggerHelp(each.name, each.argument, each.about, each.row, each.aliases) for each in brought]
+
+
+TRIGGERS = tuple(row for own in _CORE for row in (*_before(own.verb), own))
+
 HELP = """\
 resume-hooks · type at the very start of a prompt · only rollover costs tokens
-  >handoff [next step]   go on in a fresh session that knows this one
-  >rollover [focus]      the same with a model's summary, up to two minutes
-  >trim [options]        go on in a copy without old tool output; asks first
-  >resume                how full this session is, what fits best; copies its id
-  >checkpoint [goal]     mark this place; >rewind <report> goes back to it
-  >search [--all] words  find what was said in this project, or in all
-  >session, >lineage, >recover-context   its id, its ancestors, what was done
+{rows}
 Or /resume-hooks:handoff and so on. In a shell: {command}
 A space before > sends a plain prompt."""
 
 
 def help_card(command: str) -> str:
     """``>help``: every trigger, in ten rows; ``command`` is the help of the command line."""
-    return HELP.format(command=command)
+    return HELP.format(rows="\n".join(f"  {each.row}" for each in TRIGGERS if each.row), command=command)
 
 
 NOTHING = "Nothing was changed."

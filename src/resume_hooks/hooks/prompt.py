@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from resume_hooks import settings
-from resume_hooks.errors import InSubagent, ResumeHooksError, SessionNotFound
+from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.hosts import host_of
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, refusal_card, session_card
-from resume_hooks.hooks.triggers import Trigger, recognise
+from resume_hooks.hooks.triggers import BROUGHT, Trigger, recognise
 from resume_hooks.paths import Where, is_session_id
 
 if TYPE_CHECKING:
@@ -25,15 +25,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LANES = {
-    "resume": "resume_card",
-    "handoff": "handoff",
-    "rollover": "rollover",
-    "lineage": "lineage",
-    "trim": "trim",
-    "search": "search",
-    "recover-context": "recover",
-    "checkpoint": "checkpoint",
-    "rewind": "checkpoint",
+    "resume": "resume_hooks.hooks.resume_card",
+    "handoff": "resume_hooks.hooks.handoff",
+    "rollover": "resume_hooks.hooks.rollover",
+    "lineage": "resume_hooks.hooks.lineage",
+    "trim": "resume_hooks.hooks.trim",
+    "search": "resume_hooks.hooks.search",
+    "recover-context": "resume_hooks.hooks.recover",
+    **{each.name: each.lane for each in BROUGHT},
 }
 """The module of each trigger that reads a transcript; its ``answer`` gives what to copy and the card."""
 
@@ -94,8 +93,6 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
 
         return help_card(typed("--help"))
     _require(session_id)
-    if LANES.get(trigger.verb) == "checkpoint" and reply.field(event, "agent_id"):
-        raise InSubagent
     if trigger.verb == "session":
         return session_card(session_id, copied(session_id))
     return copied_card(lane_answer(LANES[trigger.verb], trigger, session_id, event))
@@ -106,11 +103,11 @@ def lane_answer(lane: str, trigger: Trigger, session_id: str, event: dict[str, A
     _require(session_id)
     from resume_hooks.hooks.request import Request
 
-    module = importlib.import_module(f"resume_hooks.hooks.{lane}")
-    window, where = settings.load()["context_window"].value, Where()
+    module = importlib.import_module(lane)
+    window, where, in_subagent = settings.load()["context_window"].value, Where(), bool(reply.field(event, "agent_id"))
     path = reply.transcript(event, session_id, where) or _of_another(session_id, where)
     answered: TriggerAnswer = module.answer(
-        Request(trigger, session_id, path, window if isinstance(window, int) else 0, where)
+        Request(trigger, session_id, path, window if isinstance(window, int) else 0, where, in_subagent)
     )
     return answered
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from resume_hooks.errors import (
     NothingToHandOff,
-    NothingToMark,
     NothingToRecover,
     NothingToTrim,
     ResumeHooksError,
@@ -38,12 +37,16 @@ WITHOUT_TRANSCRIPT: dict[str, tuple[type[ResumeHooksError], str]] = {
     "rollover": (NothingToHandOff, "There is nothing to hand off"),
     "trim": (NothingToTrim, "There is nothing to trim"),
     "untrim": (NothingToTrim, "There is nothing to untrim"),
-    "checkpoint": (NothingToMark, "There is nothing to mark"),
     "recover-context": (NothingToRecover, "There is nothing to recover"),
     "lineage": (SessionNotFound, "There are no ancestors to show"),
     "fsck": (SessionNotFound, "There is nothing to repair"),
 }
 """What a trigger says in a session in which nobody sent a prompt."""
+
+
+def without_transcript(error: type[ResumeHooksError], words: str) -> ResumeHooksError:
+    """What is raised there; the message begins with ``words``."""
+    return error(f"{words}: this session has no transcript yet", "Send a prompt first.")
 
 
 class TimeLimit(ResumeHooksError):
@@ -58,7 +61,8 @@ class TimeLimit(ResumeHooksError):
 class Request(NamedTuple):
     """A trigger and where it was typed.
 
-    ``path`` is the session's transcript (None: none yet), ``window`` the context window, 0 unless set.
+    ``path`` is the session's transcript (None: none yet), ``window`` the context window, 0 unless set;
+    ``in_subagent`` says that a sub-agent was asked, whose own transcript it is not.
     """
 
     trigger: Trigger
@@ -66,6 +70,7 @@ class Request(NamedTuple):
     path: str | None
     window: int
     where: Where
+    in_subagent: bool = False
 
     @property
     def text(self) -> str:
@@ -81,8 +86,7 @@ class Request(NamedTuple):
     def session(self) -> SessionFile:
         """The session's file. A ResumeHooksError in the verb's own words where there is none."""
         if self.path is None:
-            error, words = WITHOUT_TRANSCRIPT[self.trigger.verb]
-            raise error(f"{words}: this session has no transcript yet", "Send a prompt first.")
+            raise without_transcript(*WITHOUT_TRANSCRIPT[self.trigger.verb])
         return locate.session_file(self.path)
 
     @property

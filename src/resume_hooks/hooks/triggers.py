@@ -8,11 +8,20 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, Optional
 
+from resume_hooks import seam
+
 PLUGIN = "resume-hooks"
 
-ALIASES = {"continue": "resume", "session-id": "session"}
-_ALONE = frozenset({"session", "lineage", "help", "recover-context"})
-VERBS = frozenset({"resume", "handoff", "rollover", "trim", "checkpoint", "rewind", "search", *_ALONE})
+BROUGHT = seam.triggers()
+"""The triggers of parts."""
+
+ALIASES = {
+    "continue": "resume",
+    "session-id": "session",
+    **{alias: each.name for each in BROUGHT for alias in each.aliases},
+}
+_ALONE = frozenset({"session", "lineage", "help", "recover-context", *(each.name for each in BROUGHT if each.alone)})
+VERBS = frozenset({"resume", "handoff", "rollover", "trim", "search", *_ALONE, *(each.name for each in BROUGHT)})
 UNASKED = "fsck"
 """What the module inside the client asks by itself, with nobody having typed it; who fails there is silent."""
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -21,13 +30,12 @@ _PASTE_TAG = re.compile(r"\s*</?pasted_content\b[^<>]*>")
 """What recent clients put around a long paste; what stands in it is the user's."""
 _TAIL = rf"(?:/resume\s+{_UUID}|claude --resume {_UUID}|/clear)\s*\Z"
 _PASTED = re.compile(_TAIL, re.IGNORECASE)
-_PASTED_ALONE = re.compile(
-    rf"(?:>|/{PLUGIN}:)(?:session|session-id|lineage|help|recover-context)\s*{_TAIL}", re.IGNORECASE
-)
+_ALONE_NAMES = "|".join(sorted(_ALONE | {alias for alias, verb in ALIASES.items() if verb in _ALONE}))
+_PASTED_ALONE = re.compile(rf"(?:>|/{PLUGIN}:)(?:{_ALONE_NAMES})\s*{_TAIL}", re.IGNORECASE)
 _PASTED_ID = re.compile(rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID})\s*\Z", re.IGNORECASE)
 _SIGN = rf"(?:>|/{PLUGIN}:)"
-_RETYPED = re.compile(rf"{_SIGN}(trim|checkpoint|rewind)(?=[\s>/]|\Z)", re.IGNORECASE)
-_EMPTY_REWINDS = re.compile(rf"(?:{_SIGN}rewind)+(?={_SIGN}rewind(?:\s|\Z))", re.IGNORECASE)
+_ASKING = "|".join(["trim", *(each.name for each in BROUGHT if each.asks)])
+_RETYPED = re.compile(rf"{_SIGN}({_ASKING})(?=[\s>/]|\Z)", re.IGNORECASE)
 _NAMES = "|".join(sorted({*VERBS, *ALIASES}, key=len, reverse=True))
 _STACKED = re.compile(rf"(?:{_SIGN}(?:{_NAMES}))+(?={_SIGN}(?:{_NAMES})(?:\s|\Z))", re.IGNORECASE)
 _WORDS = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
@@ -77,21 +85,17 @@ def _is_prose(verb: str, text: str, prompt: str) -> bool:
 
 
 def _last_typed(prompt: str) -> str:
-    """Of a trigger typed over the same one that came back into the box, the last; any other prompt as it is.
+    """Of a trigger that asks, typed over the same one that came back into the box, the last; others as they are.
 
-    Options of a trim hold no trigger; a goal may speak of one, so behind a space only the exact yes counts; a report
-    is the user's text, whatever it holds.
+    Options of a trim hold no trigger; the text of others may speak of one: behind a space only the exact yes counts.
     """
     found = _RETYPED.match(prompt)
     if found is None:
         return prompt
     verb = found.group(1).lower()
-    if verb == "rewind":
-        empty = _EMPTY_REWINDS.match(prompt)
-        return prompt[empty.end() :] if empty else prompt
     again = re.finditer(rf"{_SIGN}{verb}(?=\s|\Z)", prompt, re.IGNORECASE)
     starts = [one.start() for one in again]
-    if verb == "checkpoint":
+    if verb != "trim":
         starts = [start for start in starts if _is_typed_over(prompt, start)]
     return prompt[starts[-1] :] if starts else prompt
 

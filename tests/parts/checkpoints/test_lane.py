@@ -13,11 +13,11 @@ import pytest
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.hooks import confirmations, hook_state
-from resume_hooks.hooks.confirmations import CHECKPOINT
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.checkpoints import state
 from resume_hooks.parts.checkpoints.checkpoint import Mark
+from resume_hooks.parts.checkpoints.lane import CHECKPOINT
 from resume_hooks.parts.checkpoints.rewind import MAX_REPORT
 from tests.builders import (
     SESSION,

@@ -240,7 +240,7 @@ def done(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str,
 
 def _handed_off(row: ListedSession) -> TriggerAnswer:
     trigger = Trigger("handoff", "", slash=True, pasted=False, hooked=False)
-    return prompt.lane_answer("handoff", trigger, row.session_id, {"transcript_path": row.path})
+    return prompt.lane_answer(prompt.LANES["handoff"], trigger, row.session_id, {"transcript_path": row.path})
 
 
 def _opened(session_id: str, row: ListedSession, event: dict[str, Any], remark: str) -> dict[str, Any]:

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from resume_hooks.seam import Part, Verb
+from resume_hooks.seam import Part, Trigger, Verb
 
 PART = Part(
     verbs=(
         Verb("checkpoint", "Mark a place in a session to come back to.", before="fork"),
         Verb(
             "rewind", "Go back to the checkpoint in a new session, with a report of what came after it.", before="fork"
+        ),
+    ),
+    triggers=(
+        Trigger(
+            "checkpoint",
+            "[goal]",
+            "Mark this place before you try something",
+            lane="lane",
+            before="search",
+            row=">checkpoint [goal]     mark this place; >rewind <report> goes back to it",
+            commands=("mark",),
+            asks=True,
+        ),
+        Trigger(
+            "rewind",
+            "<report>",
+            "Go back to the mark in a new session; of what came after, only your report stays",
+            lane="lane",
+            before="search",
+            commands=("rewind-to-mark",),
         ),
     ),
 )

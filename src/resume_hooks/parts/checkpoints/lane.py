@@ -9,23 +9,29 @@ import contextlib
 import time
 
 from resume_hooks.derive.child.existing import existing_child
-from resume_hooks.errors import UsageError
+from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
-from resume_hooks.hooks.confirmations import CHECKPOINT, Question
+from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.plain_cards import sign
-from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit, without_transcript
 from resume_hooks.parts.checkpoints import cards, checkpoint, state
 from resume_hooks.parts.checkpoints.checkpoint import Placed
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import plain
 
 YES = "yes"
+CHECKPOINT = "checkpoint"
+"""The kind of our questions."""
 
 
 def answer(request: Request) -> TriggerAnswer:
     """Mark the place, or go back to it. Raises ResumeHooksError."""
+    if request.in_subagent:
+        raise InSubagent
     if request.trigger.verb == "rewind":
         return _rewind(request)
+    if request.path is None:
+        raise without_transcript(NothingToMark, "There is nothing to mark")
     session = request.session
     return _replace(session, request) if request.text.lower() == YES else _set(session, request)
 
