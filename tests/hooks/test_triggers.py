@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.hooks.triggers import Trigger, recognise
+from resume_hooks import seam
+from resume_hooks.hooks.triggers import VERBS, Trigger, recognise
 
 ID = "5e12a303-7a0b-4c1d-9e2f-0123456789ab"
 
@@ -270,3 +271,10 @@ def test_typed_behind_a_bare_trigger_that_came_back(prompt: str, verb: str, text
 def test_what_only_looks_stacked_passes(prompt: str) -> None:
     """Only triggers of ours, one right behind the other."""
     assert recognise(prompt) is None
+
+
+def test_a_part_that_is_not_here_brings_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be its trigger is the user's prompt then."""
+    assert {each.name for each in seam.triggers()} < VERBS
+    monkeypatch.setattr(seam, "FOLDER", "/nowhere")
+    assert seam.triggers() == []

@@ -1,4 +1,7 @@
-"""Checkpoints: a mark in a session, and the way back to it in a child that keeps a report of what came after."""
+"""Checkpoints: a mark in a session, and the way back to it in a child that keeps a report of what came after.
+
+A rewind cuts the chain at the mark, never between a call and its result, and puts lineage and report at its end.
+"""
 
 from __future__ import annotations
 
