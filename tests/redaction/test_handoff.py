@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.fresh_child import Contents
-from resume_hooks.derive.handoff_files import write_for
+from resume_hooks.parts.documents.files import write_for
 from resume_hooks.reading.digest.as_text import full
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions.locate import session_file

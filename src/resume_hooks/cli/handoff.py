@@ -15,8 +15,8 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt as child_receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan, digest_reference, opening_tier
-from resume_hooks.derive.handoff_files import HandoffFiles, out_path, wanted_for, write_for
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
+from resume_hooks.parts.documents.files import HandoffFiles, out_path, wanted_for, write_for
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, knowledge

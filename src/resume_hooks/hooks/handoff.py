@@ -109,7 +109,7 @@ def _files(plan: RolloverPlan, receipt: Receipt, where: Where) -> list[str]:
     if not (chosen["handoff_dir"].value or chosen["ledger_file"].value):
         return []
     # Only who asked for files waits for what writes them.
-    from resume_hooks.derive.handoff_files import write_for
+    from resume_hooks.parts.documents.files import write_for
 
     files = write_for(plan, receipt, where)
     written = [*files.documents, *filter(None, [files.ledger])]

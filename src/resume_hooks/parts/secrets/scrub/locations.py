@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from resume_hooks import settings
 from resume_hooks.archive.trash import contents
-from resume_hooks.derive.handoff_files import ENDING as DOCUMENT_ENDING
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.parts.documents.files import ENDING as DOCUMENT_ENDING
 from resume_hooks.paths import ENDING, Where, all_folders, is_session_id
 from resume_hooks.search.index.database import FILE_NAME as INDEX
 from resume_hooks.search.index.database import FOLDER as WORDS

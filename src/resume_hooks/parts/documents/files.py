@@ -9,11 +9,11 @@ import os
 from typing import NamedTuple
 
 from resume_hooks import settings
-from resume_hooks.derive import ledger
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import RolloverPlan
-from resume_hooks.derive.handoff_document import current_session, document, file_name
 from resume_hooks.errors import UsageError, WriteFailed
+from resume_hooks.parts.documents import ledger
+from resume_hooks.parts.documents.document import current_session, document, file_name
 from resume_hooks.paths import Where, project_folders
 from resume_hooks.redaction.texts import redact
 from resume_hooks.storage import project_files

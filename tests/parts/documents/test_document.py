@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.write import receipt
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
-from resume_hooks.derive.handoff_document import current_session, document, file_name, markdown_line
+from resume_hooks.parts.documents.document import current_session, document, file_name, markdown_line
 from resume_hooks.reading.digest.entries import Digest, DigestEntry
 from resume_hooks.sessions import locate
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
@@ -178,6 +178,6 @@ def test_harmless_words_stay(text: str) -> None:
 
 def test_the_document_does_not_cost_a_handoff(config_home: ConfigHome) -> None:
     """No command line and no checker of documents is loaded with it: a trigger may write one."""
-    script = "import sys, resume_hooks.derive.handoff_files; print(*sys.modules)"
+    script = "import sys, resume_hooks.parts.documents.files; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert {"click", "pydantic", "rich", "pathlib", "tempfile", "sqlite3"}.isdisjoint(loaded)

@@ -13,8 +13,8 @@ import pytest
 from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import RolloverPlan
-from resume_hooks.derive.handoff_files import HandoffFiles, out_path, wanted_for, write_for
 from resume_hooks.errors import UsageError, WriteFailed
+from resume_hooks.parts.documents.files import HandoffFiles, out_path, wanted_for, write_for
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
@@ -214,7 +214,7 @@ import os, resource, sys
 from resume_hooks.derive import fresh_child; from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.handoff_files import write_for
+from resume_hooks.parts.documents.files import write_for
 decided = fresh_child.plan(locate.session_file(sys.argv[1]), Where(), kind="handoff")
 receipt = write(decided, Where())
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))

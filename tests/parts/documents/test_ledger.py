@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive import ledger
 from resume_hooks.errors import WriteFailed
+from resume_hooks.parts.documents import ledger
 from resume_hooks.storage import project_files
 from tests.needs import REPO
 

@@ -1,0 +1,1 @@
+"""Documents: what a handoff writes into a project if the user asked for it."""
