@@ -61,6 +61,7 @@ def part_table() -> str:
     checks = {each.name: (name, each.function, each.before) for name, part in said for each in part.checks}
     agents = {each.name: (name, *each[1:]) for name, part in said for each in part.agents}
     hosts = {each.name: (name, *each[1:]) for name, part in said for each in part.hosts}
+    settings_ = {each.name: (name, *each[1:]) for name, part in said for each in part.settings}
     triggers = {each.name: (name, *each[1:]) for name, part in said for each in part.triggers}
     options: dict[str, list[tuple[object, ...]]] = {}
     answers: dict[str, list[tuple[str, str]]] = {}
@@ -71,13 +72,16 @@ def part_table() -> str:
             answers.setdefault(each.question, []).append((name, each.function))
     text = f'''"""What each part brings. Made by ``make docs`` from ``parts/<name>/__init__.py``; a test compares."""
 
-from typing import Dict, List, Tuple
+from typing import Dict, List, Tuple, Union
 
 VERBS: Dict[str, Tuple[str, str, str]] = {verbs}
 """Verbs of parts: the part, the line in the help, the verb of the core before which it stands there."""
 
 WAYS: Dict[str, Tuple[str, str, str]] = {ways}
 """Ways to continue a session: the part, what it leaves, the way before which it is offered."""
+
+SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], str]] = {settings_}
+"""Settings: the part, then what ``seam.Setting`` says behind the name."""
 
 TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], Tuple[str, ...], bool, bool]] = {triggers}
 """Triggers: the part, then what ``seam.Trigger`` says behind the name."""

@@ -1,6 +1,6 @@
 """What each part brings. Made by ``make docs`` from ``parts/<name>/__init__.py``; a test compares."""
 
-from typing import Dict, List, Tuple
+from typing import Dict, List, Tuple, Union
 
 VERBS: Dict[str, Tuple[str, str, str]] = {
     "smart-trim": ("smart_trim", "Continue in a copy without what a model finds is no longer needed.", "fork"),
@@ -30,6 +30,26 @@ WAYS: Dict[str, Tuple[str, str, str]] = {
     )
 }
 """Ways to continue a session: the part, what it leaves, the way before which it is offered."""
+
+SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], str]] = {
+    "handoff_dir": (
+        "documents",
+        "",
+        "Folder for a document of each handoff, such as _handoffs in the project; empty = off.",
+        "path",
+        ("", "a folder, such as _handoffs"),
+        "vault",
+    ),
+    "ledger_file": (
+        "documents",
+        "",
+        "File in which each handoff renews the line 'current session:', such as _ledgers/CURRENT.md; empty = off.",
+        "path",
+        (".md", "a file that ends in .md, such as _ledgers/CURRENT.md"),
+        "vault",
+    ),
+}
+"""Settings: the part, then what ``seam.Setting`` says behind the name."""
 
 TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], Tuple[str, ...], bool, bool]] = {
     "checkpoint": (
@@ -129,6 +149,16 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
             True,
         )
     ],
+    "handoff": [
+        (
+            "documents",
+            ("-o", "--out", "--output", "out"),
+            "Also write a handoff document: a .md file, or a folder for one.",
+            "asked:require_name",
+            False,
+        ),
+        ("documents", ("--force",), "With --out: overwrite the file.", "asked:require_out", True),
+    ],
 }
 """For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""
 
@@ -146,5 +176,8 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "whether the driver is needed": [("team", "team_file:found")],
     "the Agent SDK's store": [("team", "sdk_store:PostgresSessionStore")],
     "lost": [("lost", "lost_prompts:at_first")],
+    "beside a handoff": [("documents", "asked:beside")],
+    "documents of a session": [("documents", "places:documents_of")],
+    "written into projects": [("documents", "places:written")],
 }
 """For a question of the core each part that answers it, and its function."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import keyword
 import os
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from resume_hooks import part_table
 from resume_hooks.errors import UsageError
@@ -63,6 +63,20 @@ class Option(NamedTuple):
     about: str
     function: str
     is_flag: bool = True
+
+
+class Setting(NamedTuple):
+    """A setting: its default, its line in the list, how a value is read, and the setting before which it stands.
+
+    ``form`` is one of ``settings.FORMS``, which is called with ``given``: so no part is loaded to read settings.
+    """
+
+    name: str
+    default: Union[int, str]
+    about: str
+    form: str
+    given: Tuple[object, ...]
+    before: str
 
 
 class Trigger(NamedTuple):
@@ -139,6 +153,7 @@ class Part(NamedTuple):
     verbs: Tuple[Verb, ...] = ()
     ways: Tuple[Way, ...] = ()
     options: Tuple[Option, ...] = ()
+    settings: Tuple[Setting, ...] = ()
     triggers: Tuple[Trigger, ...] = ()
     checks: Tuple[Check, ...] = ()
     agents: Tuple[Agent, ...] = ()
@@ -151,12 +166,15 @@ def is_there(part: str) -> bool:
     return os.path.isfile(os.path.join(FOLDER, part, "__init__.py"))
 
 
-def with_parts(core: Iterable[str], brought: Dict[str, Tuple[str, str, str]]) -> List[str]:
-    """The names of the core and those that parts which are here bring, in their order; ``brought`` is as ``VERBS``."""
+def with_parts(core: Iterable[str], brought: Mapping[str, Sequence[Any]]) -> List[str]:
+    """The names of the core and those that parts which are here bring, in their order.
+
+    ``brought`` is a table whose rows begin with the part and end with what the name stands before.
+    """
     names = list(core)
-    for name, (part, _, before) in brought.items():
-        if is_there(part):
-            names.insert(names.index(before), name)
+    for name, row in brought.items():
+        if is_there(row[0]):
+            names.insert(names.index(row[-1]), name)
     return names
 
 

@@ -10,8 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from resume_hooks import part_table
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import MAX_OBJECT, Where, read_object, read_regular
+from resume_hooks.seam import with_parts
 
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
@@ -26,11 +28,15 @@ _PATH = re.compile(r"[^\x00-\x1f\x7f]{0,1000}")
 
 
 class Key(NamedTuple):
-    """One setting: its default, what it does, and how a typed or stored value becomes one of ours."""
+    """One setting: its default, what it does, and how a typed or stored value becomes one of ours.
+
+    ``names_files``: its values name files or folders of the user's.
+    """
 
     default: Value
     about: str
     read: Callable[[object], Value]
+    names_files: bool = False
 
 
 class Setting(NamedTuple):
@@ -97,7 +103,10 @@ def _words(raw: object) -> Value:
     return tuple(word.lower().lstrip(">") for word in words)
 
 
-KEYS: dict[str, Key] = {
+FORMS: dict[str, Callable[..., Callable[[object], Value]]] = {"number": _number, "one of": _one_of, "path": _path}
+"""How a part may have a setting of its own read."""
+
+_CORE: dict[str, Key] = {
     "context_window": Key(0, "Tokens of the model's context window; 0 = told by the session.", _number(0, 10_000_000)),
     "clipboard": Key(
         "auto",
@@ -127,17 +136,6 @@ KEYS: dict[str, Key] = {
     "handoff_tool": Key(
         "off", "Whether the model may ask for a handoff; you are asked each time, natively.", _one_of("on", "off")
     ),
-    "handoff_dir": Key(
-        "",
-        "Folder for a document of each handoff, such as _handoffs in the project; empty = off.",
-        _path("", "a folder, such as _handoffs"),
-    ),
-    # Of Markdown files alone: a title out of a transcript is never written into what a shell reads.
-    "ledger_file": Key(
-        "",
-        "File in which each handoff renews the line 'current session:', such as _ledgers/CURRENT.md; empty = off.",
-        _path(".md", "a file that ends in .md, such as _ledgers/CURRENT.md"),
-    ),
     "vault": Key(
         "on", "Whether ancestors, and sessions that the client is about to delete, are kept.", _one_of("on", "off")
     ),
@@ -153,6 +151,14 @@ KEYS: dict[str, Key] = {
     ),
     "triggers_off": Key((), "Triggers that pass through as plain prompts, such as 'session help'.", _words),
 }
+
+
+def _of_part(name: str) -> Key:
+    _, default, about, form, given, _ = part_table.SETTINGS[name]
+    return Key(default, about, FORMS[form](*given), names_files=form == "path")
+
+
+KEYS = {name: _CORE.get(name) or _of_part(name) for name in with_parts(_CORE, part_table.SETTINGS)}
 
 
 def load(where: Where | None = None) -> dict[str, Setting]:

@@ -8,22 +8,22 @@ import click
 
 from resume_hooks.cli.child import answer, receipt_text, require_client, require_start
 from resume_hooks.cli.editor import edit, require_terminal
-from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, locator_argument, to_option
+from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, locator_argument, part_options, to_option
 from resume_hooks.derive import agents, digest_edit
+from resume_hooks.derive.beside import FilesBeside, beside
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt as child_receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan, digest_reference, opening_tier
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
-from resume_hooks.parts.documents.files import HandoffFiles, out_path, wanted_for, write_for
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, knowledge
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import next_step_of, opening_text
 
-Made = tuple[Receipt, HandoffFiles]
+Made = tuple[Receipt, FilesBeside]
 """A child's receipt, and the files beside it."""
 
 
@@ -36,8 +36,7 @@ Made = tuple[Receipt, HandoffFiles]
 @click.option("--print", "show", is_flag=True, help="Print what a child would be told; write nothing.")
 @click.option("--full", is_flag=True, help="With --print: the whole digest instead of its best lines.")
 @click.option("--edit", is_flag=True, help="Open your editor on the digest first; an empty text cancels.")
-@click.option("-o", "--out", "--output", "out", help="Also write a handoff document: a .md file, or a folder for one.")
-@click.option("--force", is_flag=True, help="With --out: overwrite the file.")
+@part_options("handoff")
 @to_option
 @child_options
 @as_one_value
@@ -86,17 +85,19 @@ def _parent(options: VerbOptions) -> SessionFile:
 
 
 def _require_sense(options: VerbOptions) -> None:
-    """UsageError for options that say two things at once, or nothing."""
+    """UsageError for options that say two things at once, or nothing.
+
+    A part's option, which is for a child that is made, refuses what it has no sense with: given is what was asked.
+    """
     if options.new_task is not None and (options.next_step or not options.new_task.strip()):
         raise UsageError("--new-task needs a task, and takes the place of a next step", 'Say it: --new-task "..."')
-    if options.out == "":
-        raise UsageError("--out names no file", "Name a .md file, or a folder.")
+    of_parts = options.asked_of_parts()
+    for require_sense in of_parts:
+        require_sense(options)
     if options.full and not options.show:
         raise UsageError("--full needs --print", "resume-hooks handoff --print --full")
-    if options.show and (options.start or options.edit or options.out):
+    if options.show and (options.start or options.edit or of_parts):
         raise UsageError("--print makes nothing", "Leave out --print, or --start, --edit and --out.")
-    if options.force and not options.out:
-        raise UsageError("--force needs --out", "It is for a document that is there already.")
     if options.edit:
         require_terminal()
 
@@ -135,8 +136,7 @@ def _show(decided: RolloverPlan, options: VerbOptions) -> None:
 
 def _make_edited(parent: SessionFile, first: RolloverPlan, options: VerbOptions) -> Made:
     """Let the user change what the child is told, then make it. ResumeHooksError where they cancel."""
-    if options.out:
-        out_path(options.out, first, force=options.force)  # before anybody has written a word in vain
+    beside(first, options.where, options)  # refuses before anybody has written a word in vain
     old = first.draft.session_id
     with edit(digest_edit.to_edit(opening_tier(first.contents.digest, old))) as text:
         if edited_text := digest_edit.saved(text):
@@ -149,13 +149,13 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, options: VerbOptions)
 
 def _make(decided: RolloverPlan, options: VerbOptions) -> Made:
     """Write a child and what it is to leave in the project, or only say so."""
-    out = out_path(options.out, decided, force=options.force) if options.out else ""
+    files = beside(decided, options.where, options)
     if options.dry_run:
-        return child_receipt(decided), wanted_for(decided, options.where, out)
+        return child_receipt(decided), files(None)
     receipt = write(decided, options.where)
-    return receipt, write_for(decided, receipt, options.where, out, force=options.force)
+    return receipt, files(receipt)
 
 
-def _text(receipt: Receipt, files: HandoffFiles) -> str:
+def _text(receipt: Receipt, files: FilesBeside) -> str:
     more = [*(("document", path) for path in files.documents), *([("ledger", files.ledger)] if files.ledger else [])]
     return receipt_text(receipt, more)

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Collection
 from typing import NamedTuple
 
-from resume_hooks import settings
+from resume_hooks import seam
 from resume_hooks.paths import Where
 from resume_hooks.system import claude_cli
 from resume_hooks.system.invocation import quoted, typed
@@ -45,10 +45,11 @@ def left_behind(where: Where, goes: Collection[str] | None, commands: Collection
 
 
 def written_to(where: Where) -> str:
-    """A sentence on where the settings let handoffs write into projects; ``""`` for nowhere."""
-    values = settings.load(where)
-    named = [f"{name} {values[name].value}" for name in ("handoff_dir", "ledger_file") if values[name].value]
-    return f"What handoffs wrote into your projects stays: {' and '.join(named)}." if named else ""
+    """Sentences on where parts wrote into projects; ``""`` for nowhere.
+
+    The question ``written into projects``: given is where things are; what comes back is a sentence, or ``""``.
+    """
+    return " ".join(filter(None, (answer(where) for answer in seam.answers("written into projects"))))
 
 
 def left_in(state: str, goes: Collection[str]) -> list[str]:

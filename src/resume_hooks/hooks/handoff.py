@@ -7,8 +7,8 @@ import os
 import time
 from collections.abc import Sequence
 
-from resume_hooks import settings
 from resume_hooks.derive import agents
+from resume_hooks.derive.beside import FilesBeside, beside
 from resume_hooks.derive.child.existing import existing_child, one_at_a_time
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
@@ -19,7 +19,6 @@ from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff
 from resume_hooks.hooks.plain_cards import ROW
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
-from resume_hooks.paths import Where
 from resume_hooks.reading.digest.as_text import opening as digest_opening
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import digest_at, knowledge
@@ -70,9 +69,10 @@ def answer(request: Request) -> TriggerAnswer:
             digest = digest_of(parent, where)
             contents = Contents(knowledge(digest), new_task=True) if anew else Contents(digest)
             plan = agents.fresh(parent, where, kind="handoff", next_step=step, contents=contents)
+            files = beside(plan, where)
         # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
         receipt = write(plan, where)
-    return _answer_of(receipt, request, [*_digest_lines(plan), *_files(plan, receipt, where)])
+    return _answer_of(receipt, request, [*_digest_lines(plan), *_files(files(receipt))])
 
 
 def _answer_of(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> TriggerAnswer:
@@ -103,15 +103,8 @@ def _digest_lines(plan: RolloverPlan) -> list[str]:
     return [f"digest: {listed or 'your prompts'}"]
 
 
-def _files(plan: RolloverPlan, receipt: Receipt, where: Where) -> list[str]:
-    """What was written into the project, where the user's settings ask for that, in lines for the card."""
-    chosen = settings.load()
-    if not (chosen["handoff_dir"].value or chosen["ledger_file"].value):
-        return []
-    # Only who asked for files waits for what writes them.
-    from resume_hooks.parts.documents.files import write_for
-
-    files = write_for(plan, receipt, where)
+def _files(files: FilesBeside) -> list[str]:
+    """What was written into the project, where the user asked for that, in lines for the card."""
     written = [*files.documents, *filter(None, [files.ledger])]
     return [*(f"written: {path}" for path in written), *(f"note: {warning}" for warning in files.warnings)]
 

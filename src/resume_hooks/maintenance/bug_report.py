@@ -39,9 +39,6 @@ LIBRARIES = ("click", "orjson", "prompt-toolkit", "pydantic", "pyperclip", "rich
 LAST_ENTRIES = 20
 """Entries of the log that are reported."""
 
-PATHS = frozenset({"handoff_dir", "ledger_file"})
-"""Settings that name folders and files of the user's."""
-
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _HEAD = re.compile(r"[0-9TZ:.-]{20,30} [0-9A-Za-z.+-]{1,20} >?[a-z-]{1,20} [A-Za-z]{1,60}")
 _PLACE = re.compile(r"  [\w./-]{1,100}:[0-9]+ [\w<>]{1,60}")
@@ -114,7 +111,7 @@ def _settings(where: Where, who: Anonymous) -> list[dict[str, Any]]:
             continue
         if not isinstance(value, int):
             words = value if isinstance(value, tuple) else (value,)
-            value = "set" if name in PATHS else who.text(", ".join(map(_word, words)))
+            value = "set" if settings.KEYS[name].names_files else who.text(", ".join(map(_word, words)))
         rows.append({"key": name, "value": value, "source": setting.source})
     return rows
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import fresh_child
+from resume_hooks.derive.beside import FilesBeside
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import RolloverPlan
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.parts.documents.files import HandoffFiles, out_path, wanted_for, write_for
+from resume_hooks.parts.documents.files import out_path, wanted_for, write_for
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
@@ -36,7 +37,7 @@ def planned(home: ConfigHome, project: Path) -> RolloverPlan:
     return fresh_child.plan(locate.session_file(path), home.where, kind="handoff")
 
 
-def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> HandoffFiles:
+def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> FilesBeside:
     """Make the child, and what it leaves with these settings."""
     decided = planned(home, project)
     environ = {**home.environ, **{f"RESUME_HOOKS_{name.upper()}": value for name, value in settings.items()}}
@@ -48,7 +49,7 @@ def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> Han
 
 def test_a_plain_handoff_leaves_nothing_in_the_project(config_home: ConfigHome, project: Path) -> None:
     """Both settings are off by default."""
-    assert left(config_home, project) == HandoffFiles()
+    assert left(config_home, project) == FilesBeside()
     assert list(project.iterdir()) == []
 
 
@@ -56,7 +57,7 @@ def test_both_settings(config_home: ConfigHome, project: Path) -> None:
     """A document in a folder that is made, a ledger that names it as the project does."""
     files = left(config_home, project, handoff_dir="_handoffs", ledger_file="_ledgers/CURRENT.md")
     (path,) = (project / "_handoffs").iterdir()
-    assert files == HandoffFiles((str(path),), str(project / "_ledgers" / "CURRENT.md"), ())
+    assert files == FilesBeside((str(path),), str(project / "_ledgers" / "CURRENT.md"), ())
     assert re.fullmatch(r"\d{4}-\d\d-\d\d-fix-the-parser-[0-9a-f]{8}\.md", path.name)
     line = (project / "_ledgers" / "CURRENT.md").read_text("utf-8")
     assert line.startswith("current session: Fix the parser · handoff · ")

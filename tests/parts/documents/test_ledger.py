@@ -141,7 +141,7 @@ def test_a_ledger_that_changes_meanwhile_is_read_anew(tmp_path: Path, monkeypatc
 
 WRITER = """
 import sys
-from resume_hooks.derive import ledger
+from resume_hooks.parts.documents import ledger
 from resume_hooks.errors import WriteFailed
 for number in range(60):
     try:

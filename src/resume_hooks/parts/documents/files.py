@@ -6,27 +6,18 @@ Invariant: a relative setting never leads out of the session's project, and no f
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from resume_hooks import settings
+from resume_hooks.derive.beside import FilesBeside
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import RolloverPlan
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents import ledger
 from resume_hooks.parts.documents.document import current_session, document, file_name
+from resume_hooks.parts.documents.places import ENDING
 from resume_hooks.paths import Where, project_folders
 from resume_hooks.redaction.texts import redact
 from resume_hooks.storage import project_files
-
-ENDING = ".md"
-
-
-class HandoffFiles(NamedTuple):
-    """Files that were written, or would be: documents and a ledger (``""`` for none); warnings about the others."""
-
-    documents: tuple[str, ...] = ()
-    ledger: str = ""
-    warnings: tuple[str, ...] = ()
 
 
 def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
@@ -47,7 +38,7 @@ def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
     return path
 
 
-def wanted_for(decided: RolloverPlan, where: Where, out: str = "") -> HandoffFiles:
+def wanted_for(decided: RolloverPlan, where: Where, out: str = "") -> FilesBeside:
     """The files that the settings and ``out`` (a path of ``out_path``) ask for; nothing is written."""
     home, warnings = _home(decided, where), []
     places = {}
@@ -59,12 +50,12 @@ def wanted_for(decided: RolloverPlan, where: Where, out: str = "") -> HandoffFil
         except WriteFailed as error:
             warnings.append(error.message)
     documents = dict.fromkeys(path for path in (out, places.get("handoff_dir")) if path)
-    return HandoffFiles(tuple(documents), places.get("ledger_file", ""), tuple(warnings))
+    return FilesBeside(tuple(documents), places.get("ledger_file", ""), tuple(warnings))
 
 
 def write_for(
     decided: RolloverPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False
-) -> HandoffFiles:
+) -> FilesBeside:
     """Write the files of a child that was just made; ``force`` overwrites ``out``. Failures are warnings."""
     wanted = wanted_for(decided, where, out)
     written, warnings = [], list(wanted.warnings)
@@ -86,7 +77,7 @@ def write_for(
             warnings += [several] if several else []
         except WriteFailed as error:
             warnings.append(f"The session is made, the ledger is as it was: {error.message}")
-    return HandoffFiles(tuple(written), renewed, tuple(warnings))
+    return FilesBeside(tuple(written), renewed, tuple(warnings))
 
 
 def _folder(setting: str, value: str, home: str) -> str:

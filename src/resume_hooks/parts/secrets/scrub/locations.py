@@ -13,10 +13,9 @@ import stat
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import NamedTuple
 
-from resume_hooks import settings
+from resume_hooks import seam
 from resume_hooks.archive.trash import contents
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.parts.documents.files import ENDING as DOCUMENT_ENDING
 from resume_hooks.paths import ENDING, Where, all_folders, is_session_id
 from resume_hooks.search.index.database import FILE_NAME as INDEX
 from resume_hooks.search.index.database import FOLDER as WORDS
@@ -27,12 +26,10 @@ from resume_hooks.sessions.archived.layout import FOLDER as VAULT
 from resume_hooks.sessions.archived.layout import HISTORY, UNPACKED, unpacked, vault
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
-from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile, linked
 from resume_hooks.sessions.transcript_files import PREFIX, owning_session, subagent_name
 from resume_hooks.settings import FILE_NAME as SETTINGS
 from resume_hooks.storage import backups, locks
-from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
 TRANSCRIPT, SUBAGENT, SIDECAR, COPY = "transcript", "sub-agent", "sidecar", "copy"
@@ -252,19 +249,16 @@ def _parents_and_children(where: Where) -> Iterator[tuple[str, str]]:
 
 
 def documents_of(session: SessionFile, where: Where) -> Iterator[Location]:
-    """The documents and the ledger that the settings put into the session's project, or elsewhere."""
-    values = settings.load(where)
-    folder, ledger = (_setting_path(str(values[name].value), session, where) for name in ("handoff_dir", "ledger_file"))
-    if folder:
-        for path in files_in(folder):
-            if path.endswith(DOCUMENT_ENDING) or os.path.isdir(path):
-                yield Location(DOCUMENT, path, "", "")
-    if ledger and os.path.isfile(ledger) and not os.path.islink(ledger):
-        yield Location(DOCUMENT, ledger, "", "")
+    """What parts write for people about a session, in its project or elsewhere.
 
-
-def _setting_path(value: str, session: SessionFile, where: Where) -> str:
-    """Where a setting leads; ``""`` for none, and where the session's project is not here."""
-    value = os.path.expanduser(value)
-    home = home_folder(HeadTail(session.path), where) if value and not os.path.isabs(value) else os.sep
-    return os.path.join(home, value) if value and os.path.isdir(home) else ""
+    The question ``documents of a session``: given the session and where things are; what comes back is, in pairs, a
+    folder and how the names of its documents end, or a file and ``""``.
+    """
+    for answer in seam.answers("documents of a session"):
+        for place, ending in answer(session, where):
+            if ending:
+                for path in files_in(place):
+                    if path.endswith(ending) or os.path.isdir(path):
+                        yield Location(DOCUMENT, path, "", "")
+            elif os.path.isfile(place) and not os.path.islink(place):
+                yield Location(DOCUMENT, place, "", "")
