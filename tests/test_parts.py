@@ -15,11 +15,11 @@ from resume_hooks.errors import UsageError
 PART = '''
 """An example."""
 
-from resume_hooks.seam import SESSION_NOTE, Answer, Part, Verb
+from resume_hooks.seam import Answer, Part, Verb
 
 PART = Part(
     verbs=(Verb("greet", "Say hello.", before="untrim"),),
-    answers=(Answer(SESSION_NOTE, "notes:note"),),
+    answers=(Answer("notes on a session", "notes:note"),),
 )
 '''
 
@@ -65,7 +65,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(parts, "__path__", [*parts.__path__, str(tmp_path)])
     monkeypatch.setattr(seam, "FOLDER", str(tmp_path))
     monkeypatch.setitem(part_table.VERBS, "greet", ("example", "Say hello.", "untrim"))
-    monkeypatch.setitem(part_table.ANSWERS, seam.SESSION_NOTE, [("example", "notes:note")])
+    monkeypatch.setitem(part_table.ANSWERS, "notes on a session", [("example", "notes:note")])
     yield part
     for name in [name for name in sys.modules if name.startswith("resume_hooks.parts.example")]:
         del sys.modules[name]
@@ -84,7 +84,7 @@ def test_a_part_by_the_recipe(example: Path, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "hello\n"
     assert run(["greet", "--json"]) == 0
     assert '"said":"hello"' in capsys.readouterr().out.replace(" ", "")
-    assert [note("x", None) for note in seam.answers(seam.SESSION_NOTE)] == ["a note on x"]
+    assert [note("x", None) for note in seam.answers("notes on a session")] == ["a note on x"]
 
 
 def test_a_part_that_is_not_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_part_that_is_not_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     verb, (part, _, _) = next(iter(part_table.VERBS.items()))
     with pytest.raises(UsageError, match=f"{verb} is in the part {part}, which is not installed here"):
         seam.verb_module(verb)
-    assert not list(seam.answers(seam.SESSION_NOTE))
+    assert not list(seam.answers("notes on a session"))
     assert list(seam.with_parts(["untrim"], part_table.VERBS)) == ["untrim"]
 
 
@@ -101,4 +101,4 @@ def test_a_part_that_does_not_load(example: Path) -> None:
     """It is an error, never silence."""
     (example / "notes.py").write_text("import nowhere\n")
     with pytest.raises(ModuleNotFoundError):
-        list(seam.answers(seam.SESSION_NOTE))
+        list(seam.answers("notes on a session"))

@@ -163,10 +163,10 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
 """For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""
 
 ANSWERS: Dict[str, List[Tuple[str, str]]] = {
-    "homes": [("moved", "find_moved_repo:homes")],
-    "session note": [("moved", "copies:copies_note")],
-    "new folder line": [("moved", "moved_folder:line")],
-    "new folder": [("moved", "moved_folder:answer")],
+    "homes of a session": [("moved", "find_moved_repo:homes")],
+    "notes on a session": [("moved", "copies:copies_note")],
+    "at a start in a new folder": [("moved", "moved_folder:line")],
+    "of a new folder": [("moved", "moved_folder:answer")],
     "bring in": [("share", "verbs.import_:bring_in")],
     "after a session was deleted": [("team", "answers:after_delete")],
     "after a session was scrubbed": [("team", "answers:after_scrub")],
@@ -175,7 +175,7 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "after a turn": [("team", "push_hook:main")],
     "whether the driver is needed": [("team", "team_file:found")],
     "the Agent SDK's store": [("team", "sdk_store:PostgresSessionStore")],
-    "lost": [("lost", "lost_prompts:at_first")],
+    "what was lost before": [("lost", "lost_prompts:at_first")],
     "beside a handoff": [("documents", "asked:beside")],
     "documents of a session": [("documents", "places:documents_of")],
     "written into projects": [("documents", "places:written")],

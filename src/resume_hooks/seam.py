@@ -17,21 +17,6 @@ from resume_hooks.errors import UsageError
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "parts")
 
-HOMES = "homes"
-"""Given a session's path, its folder, which is gone, the current one and ``Where``: ``MovedFolder``s, best first."""
-
-SESSION_NOTE = "session note"
-"""Given a session's id and ``Where``: what to say of it wherever it is shown or continued; ``""`` for nothing."""
-
-LOST = "lost"
-"""Given ``Where``, when somebody is told for the first time what is kept: what was lost before; ``""`` for nothing."""
-
-NEW_FOLDER = "new folder"
-"""Given what the client's module asks at a start in a folder without sessions: its answer, ``{}`` for none."""
-
-NEW_FOLDER_LINE = "new folder line"
-"""Given the event of such a start where no module runs: the line that it says; ``""`` for none. OSError."""
-
 
 class Verb(NamedTuple):
     """A verb of a part: its name, its line in the help, and the verb of the core that it stands before there.

@@ -12,11 +12,11 @@ from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, loc
 from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import watched
 from resume_hooks.paths import Where
-from resume_hooks.seam import SESSION_NOTE, answers
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_at, label_of, left_of, original
 from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.notes import notes_of
 from resume_hooks.sessions.record_references import RecordLines
 from resume_hooks.system.invocation import typed
 from resume_hooks.transcripts import tokens
@@ -45,8 +45,7 @@ def command(options: VerbOptions) -> None:
     data = facts(session.session_id, HeadTail(session.path), transcript)
     data["longest_line"] = longest_line(data["session_file"])
     left = left_of(session.path, options.where)
-    said = [note(session.session_id, options.where) for note in answers(SESSION_NOTE)]
-    notes = [note for note in (left, *said) if note]
+    notes = [*([left] if left else []), *notes_of(session.session_id, options.where)]
     options.emit(data, lambda: table(_shown(data)), notes)
 
 

@@ -16,7 +16,7 @@ from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.paths import Where, canonical, project_names
-from resume_hooks.seam import HOMES, answers
+from resume_hooks.seam import answers
 from resume_hooks.sessions.agents.registry import is_foreign
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, only_archived_left
@@ -119,9 +119,15 @@ def _is_looked_for(session: SessionFile, folder: str, where: Where) -> bool:
 
 
 def _homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder, ...]:
-    """The folders that something speaks for, then the current one."""
+    """The folders that something speaks for, then the current one.
+
+    The question ``homes of a session``: given its path, its folder, which is gone, the current one and where things
+    are; what comes back are the folders, the best first.
+    """
     here = _here()
-    found = [home for homes in answers(HOMES) for home in homes(session.path, folder, here.folder, where)]
+    found = [
+        home for homes in answers("homes of a session") for home in homes(session.path, folder, here.folder, where)
+    ]
     return (*found, *([] if here.folder in {place.folder for place in found} else [here]))
 
 

@@ -27,12 +27,13 @@ from resume_hooks.derive import compare, cost
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
-from resume_hooks.seam import SESSION_NOTE, answers
+from resume_hooks.seam import answers
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import agent_at, original, readable, require_whole
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form, is_pull_request
+from resume_hooks.sessions.notes import notes_of
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.urls import is_address, parsed
 
@@ -98,7 +99,7 @@ def _continue(session: SessionFile, way: str | None, options: VerbOptions) -> No
     # Children are made of an archived copy, too.
     if way in {None, AS_IS} or not is_archived_copy(session.path, options.where):
         session = settle(session)
-    for note in _notes(session, options):
+    for note in notes_of(session.session_id, options.where):
         say(f"note: {note}")
     finish = Finish(options.show, options.copy)
     if way is not None:
@@ -205,13 +206,8 @@ def _answer(way: str | None, options: VerbOptions) -> None:
     found = compare_strategies(session, limit=compare.PATIENT_LIMIT)
     begun = start_of(found.session_id, session.path, found.folder, options.where)
     last = lost.command(session) if lost else begun.command
-    notes = [*([lost.why] if lost else []), *_notes(session, options)]
+    notes = [*([lost.why] if lost else []), *notes_of(session.session_id, options.where)]
     options.emit(facts(found, last), lambda: f"{render(found)}\n\n{last}", notes)
-
-
-def _notes(session: SessionFile, options: VerbOptions) -> list[str]:
-    said = (note(session.session_id, options.where) for note in answers(SESSION_NOTE))
-    return [note for note in said if note]
 
 
 def _nothing_made() -> ResumeHooksError:

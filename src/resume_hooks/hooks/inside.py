@@ -17,7 +17,7 @@ from resume_hooks.hooks.compaction import HERE
 from resume_hooks.hooks.prompt import LANES
 from resume_hooks.hooks.triggers import BROUGHT, UNASKED, Trigger
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.seam import NEW_FOLDER, answers
+from resume_hooks.seam import answers
 from resume_hooks.sessions.asking_client import is_asked_by_client
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.system.clipboard import NOT_COPIED
@@ -208,8 +208,11 @@ def _tool(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _moved(event: dict[str, Any]) -> dict[str, Any]:
-    """What the parts say of a folder without sessions, or what came of a yes."""
-    return next((said for answer in answers(NEW_FOLDER) if (said := answer(event))), {})
+    """What the parts say of a folder without sessions, or what came of a yes.
+
+    The question ``of a new folder``: given what the module asks; what comes back is its answer, ``{}`` for none.
+    """
+    return next((said for answer in answers("of a new folder") if (said := answer(event))), {})
 
 
 def _left(event: dict[str, Any]) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def handle(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
         pending_handoff.drop(session_id)
         said = " · ".join(filter(None, (_cold(event, path), _giant(session_id, path))))
     kept = _of_engine(_kept, event) if source and NEAR_END in asked else ""
-    moved = _of_engine(_moved, event) if NEW_FOLDER in asked else ""
+    moved = _of_engine(_of_new_folder, event) if NEW_FOLDER in asked else ""
     line = " · ".join(filter(None, (said, moved, kept, *(_of_parts() if source else []))))
     return reply.start("", f"resume-hooks: {line}" if line else "")
 
@@ -177,8 +177,9 @@ def _kept(event: Dict[str, Any]) -> str:
     return kept(event)
 
 
-def _moved(event: Dict[str, Any]) -> str:
-    return " · ".join(filter(None, (line(event) for line in seam.answers(seam.NEW_FOLDER_LINE))))
+def _of_new_folder(event: Dict[str, Any]) -> str:
+    """What parts say at a start in a folder that is new to us; each is given the event, and answers with a line."""
+    return " · ".join(filter(None, (line(event) for line in seam.answers("at a start in a new folder"))))
 
 
 def _of_engine(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ a transcript, a kept copy or a place in the trash is none of them.
 
 from __future__ import annotations
 
-from resume_hooks.seam import LOST, Agent, Answer, Check, Part
+from resume_hooks.seam import Agent, Answer, Check, Part
 
 PART = Part(
     agents=(
@@ -18,5 +18,5 @@ PART = Part(
         ),
     ),
     checks=(Check("prompts", "checks:check", before="giants"),),
-    answers=(Answer(LOST, "lost_prompts:at_first"),),
+    answers=(Answer("what was lost before", "lost_prompts:at_first"),),
 )

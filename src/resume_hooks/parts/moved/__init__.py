@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.seam import HOMES, NEW_FOLDER, NEW_FOLDER_LINE, SESSION_NOTE, Answer, Check, Option, Part, Verb
+from resume_hooks.seam import Answer, Check, Option, Part, Verb
 
 PART = Part(
     verbs=(Verb("rehome", "Give every session of a folder that moved a copy in its new place.", before="untrim"),),
@@ -16,9 +16,9 @@ PART = Part(
     ),
     checks=(Check("copies", "checks:check", before="giants"),),
     answers=(
-        Answer(HOMES, "find_moved_repo:homes"),
-        Answer(SESSION_NOTE, "copies:copies_note"),
-        Answer(NEW_FOLDER_LINE, "moved_folder:line"),
-        Answer(NEW_FOLDER, "moved_folder:answer"),
+        Answer("homes of a session", "find_moved_repo:homes"),
+        Answer("notes on a session", "copies:copies_note"),
+        Answer("at a start in a new folder", "moved_folder:line"),
+        Answer("of a new folder", "moved_folder:answer"),
     ),
 )
