@@ -27,6 +27,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import team_file
 from resume_hooks.system import bug_log, claude_cli, clipboard
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.plugin_files import DRIVER, NAME, how_to_add
 from resume_hooks.system.subprocesses import which
 from resume_hooks.system.text import counted
@@ -204,7 +205,7 @@ def _copies(_: str) -> Finding:
 
 def _prompts(_: str) -> Finding:
     if found := registry.lost_prompts(Where()):
-        lists = f"resume-hooks sessions --all --agent {registry.PROMPTS}"
+        lists = typed(f"sessions --all --agent {registry.PROMPTS}")
         return _ok(f"{found}, in history.jsonl; search finds them, {lists} lists them", "found")
     return _ok("no session is gone of which prompts are left")
 

@@ -21,8 +21,13 @@ def typed(words: str) -> str:
 
     In the model's shell that name is a function (see hooks/session-start), and the plugin lets it through.
     """
+    return f"resume-hooks {words}" if is_model() else in_any_shell(words)
+
+
+def in_any_shell(words: str) -> str:
+    """The same for a shell that knows no name of ours but what is on PATH: a person's, and that of Codex's model."""
     engine = os.path.join(_ROOT, "hooks", "engine")
-    if is_model() or _is_on_path() or not os.path.isfile(engine):
+    if _is_on_path() or not os.path.isfile(engine):
         return f"resume-hooks {words}"
     return f"sh {shlex.quote(engine)} {words}"
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,10 @@ import pytest
 from tests.builders import UUID
 from tests.e2e.harness.codex import CodexHome, thread_of
 from tests.e2e.harness.codex_tui import SIGN, CodexTui
-from tests.e2e.harness.responses import item_text, spoken
+from tests.e2e.harness.responses import Item, item_text, spoken
 from tests.e2e.installed import clone_at, follow, lines_of
 from tests.e2e.plugin import ENGINE
+from tests.needs import REPO
 
 TRUSTED = "--dangerously-bypass-hook-trust"
 
@@ -96,3 +99,51 @@ def test_a_prompt_of_exec_is_blocked_or_passes(with_plugin: CodexHome) -> None:
         assert done.returncode == 0, done.stderr
         assert (len(client.api.requests) > before) is passes, (prompt, done.stderr)
         assert "Failed" not in done.stderr
+
+
+@pytest.fixture
+def installed(with_plugin: CodexHome) -> CodexHome:
+    """Also with an engine where Codex has its hooks install it, which its model's shell is not told."""
+    venv = with_plugin.codex / "plugins" / "data" / "resume-hooks-resume-hooks" / "venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv.parent / "install.json").write_text("{}")
+    (venv / "requirements.lock").write_bytes((REPO / "requirements.lock").read_bytes())
+    (venv / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (venv / "bin" / "python").chmod(0o755)
+    return with_plugin
+
+
+def test_its_model_can_run_the_commands_that_it_reads(installed: CodexHome) -> None:
+    """Those of a digest and of a rewind, and the skill's, in its own shell, with no ``resume-hooks`` on PATH."""
+    client, api = installed, installed.api
+
+    def ask(prompt: str, *resumed: str) -> list[list[Item]]:
+        before = len(api.inputs)
+        done = client.run(
+            "exec", "--skip-git-repo-check", TRUSTED, *resumed, prompt, extra_env={"PATH": "/usr/bin:/bin"}
+        )
+        assert done.returncode == 0, done.stderr
+        return api.inputs[before:]
+
+    def output_of(command: str) -> str:
+        arguments = json.dumps({"cmd": command})
+        call = {"type": "function_call", "id": "f", "call_id": "c", "name": "exec_command", "arguments": arguments}
+        api.script = lambda request: None if request["input"][-1]["type"] == "function_call_output" else [call]
+        sent = ask("go on", "resume", own)
+        api.script = None
+        return item_text(sent[-1][-1])
+
+    told = spoken(ask("find the needle in the parser")[0])
+    own = thread_of(client.rollouts()[-1])
+    engine = Path(re.findall(r"= `(\S+/skills)`$", told, re.MULTILINE)[-1], "session-search", "../../hooks/engine")
+    assert "resume-hooks search: needle" in output_of(f"sh {engine} search needle")
+    assert own in output_of(f"sh {engine} lineage $CODEX_THREAD_ID")
+    for prompt in (">handoff write the test", ">checkpoint the other way", ">rewind it was slower"):
+        assert not ask(prompt, "resume", own)
+    for child, ways in ((client.rollouts()[-2], 1), (client.rollouts()[-1], 2)):
+        told = spoken(ask("go on", "resume", thread_of(child))[0])
+        commands = re.findall(r"sh \S+/hooks/engine (?:read|outline) [^;`)\n]+", told)
+        assert len(commands) == ways, told[-3000:]
+        assert "resume-hooks read `" not in told
+        for command in commands:
+            assert re.search(r"^resume-hooks (read|outline): ", output_of(command), re.MULTILINE), output_of(command)
