@@ -228,6 +228,7 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     laptop.team("share", CHILD, "--with", "bob")
     listed = bobs.team("sessions")["sessions"]
     assert [(each["session_id"], each["owner"], each["mine"]) for each in listed] == [(CHILD, "alice", False)]
+    assert re.search(r"as of +20\d\d.* UTC, when that machine last", bobs.run("team", "resume", CHILD, "--dry-run"))
     taken = bobs.team("resume", "alice:Kumquats")
     assert taken["receipt"]["session_id"] not in {CHILD, SESSION}
     assert "alice's" in taken["warnings"][-1]
