@@ -251,6 +251,7 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
 
     assert "may not ask the team" in laptop.team("search", "kumquat", code=2, CLAUDECODE="1")["message"]
     laptop.team("search", "kumquat", code=2, CLAUDECODE="1", RESUME_HOOKS_TEAM_MODEL_SEARCH="on")
+    assert "may not ask the team" in laptop.team("search", "kumquat", code=2, CODEX_THREAD_ID=CHILD)["message"]
     laptop.run("config", "team_model_search", "on")
     assert laptop.team("search", "kumquat", CLAUDECODE="1")["hits"]
 
