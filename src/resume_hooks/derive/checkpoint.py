@@ -57,8 +57,8 @@ def place(session: SessionFile, goal: str = "") -> Placed:
     row = linearize(transcript.chain)
     spoken = [node for node in row.nodes if node.spoken]
     whole = [node for node in row.nodes[: standalone_count(row, len(row.nodes))] if node.spoken]
-    said = [node for node in spoken if node.kind == "assistant" or node.prompt or node.results or node.summary]
-    if not whole or not said:  # what the client's own commands left is no word
+    said = [node for node in spoken if node.said]
+    if not whole or not said:
         raise NothingToMark(
             "There is nothing to mark: nobody said anything in this session yet", "Send a prompt first."
         )
