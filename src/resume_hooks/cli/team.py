@@ -22,7 +22,7 @@ from resume_hooks.cli.team_setup import ACTS
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
-from resume_hooks.sessions.agents.registry import is_foreign
+from resume_hooks.sessions.agents.registry import is_foreign, require_whole
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import team_file
 from resume_hooks.system.invocation import typed
@@ -233,6 +233,7 @@ def forget(options: VerbOptions) -> None:
 def _sent(locator: str | None, where: Where) -> SessionFile:
     """The session that a locator names. UsageError for another agent's."""
     session = located(locator, where, foreign=bool(locator))
+    require_whole(session, where)
     if is_foreign(session.path, where):
         remedy = f"A fork is sent: resume-hooks fork {session.session_id} --to claude"
         raise UsageError("A team takes the sessions of Claude Code alone", remedy)
