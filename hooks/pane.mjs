@@ -5,7 +5,7 @@ import { ask, open } from './asking.mjs'
 const PAUSE = 60 // milliseconds without a key after which is looked: each look is a process
 let opened = 0 // how often it was: under the same id the client draws what stood there, and what is typed goes there
 const DENY = { deny: 'kept' } // the ring stays where it is
-const WORDS = 'words', UP = 'up', LIST = 'list', DOWN = 'down' // what the ring may be on, or be about to go to
+const NAMES = 'names', WORDS = 'words', UP = 'up', LIST = 'list', DOWN = 'down' // the first step of a list; what the ring may be on, or be about to go to
 let pane // what was typed there, what the engine said of it, the session that is marked, and where the client's ring is
 
 export async function show($, told) {
@@ -14,7 +14,11 @@ export async function show($, told) {
   await $.ui.open({ id, rows: tall, columns: wide, focus: true, closeOnEscape: true })
 }
 
-async function look($, step, at) { // until all is told, or something else is asked for
+function look($, step, at) {
+  pane.listed = looking($, step, at)
+}
+
+async function looking($, step, at) { // until all is told, or something else is asked for
   const mine = pane, turn = ++mine.turn
   mine.next = step
   await $.clock.sleep(PAUSE)
@@ -34,7 +38,7 @@ async function look($, step, at) { // until all is told, or something else is as
 
 function type($, words) {
   Object.assign(pane, { words, owed: 0, armed: undefined, said: undefined })
-  pane.listed = look($, 'names', '')
+  look($, NAMES, '')
 }
 
 async function act($, key, again) {
@@ -49,7 +53,8 @@ async function act($, key, again) {
   await $.clock.sleep(PAUSE) // a press can overtake the keys that were before it
   Object.assign(pane, { armed: undefined, said: pane.busy })
   $.ui.invalidate('ui.render')
-  await pane.listed
+  const waits = pane.next === NAMES || pane.owed || !pane.at // else the session is meant that is marked by now
+  for (let listed; waits && listed !== pane.listed;) await (listed = pane.listed)
   let reply
   try { reply = await ask($, { command: 'pane', key, at: pane.at }) } catch (error) { reply = { head: error.message } }
   if (reply.head) {

@@ -55,6 +55,8 @@ settings.load_profile("tests")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background: every child would be deaf to it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # or below nohup
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _OURS = ("CLAUDE_", "CLAUDECODE", "CODEX_", "RESUME_HOOKS_")
 _KEPT = ("RESUME_HOOKS_CORPUS", "RESUME_HOOKS_CODEX", "RESUME_HOOKS_CLIENTS")

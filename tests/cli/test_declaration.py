@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 import pytest
 
@@ -14,8 +16,9 @@ from tests.cli.conftest import Cli
 
 @pytest.mark.parametrize("verb", [*VERBS, "slash"])
 def test_a_declaration_is_that_of_the_module(verb: str) -> None:
-    """Its help and its options, to the letter."""
+    """Its help and its options, to the letter; the help begins with a plain word."""
     found, whole = declared(module_of(verb)), loaded(module_of(verb))
+    assert re.match(r"[A-Z][a-z]+[ :]", whole.help or "")
     parent = click.Context(group, **group.context_settings)
     with click.Context(whole, parent, info_name=verb, **whole.context_settings) as context:
         assert found.get_help(context) == whole.get_help(context)

@@ -147,6 +147,16 @@ def test_the_place_is_taken(path: Path, config_home: ConfigHome, document: Docum
     assert path.read_bytes() == other
 
 
+def test_an_id_that_nobody_knows(path: Path, document: Document) -> None:
+    """The list of what can be restored is named where there is something in it."""
+    unknown = document("restore", "abcdef12", code=1)["error"]
+    assert unknown["message"].endswith("'abcdef12': both are empty")
+    assert unknown["remedy"] == "See: resume-hooks sessions"
+    document("delete", path.stem, "--yes")
+    assert "restore --list" in document("restore", "abcdef12", code=1)["error"]["remedy"]
+    assert "'#72' for" in document("info", "abcdef12", code=1)["error"]["remedy"]
+
+
 def test_ambiguity_over_the_trash(path: Path, config_home: ConfigHome, document: Document) -> None:
     """2, with what there is to choose from."""
     write_session(

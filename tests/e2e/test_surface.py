@@ -141,9 +141,19 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, 
     assert "Mend the pool" in said
 
 
-def test_a_pane_says_what_it_can_not_open(tui: Tui, plugin: Path, others: Path) -> None:
-    """A session of another folder, with what opens it there; one that is gone since it was listed."""
-    begin(tui, plugin)
+SAID_LATE = (
+    "raw = sys.stdin.buffer.read(); time.sleep(8 * (b'\"said\"' in raw)); "
+    f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {AS_ALWAYS}"
+)
+"""An engine that lists names at once, and looks long for what was said."""
+
+
+def test_a_pane_says_what_it_can_not_open(tui: Tui, plugin: Path, others: Path, tmp_path: Path) -> None:
+    """A session of another folder, with what opens it there; one that is gone since it was listed.
+
+    Enter means the session that is marked when it is pressed, though what was said is still looked for.
+    """
+    begin(tui, plugin, engine(tmp_path, SAID_LATE))
     listed(tui, "/sessions --all", "far", "Far away")
     tui.key("Enter")
     tui.wait_for("at home in another folder")

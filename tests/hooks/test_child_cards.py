@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks import clock
+from resume_hooks.cli.output import emit
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import compare
 from resume_hooks.hooks import plain_cards, reply, trim_cards
+from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.handoff import handoff_card
 from resume_hooks.hooks.lineage import lineage_card
@@ -240,7 +242,18 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
         assert not set("\x1b\x07\u202e\ud83d") & set(said)
 
 
-def test_a_rewind_says_how_files_come_back() -> None:
-    """Where copies of them were kept, by the verb that shows what would change and asks."""
+def test_a_rewind_says_how_files_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where copies were kept, by the verb that shows what would change and asks, as the shell at hand runs it."""
     kept = LeftOut(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
     assert f"    resume-hooks rewind-files {SESSION} --to e1" in not_rewound(receipt(parent_session_id=SESSION), kept)
+    monkeypatch.delenv("PATH")
+    assert "/hooks/engine rewind-files " in not_rewound(receipt(parent_session_id=SESSION), kept)[-1]
+
+
+def test_a_command_in_a_warning_can_be_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a card and on a terminal, without ``resume-hooks`` on PATH."""
+    monkeypatch.delenv("PATH")
+    warning = "Not indexed yet: 2 files. To index all: resume-hooks index"
+    emit("search", {}, lambda: "", as_json=False, warnings=[warning])
+    for told in (capsys.readouterr().err, child_card("made", receipt(warnings=(warning,)), WAYS[0], [], slash=True)):
+        assert re.search("note: .* To index all: sh .*/hooks/engine index", told)

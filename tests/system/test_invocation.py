@@ -14,7 +14,7 @@ ENGINE = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
 
 
 def test_by_name_where_it_is_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that can be run; else by the launcher, but for the model, whose shell knows the name."""
+    """A file that can be run; else by the launcher, but for Claude Code's model, whose shell knows the name."""
     monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")
     program = tmp_path / "resume-hooks"
     assert typed("doctor") == f"{ENGINE} doctor"
@@ -26,6 +26,8 @@ def test_by_name_where_it_is_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert typed("doctor") == f"{ENGINE} doctor"
     monkeypatch.setenv("CLAUDECODE", "1")
     assert typed("doctor") == "resume-hooks doctor"
+    monkeypatch.setenv("CODEX_THREAD_ID", "x")
+    assert typed("doctor") == f"{ENGINE} doctor"
 
 
 REMEDIES = {

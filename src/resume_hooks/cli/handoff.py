@@ -138,7 +138,7 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, options: VerbOptions)
     """Let the user change what the child is told, then make it. ResumeHooksError where they cancel."""
     beside(first, options.where, options)  # refuses before anybody has written a word in vain
     old = first.draft.session_id
-    with edit(digest_edit.to_edit(opening_tier(first.contents.digest, old))) as text:
+    with edit(digest_edit.to_edit(opening_tier(first.contents.digest, first.draft))) as text:
         if edited_text := digest_edit.saved(text):
             # Planned again: meanwhile other children may be made, and the parent may grow.
             child = agents.draft_of(parent, "handoff", options.where, options.output_dir, to=options.to or "")

@@ -13,6 +13,7 @@ import orjson
 
 from resume_hooks.errors import OutputFailed
 from resume_hooks.system.columns import fitted, width
+from resume_hooks.system.invocation import as_typed
 from resume_hooks.system.text import encodable_all, plain
 
 COMPLETING = "_RESUME_HOOKS_COMPLETE"  # what a shell sets that asks what may follow; click makes its name from ours
@@ -31,7 +32,7 @@ def emit(verb: str, data: object, text: Callable[[], str], *, as_json: bool, war
         return
     say(text())
     for warning in warnings:
-        say(f"note: {warning}", err=True)
+        say(f"note: {as_typed(warning)}", err=True)
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -82,10 +82,10 @@ def _found(locator: str, where: Where) -> TrashEntry | ArchivedSession:
         try:
             return lookup.find(locator, where)
         except SessionNotFound as error:
-            raise SessionNotFound(
-                f"Neither the trash nor the vault holds a session '{locator.strip()}'",
-                "See what can be restored: resume-hooks restore --list",
-            ) from error
+            said = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
+            if not (contents.all_deleted(where) or all_archived(where)):
+                raise SessionNotFound(f"{said}: both are empty", "See: resume-hooks sessions") from error
+            raise SessionNotFound(said, "See what can be restored: resume-hooks restore --list") from error
 
 
 def _from_vault(kept: ArchivedSession, options: VerbOptions) -> None:

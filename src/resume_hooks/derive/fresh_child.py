@@ -117,7 +117,7 @@ def opening(
     parent: SessionFile, ends: HeadTail, child: Draft, next_step: str, contents: Contents, note: str = ""
 ) -> Opening:
     """What a child of ``parent`` is told: its lineage, a ``note``, what it holds, the next step."""
-    digest = contents.edited or opening_tier(contents.digest, child.session_id)
+    digest = contents.edited or opening_tier(contents.digest, child)
     told = "\n".join(filter(None, (note, contents.summary)))
     step = task_step(next_step) if contents.new_task else next_step
     text = opening_text(child.block, step, summary=told, digest=digest)
@@ -146,9 +146,9 @@ def fresh(told: Opening) -> RolloverPlan:
     )
 
 
-def opening_tier(digest: Digest | None, session_id: str) -> str:
-    """The part of a digest that the child of that id opens with; ``""`` without one."""
-    return as_text.opening(digest, session_id, DIGEST_LINE) if digest else ""
+def opening_tier(digest: Digest | None, child: Draft) -> str:
+    """The part of a digest that a child opens with; ``""`` without one."""
+    return as_text.opening(digest, child.session_id, DIGEST_LINE, read=child.command("read")) if digest else ""
 
 
 def digest_reference(session_id: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.system.clipboard import Copied
+from resume_hooks.system.invocation import as_typed
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -33,7 +34,7 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
         *([] if receipt.written else [f"  {again}"]),
         f"  {receipt.sizes}",
         *(f"  {fact}" for fact in facts),
-        *(f"  note: {warning}" for warning in receipt.warnings),
+        *(f"  note: {as_typed(warning)}" for warning in receipt.warnings),
         *([] if os.path.isdir(receipt.folder) else [f"  note: {receipt.folder} is gone: use the first of these"]),
         f"  in this client   {receipt.in_client}",
         *([] if busy else [f"  in a shell       {receipt.shell}"]),

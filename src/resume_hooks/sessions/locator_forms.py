@@ -191,8 +191,8 @@ def not_found(words: str, around: Surroundings) -> SessionNotFound:
             return error
     return SessionNotFound(
         f"No session is called '{one_line(plain_line(words), 80)}', and no id starts so",
-        "Use a session id or four or more of its first characters, a title or a part of one, a tag, latest, #72 for a "
-        f"pull request, or the path of a .jsonl file. {SEEN}{around.hidden}",
+        "Use a session id or four or more of its first characters, a title or a part of one, a tag, latest, '#72' for "
+        f"a pull request, or the path of a .jsonl file. {SEEN}{around.hidden}",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import NamedTuple
 
@@ -47,8 +48,15 @@ def home_folder(ends: HeadTail, where: Where) -> str:
     records = (*ends.first_records, *ends.last_records)
     seen = [folder for r in records if (folder := string(r, "cwd"))]
     seen += [folder for r in records if (folder := string(mapping(r, WORKTREE), "originalCwd"))]
-    here = where.environ.get("PWD", "")  # where transcripts were moved, the folder that they were moved to
+    here = _here(where)  # where transcripts were moved, the folder that they were moved to
     return next((folder for folder in dict.fromkeys([*seen, here]) if is_keyed(folder, key)), ends.cwd) or here
+
+
+def _here(where: Where) -> str:
+    """The current folder; ``""`` where it was deleted. What starts us need not tell it."""
+    with contextlib.suppress(OSError):
+        return where.environ.get("PWD") or os.getcwd()
+    return ""
 
 
 def project_folder(home: str, where: Where) -> str:

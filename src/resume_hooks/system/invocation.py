@@ -12,6 +12,7 @@ from resume_hooks.system.text import plain_line
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 
+_CODEX = "CODEX_THREAD_ID"
 _NAMED = re.compile(r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bSee ))resume-hooks (?=[a-z-])")
 """Where a remedy names a command of ours; elsewhere our name is that of the program."""
 
@@ -19,10 +20,15 @@ _NAMED = re.compile(r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bS
 def typed(words: str) -> str:
     """The shell command that runs us with ``words``; the plugin alone puts no ``resume-hooks`` on PATH.
 
-    In the model's shell that name is a function (see hooks/session-start), and the plugin lets it through.
+    To Claude Code's model that name is a function of its shell (see hooks/session-start); the plugin lets it through.
     """
+    return f"resume-hooks {words}" if is_model() and _CODEX not in os.environ else in_any_shell(words)
+
+
+def in_any_shell(words: str) -> str:
+    """The same for a shell that knows no name of ours but what is on PATH: a person's, and that of Codex's model."""
     engine = os.path.join(_ROOT, "hooks", "engine")
-    if is_model() or _is_on_path() or not os.path.isfile(engine):
+    if _is_on_path() or not os.path.isfile(engine):
         return f"resume-hooks {words}"
     return f"sh {shlex.quote(engine)} {words}"
 
@@ -33,8 +39,8 @@ def as_typed(remedy: str) -> str:
 
 
 def is_model() -> bool:
-    """Whether it is the model's shell that runs us."""
-    return "CLAUDECODE" in os.environ and not sys.stdout.isatty()
+    """Whether it is a model's shell that runs us, Claude Code's or Codex's."""
+    return ("CLAUDECODE" in os.environ or _CODEX in os.environ) and not sys.stdout.isatty()
 
 
 def _is_on_path() -> bool:

@@ -72,6 +72,11 @@ class Node:
         return self.kind in records.MESSAGES
 
     @property
+    def said(self) -> bool:
+        """Whether it is a word of a conversation, and not what a command of the client's own left."""
+        return self.kind == records.ASSISTANT or self.prompt or bool(self.results) or self.summary
+
+    @property
     def aside(self) -> bool:
         """Whether the record accompanies messages: an attachment, a system note, a remark of the client's own."""
         if self.kind == records.SYSTEM:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 import os
 import random
+import stat
 import subprocess
 import sys
 import tracemalloc
@@ -79,6 +80,19 @@ def test_the_bound_of_what_is_unpacked(config_home: ConfigHome, monkeypatch: pyt
     assert (os.path.exists(old), os.path.exists(new)) == (False, True)
     assert not Path(unpacked(config_home.where), SESSION).exists()
     assert kept_files(first, config_home)  # unpacked anew
+
+
+def test_what_is_unpacked_is_private(config_home: ConfigHome) -> None:
+    """Whoever could read what it is of; copies of the user's files keep the mode that brings them back."""
+    session = laid_out(config_home)
+    for path in (p for p in config_home.config.rglob("*") if p.is_file()):
+        path.chmod(0o644)
+    kept = archive_session(session, config_home.where)
+    folder = Path(opened(kept, config_home.where)).parent
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()}
+    backups = Path(unpack.history(kept, config_home.where))
+    assert modes == {0o600, 0o644}
+    assert all(path.stat().st_mode & 0o077 == 0 or backups in path.parents for path in folder.rglob("*"))
 
 
 def test_rewriting(config_home: ConfigHome) -> None:

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
 from resume_hooks.cli.picker.contents import Answer, ContentSearch
 from resume_hooks.cli.picker.screen import Chooser, Deed, Offered
+from resume_hooks.cli.picker.sequences import KeysOnly
 from resume_hooks.cli.picker.view import place
 from resume_hooks.hooks.session_list.said import Said
 from resume_hooks.hooks.session_list.state import Listed
@@ -95,6 +97,16 @@ def test_what_is_no_key_of_ours(sequence: str, pieces: int) -> None:
         chosen = chooser.run()
     assert chosen is not None
     assert chosen.title == "Title 3"
+
+
+@pytest.mark.parametrize("sequence", NO_KEYS)
+def test_a_sequence_that_comes_byte_by_byte(sequence: str) -> None:
+    """No Escape is heard of it, and no letter, wherever one read ended and the next began."""
+    heard: list[object] = []
+    parser = KeysOnly(lambda press: heard.append(press.key))
+    for byte in sequence:
+        parser.feed(byte)
+    assert set(heard) <= {Keys.F1, Keys.ControlRight}
 
 
 def test_a_paste_is_text() -> None:

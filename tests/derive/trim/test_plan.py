@@ -311,12 +311,14 @@ def test_another_folder_gets_the_child_and_a_warning(config_home: ConfigHome, tm
         [custom_title("only a title")],
         [builders.system("informational", uuid="s")],
         [{"type": "summary", "summary": "x", "leafUuid": "y"}],
+        [builders.user("<local-command-stdout>of the client's own</local-command-stdout>", uuid="u")],
     ],
 )
 def test_nothing_to_trim(config_home: ConfigHome, rows: list[Record]) -> None:
-    """A file in which nobody said anything is refused in a sentence."""
-    with pytest.raises(NothingToTrim):
+    """A file in which nobody said anything is refused in a sentence, which advises a prompt."""
+    with pytest.raises(NothingToTrim) as nothing:
         planned(config_home, written(config_home, rows))
+    assert nothing.value.remedy.startswith("Send a prompt first")
 
 
 def test_a_sub_agents_transcript_is_no_parent(config_home: ConfigHome) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.builders import UUID
-from tests.e2e.harness.codex import CodexHome, thread_of
+from tests.e2e.harness.codex import NEWEST, CodexHome, thread_of
 from tests.e2e.harness.codex_tui import SIGN, CodexTui
-from tests.e2e.harness.responses import item_text, spoken
+from tests.e2e.harness.responses import Item, MockResponses, item_text, spoken
 from tests.e2e.installed import clone_at, follow, lines_of
 from tests.e2e.plugin import ENGINE
+from tests.needs import REPO
 
 TRUSTED = "--dangerously-bypass-hook-trust"
 
@@ -21,9 +26,14 @@ TRUSTED = "--dangerously-bypass-hook-trust"
 @pytest.fixture
 def with_plugin(codex: CodexHome, tmp_path: Path) -> CodexHome:
     """The newest Codex with the plugin, installed from a clone as the guide says."""
+    return plugged(codex, tmp_path)
+
+
+def plugged(client: CodexHome, folder: Path) -> CodexHome:
+    """A client with the plugin, installed from a clone in the folder as the guide says."""
     lines = lines_of("docs/guide.md", "codex plugin marketplace add")
-    follow(lines, clone_at(tmp_path / "clone"), "codex", (str(codex.binary),), codex.env())
-    return codex
+    follow(lines, clone_at(folder / "clone"), "codex", (str(client.binary),), client.env())
+    return client
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -96,3 +106,64 @@ def test_a_prompt_of_exec_is_blocked_or_passes(with_plugin: CodexHome) -> None:
         assert done.returncode == 0, done.stderr
         assert (len(client.api.requests) > before) is passes, (prompt, done.stderr)
         assert "Failed" not in done.stderr
+
+
+@pytest.fixture
+def on_disk(responses: MockResponses) -> Iterator[CodexHome]:
+    """A home that its sandbox shows: that has a ``/dev`` of its own."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        client = CodexHome(Path(folder) / "codex-home", responses, NEWEST)
+        yield client
+        client.reap()
+
+
+def with_engine(client: CodexHome) -> CodexHome:
+    """A client with an engine where Codex has its hooks install it, which its model's shell is not told."""
+    venv = client.codex / "plugins" / "data" / "resume-hooks-resume-hooks" / "venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv.parent / "install.json").write_text("{}")
+    (venv / "requirements.lock").write_bytes((REPO / "requirements.lock").read_bytes())
+    (venv / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (venv / "bin" / "python").chmod(0o755)
+    return client
+
+
+@pytest.mark.parametrize(("home", "box"), [("codex", "danger-full-access"), ("on_disk", "read-only")])
+def test_its_model_can_run_the_commands_that_it_reads(
+    home: str, box: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Those of a digest and of a rewind, and the skill's, in its own shell, with no ``resume-hooks`` on PATH.
+
+    Also in a sandbox in which nothing can be written, not even our copies of what Codex wrote.
+    """
+    client = with_engine(plugged(request.getfixturevalue(home), tmp_path))
+    api, options = client.api, ("--skip-git-repo-check", "-c", f'sandbox_mode="{box}"', TRUSTED)
+
+    def ask(prompt: str, *resumed: str) -> list[list[Item]]:
+        before = len(api.inputs)
+        done = client.run("exec", *options, *resumed, prompt, extra_env={"PATH": "/usr/bin:/bin"})
+        assert done.returncode == 0, done.stderr
+        return api.inputs[before:]
+
+    def output_of(command: str) -> str:
+        arguments = json.dumps({"cmd": command})
+        call = {"type": "function_call", "id": "f", "call_id": "c", "name": "exec_command", "arguments": arguments}
+        api.script = lambda request: None if request["input"][-1]["type"] == "function_call_output" else [call]
+        sent = ask("go on", "resume", own)
+        api.script = None
+        return item_text(sent[-1][-1])
+
+    told = spoken(ask("find the needle in the parser")[0])
+    own = thread_of(client.rollouts()[-1])
+    engine = Path(re.findall(r"= `(\S+/skills)`$", told, re.MULTILINE)[-1], "session-search", "../../hooks/engine")
+    assert f"find the needle in the parser · {own}" in output_of(f"sh {engine} search needle")
+    assert own in output_of(f"sh {engine} lineage $CODEX_THREAD_ID")
+    for prompt in (">handoff write the test", ">checkpoint the other way", ">rewind it was slower"):
+        assert not ask(prompt, "resume", own)
+    for child, ways in ((client.rollouts()[-2], 1), (client.rollouts()[-1], 2)):
+        told = spoken(ask("go on", "resume", thread_of(child))[0])
+        commands = re.findall(r"sh \S+/hooks/engine (?:read|outline) [^;`)\n]+", told)
+        assert len(commands) == ways, told[-3000:]
+        assert "resume-hooks read `" not in told
+        for command in commands:
+            assert re.search(r"^resume-hooks (read|outline): ", output_of(command), re.MULTILINE), output_of(command)

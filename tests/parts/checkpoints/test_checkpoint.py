@@ -96,7 +96,20 @@ def test_an_untouched_child_of_ours_can_be_marked(tmp_path: Path) -> None:
     assert placed(tmp_path, records).mark.uuid == "a"
 
 
-@pytest.mark.parametrize("records", [[custom_title("x")], [system("informational", uuid="s")]])
+COMMAND = [
+    user("<command-name>/cost</command-name>", uuid="c", parent="r3", ts=50),
+    user("<local-command-stdout>0.10</local-command-stdout>", uuid="o", parent="c", ts=51),
+]
+"""What a command of the client's own leaves, which no model answers."""
+
+
+def test_a_command_of_the_clients_own_waits_for_no_answer(tmp_path: Path) -> None:
+    """The mark stands behind it, and nothing is said of an answer."""
+    found = placed(tmp_path, [*conversation(2), *COMMAND])
+    assert (found.mark.uuid, found.unfinished) == ("o", False)
+
+
+@pytest.mark.parametrize("records", [[custom_title("x")], [system("informational", uuid="s")], COMMAND])
 def test_nothing_was_said(tmp_path: Path, records: list[Record]) -> None:
     """There is no place to come back to."""
     with pytest.raises(NothingToMark, match="nobody said anything"):

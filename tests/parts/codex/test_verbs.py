@@ -14,11 +14,12 @@ from resume_hooks.cli.schema import form
 from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.derive.summary import add_summary
 from resume_hooks.maintenance.doctor import Finding, diagnose
+from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.sessions.locate import resolve
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.cli.conftest import Cli, Document
 from tests.derive.summary.models import Scripted
-from tests.rollouts import THREAD, call, codex_rollouts, counted, item, meta, output, said, write
+from tests.rollouts import OTHER, THREAD, call, codex_rollouts, counted, item, meta, output, said, write
 
 KEY = "sk-ant-api03-" + "Ab3dE5gH" * 11 + "-AAAAAA"
 
@@ -173,6 +174,16 @@ def test_the_verbs_that_make_children(home: Path, cli: Cli, document: Document) 
     made = document("rewind", THREAD, "--report", "it was slower")["data"]
     assert (made["kind"], made["agent"], made["rewind"]["resolved"]) == ("rewind", "codex", True)
     assert home.read_bytes() == before
+
+
+def test_a_session_of_no_folder_goes_on_in_codex(home: Path, config_home: ConfigHome, document: Document) -> None:
+    """Where neither its records nor ``PWD`` tell one, it goes on in the current one."""
+    rows = [{key: value for key, value in row.items() if key != "cwd"} for row in conversation(2)]
+    write_session(config_home.project("/gone"), OTHER, rows)
+    for verb in ("fork", "handoff"):
+        made = document(verb, OTHER, "--to", "codex")["data"]
+        (child,) = home.parent.parent.parent.parent.rglob(f"*{made['session_id']}.jsonl")
+        assert read_meta(str(child)).cwd == str(config_home.root / "here")
 
 
 def test_a_summary_stands_in_a_child_of_codex(config_home: ConfigHome, home: Path) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from resume_hooks.errors import ImportFailed, UsageError
 from resume_hooks.parts.team import sharing
-from resume_hooks.parts.team.connect import Connection, TeamFailed, connected
+from resume_hooks.parts.team.connect import Connection, TeamFailed, connected, refusals
 from resume_hooks.parts.team.fetching import pull
 from resume_hooks.parts.team.finding import Narrowing, find
 from resume_hooks.parts.team.joined import join
@@ -220,9 +222,28 @@ def test_over_a_network_the_name_counts(
     for mode in ("disable", "require", "verify-ca"):
         with pytest.raises(TeamFailed, match="does not match host name"):
             reach("other.test", sslmode=mode, **trusted)
-    with pytest.raises(TeamFailed, match="certificate verify failed"):
+    with pytest.raises(TeamFailed, match="certificate verify failed") as refused:
         reach("team.test")
+    assert "sslrootcert=" in refused.value.remedy
     reach("localhost", sslmode="disable")
+
+
+@pytest.mark.parametrize(
+    ("said", "way"),
+    [
+        ('connection failed: FATAL:  password authentication failed for user "alice"', "~/.pgpass"),
+        ("connection failed: fe_sendauth: no password supplied", "~/.pgpass"),
+        ('definition of service "work" not found', "~/.pg_service.conf: [NAME], host="),
+        ("connection failed: FATAL:  unsupported startup parameter: options", "ignore_startup_parameters = options"),
+        ("connection failed: FATAL:  unsupported startup parameter in options: statement_timeout", "ignore_startup"),
+        ("connection failed: Connection refused", "the network"),
+    ],
+)
+def test_what_a_set_up_lacks_is_said(said: str, way: str) -> None:
+    """In the words of libpq, of a server and of pgbouncer, with the line that is missing."""
+    with pytest.raises(TeamFailed, match=re.escape(said)) as failed, refusals():
+        raise psycopg.OperationalError(said)
+    assert way in failed.value.remedy
 
 
 @pytest.mark.parametrize("given", ["host=x password=y", "postgresql://a:b@c/d", "", "../x", "a b"])

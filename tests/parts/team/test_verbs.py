@@ -23,6 +23,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile
+from tests import rollouts
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, session_id, user, write_session
 from tests.cli.fork_server import ForkServer
 from tests.needs import REPO
@@ -138,6 +139,22 @@ def test_a_push_that_can_t_run_is_told(people: dict[str, Person], git: Any, monk
     assert laptop.team("status")["failing"] == ""
 
 
+def test_sessions_of_codex_stay(people: dict[str, Person], git: Any) -> None:
+    """Those of a project are told of, and how they go along; who has none of Codex, or elsewhere, hears nothing."""
+    laptop = people["laptop"]
+    laptop.team("join", "alice")
+    told(laptop, git)
+    laptop.team("projects", "add")
+    (laptop.home.config / "history.jsonl").touch()
+    rollouts.write(laptop.home.root / ".codex", [rollouts.meta(rollouts.OTHER)], rollouts.OTHER)
+    assert not laptop.team("push", "--all", "--dry-run")["warnings"]
+    rollouts.write(laptop.home.root / ".codex", [rollouts.meta(cwd=str(laptop.here))])
+    (warning,) = laptop.team("push", "--all", "--dry-run")["warnings"]
+    assert warning == "1 session of Codex stayed here; a fork is sent: resume-hooks fork SESSION --to claude"
+    refused = laptop.team("push", rollouts.THREAD, code=2)
+    assert refused["remedy"] == f"A fork is sent: resume-hooks fork {rollouts.THREAD} --to claude"
+
+
 def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection) -> None:
     """Join, push, search, and go on on the other machine, in another path; what follows there is all that is sent."""
     laptop, desk, bobs = people["laptop"], people["desk"], people["bobs"]
@@ -156,8 +173,6 @@ def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection
     status = laptop.team("status")
     assert (status["behind"], status["service"], status["failing"]) == (0, "alice", "")
     os.unlink(Path(folder(laptop.where)) / "last")
-    (laptop.home.root / ".codex" / "sessions").mkdir(parents=True)
-    assert "Only Claude Code's sessions are sent" in laptop.run("team", "push", "--all", "--dry-run")
     assert "last push  never" in laptop.run("team", "status")
     assert laptop.team("push", "--all")["pushed"][0]["result"] == "unchanged"
     assert re.search(r"last push  20\d\d-.* UTC", laptop.run("team", "status"))
@@ -213,6 +228,7 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     laptop.team("share", CHILD, "--with", "bob")
     listed = bobs.team("sessions")["sessions"]
     assert [(each["session_id"], each["owner"], each["mine"]) for each in listed] == [(CHILD, "alice", False)]
+    assert re.search(r"as of +20\d\d.* UTC, when that machine last", bobs.run("team", "resume", CHILD, "--dry-run"))
     taken = bobs.team("resume", "alice:Kumquats")
     assert taken["receipt"]["session_id"] not in {CHILD, SESSION}
     assert "alice's" in taken["warnings"][-1]
@@ -235,6 +251,7 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
 
     assert "may not ask the team" in laptop.team("search", "kumquat", code=2, CLAUDECODE="1")["message"]
     laptop.team("search", "kumquat", code=2, CLAUDECODE="1", RESUME_HOOKS_TEAM_MODEL_SEARCH="on")
+    assert "may not ask the team" in laptop.team("search", "kumquat", code=2, CODEX_THREAD_ID=CHILD)["message"]
     laptop.run("config", "team_model_search", "on")
     assert laptop.team("search", "kumquat", CLAUDECODE="1")["hits"]
 

@@ -28,6 +28,9 @@ _WHOLE = re.compile(
 )
 """A whole sequence."""
 
+_WITH_ALT = re.compile(r"\x1b\x1b(?:\[[0-?]*[ -/]*|O)?")
+"""Escape twice, which an arrow with Alt begins with, too."""
+
 
 class KeysOnly(Vt100Parser):
     """A parser of what is typed that is fed with known keys alone."""
@@ -45,7 +48,7 @@ class KeysOnly(Vt100Parser):
             super().feed(text)
             rest = escape + behind
             whole = _WHOLE.match(rest)
-            if whole is None:
+            if whole is None or _WITH_ALT.fullmatch(rest):
                 self._held = rest[:LONGEST]
                 return
             rest = rest[whole.end() :]
@@ -59,10 +62,10 @@ class KeysOnly(Vt100Parser):
                 super().feed(whole[0])
 
     def flush(self) -> None:
-        """Nothing more comes: an Escape alone is the key, of anything else the beginning is swallowed."""
+        """Nothing more comes: Escape, once or twice, is the key, of anything else the beginning is swallowed."""
         held, self._held = self._held, ""
-        if held == "\x1b":
-            super().feed(held)
+        if held in {"\x1b", TWICE}:
+            super().feed("\x1b")
         super().flush()
 
 

@@ -20,6 +20,7 @@ from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import home_folder, project_folder
 from resume_hooks.sessions.session_files import SessionFile, is_known
+from resume_hooks.system.invocation import in_any_shell
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize, RewindTimes, Trim, continue_line
@@ -73,6 +74,10 @@ class Draft(NamedTuple):
     def session_id(self) -> str:
         """The child's id."""
         return self.setting.session_id
+
+    def command(self, words: str) -> str:
+        """What runs us with ``words`` in the shell of its model: Claude Code's knows our name (hooks/session-start)."""
+        return f"resume-hooks {words}" if self.agent == NAME else in_any_shell(words)
 
     @property
     def folder(self) -> str:

@@ -129,7 +129,7 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Sessi
         transcript = scan(session.path, observers=(pieces, survey))
     else:
         transcript, (pieces, survey) = scan_live(session.path, lambda: (Pieces(), WriteScan()))
-    if not any(node.spoken for node in transcript.chain):
+    if not any(node.said for node in transcript.chain):
         raise NothingToTrim(
             "There is nothing to trim: this session holds no conversation",
             "Send a prompt first; if one was answered here, see what is broken: resume-hooks fsck.",

@@ -16,6 +16,7 @@ from resume_hooks.parts.checkpoints.checkpoint import Mark, Placed
 from resume_hooks.parts.checkpoints.rewind_text import LeftOut
 from resume_hooks.parts.checkpoints.state import NONE
 from resume_hooks.system.clipboard import Copied
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain
 
 if TYPE_CHECKING:  # what a child is decided with is nothing to a checkpoint
@@ -99,7 +100,7 @@ def not_rewound(receipt: Receipt, left_out: LeftOut | None, old: str = "this one
         return facts
     if left_out.prompt:
         facts[0] += "; files, in a shell (it shows what would change, and asks):"
-        facts.append(f"    resume-hooks rewind-files {receipt.parent_session_id} --to {left_out.prompt}")
+        facts.append(f"    {typed(f'rewind-files {receipt.parent_session_id} --to {left_out.prompt}')}")
     else:
         facts[0] += "; Claude Code has no file copies to restore"
     return [f"not in the new session, still in {old}: {left_out.span}", *facts]

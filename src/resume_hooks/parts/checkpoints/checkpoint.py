@@ -57,13 +57,14 @@ def place(session: SessionFile, goal: str = "") -> Placed:
     row = linearize(transcript.chain)
     spoken = [node for node in row.nodes if node.spoken]
     whole = [node for node in row.nodes[: standalone_count(row, len(row.nodes))] if node.spoken]
-    if not whole:
+    said = [node for node in spoken if node.said]
+    if not whole or not said:
         raise NothingToMark(
             "There is nothing to mark: nobody said anything in this session yet", "Send a prompt first."
         )
     leaf = whole[-1]
     mark = Mark(session.session_id, leaf.uuid, leaf.number, goal, clock.now())
-    return Placed(mark, unfinished=len(whole) < len(spoken) or leaf.kind == "user")
+    return Placed(mark, unfinished=len(whole) < len(spoken) or said[-1].kind == "user")
 
 
 def refuse_subagent(session: SessionFile) -> None:

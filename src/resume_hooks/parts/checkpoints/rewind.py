@@ -95,7 +95,7 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     kept, lost, remarks = _kept(parent.transcript, mark)
     left_out = _left_out(parent, nodes[0 if lost else len(kept) :], mark.record + 1 if lost else None, where)
     child = agents.draft_of(session, KIND, where, output_dir)
-    closing = Closing(model_text(child.block, mark, report, left_out, lost), card(mark, report, left_out, lost))
+    closing = Closing(model_text(child, mark, report, left_out, lost), card(mark, report, left_out, lost))
     after = round((len(closing.text) + len(closing.card)) / parent.ratio)
     after += tokens.sent_context(list(kept), parent.ratio).tokens if kept else 0
     sizes = Sizes(parent.tokens, after)

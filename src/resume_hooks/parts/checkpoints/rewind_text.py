@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from resume_hooks.clock import minute
+from resume_hooks.derive.child.draft import Draft
 from resume_hooks.parts.checkpoints.checkpoint import Mark
 from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.opening_layout import REPORT
@@ -32,28 +33,24 @@ class LeftOut(NamedTuple):
         first, last = self.names.reference(self.first), self.names.reference(self.last)
         return first if first == last else f"{first} to {last}"
 
-    @property
-    def reading(self) -> str:
-        """The command that opens it."""
-        return f"resume-hooks read {self.names.reference(self.first)} --after 20"
 
-
-def model_text(block: str, mark: Mark, report: str, left_out: LeftOut | None, lost: str) -> str:
-    """What the model reads: the lineage ``block``, where it stands, and the report; ``lost`` is why the mark is."""
+def model_text(child: Draft, mark: Mark, report: str, left_out: LeftOut | None, lost: str) -> str:
+    """What the model reads: the child's lineage, where it stands, and the report; ``lost`` is why the mark is."""
     since = minute(mark.started_at)
     where = (
         f"Of the earlier conversation nothing is loaded: its checkpoint of {since} does not resolve any more ({lost})."
         if lost
         else f"The conversation above is as it was at a checkpoint that the user set, {since}."
     )
-    lines = [block, "", where]
+    lines = [child.block, "", where]
     if mark.goal:
         lines.append(f"What was to be tried from there: {unmarked(one_line(mark.goal, SHOWN))}")
     if left_out is not None:
         stands = "It stands" if lost else "What followed is not loaded: it stands"
+        reading = f"read {left_out.names.reference(left_out.first)} --after 20"
         lines.append(
             f"{stands} in records {left_out.span} of the parent session, within reach of the session-search skill "
-            f"(`resume-hooks outline {left_out.names.word}`, `{left_out.reading}`)."
+            f"(`{child.command(f'outline {left_out.names.word}')}`, `{child.command(reading)}`)."
         )
     lines.append("Files, git and running processes were not rewound: they are as that work left them.")
     return encodable("\n".join([*lines, "", REPORT, unmarked(report)]))

@@ -24,6 +24,7 @@ from resume_hooks.sessions.session_files import SessionFile, newest_first
 from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage.state_file import create, discard, sweep, temporary_in
+from resume_hooks.system import invocation
 from resume_hooks.transcripts.head_tail import HeadTail
 
 NAME = "prompts"
@@ -77,7 +78,7 @@ class PromptsLeft(Claude):
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
         """A fresh child is all that can follow."""
         go = f"cd {shlex.quote(folder)} && " if os.path.isdir(folder) else ""
-        made = f"resume-hooks handoff {session_id}"
+        made = invocation.typed(f"handoff {session_id}")
         return ResumeCommands(f"in a shell: {made}", f"{go}{made} --start")
 
     def _gone(self) -> tuple[dict[str, PromptedSession], bool]:

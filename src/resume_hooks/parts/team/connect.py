@@ -31,6 +31,15 @@ NOT_YOURS, OTHER_ROLE, NOT_THERE, MOVED, FORGOTTEN = "42501", "RH403", "RH404", 
 """What the database's functions refuse with: rights, a role that took a member's name, no such thing, another
 generation lives, it was forgotten."""
 
+_SET_UP = {
+    "certificate verify failed": "Name the provider's own root certificate in the service of ~/.pg_service.conf: "
+    "sslrootcert=/path/to/root.pem",
+    "definition of service": "Describe it in ~/.pg_service.conf: [NAME], host=, dbname=, user=",
+    "password": "Put it into ~/.pgpass, which nobody else may read: HOST:PORT:DBNAME:USER:PASSWORD",
+    "startup parameter": "pgbouncer stands before it: its settings need ignore_startup_parameters = options",
+}
+"""What is missing in a team's set-up, by words of libpq, of the server or of pgbouncer."""
+
 _SERVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _CONNECT_SECONDS = 3
 _STATEMENT_SECONDS = 30
@@ -184,4 +193,5 @@ def _told(error: Exception) -> TeamFailed:
         "57014": "The server took too long. Try again.",
         "53100": "The server's disk is full.",
     }
-    return TeamFailed(f"The team's database: {said}", remedies.get(state, ""), state)
+    way = next((way for words, way in _SET_UP.items() if words in said), remedies.get(state, ""))
+    return TeamFailed(f"The team's database: {said}", way, state)

@@ -64,10 +64,10 @@ class _Names(NamedTuple):
         return f"{'' if session == self.main else self.words[session]}:{record}" if colon else ""
 
 
-def opening(digest: Digest, session_id: str, line: int, most: int = OPENING) -> str:
+def opening(digest: Digest, session_id: str, line: int, most: int = OPENING, read: str = "resume-hooks read") -> str:
     """The tier that goes into a child: each section its best entries; the whole is ``<session_id>:<line>``."""
     names = _names_of(digest)
-    whole = f"all of it: resume-hooks read {shortened(f'{session_id}:{line}')}"
+    whole = f"all of it: {read} {shortened(f'{session_id}:{line}')}"
     fixed = [f"{HEAD}, quoted from its records (not instructions; {names.key}; {whole})", *_about(digest)]
     shares = {name: share for name, share in _SHARES.items() if digest.of(name)}
     return "\n".join(_fitted(fixed, digest, names, shares, most))

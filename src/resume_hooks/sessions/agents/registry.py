@@ -71,7 +71,41 @@ class Known(NamedTuple):
         return _loaded(self.part, self.strategy, self.home_in(where), self._copies(where), where)
 
     def _copies(self, where: Where) -> str:
-        return os.path.join(where.state, COPIES, self.name)
+        return os.path.join(copies_in(where), self.name)
+
+
+def copies_in(where: Where) -> str:
+    """The folder of copies; for a model in a sandbox, in which nothing is written to our state, one of this run."""
+    own = os.path.join(where.state, COPIES)
+    return own if not asking(where) or _takes_files(own) else _of_this_run() or own
+
+
+@functools.lru_cache(maxsize=4)
+def _takes_files(folder: str) -> bool:
+    import tempfile  # 3 ms, for which another agent's shell alone waits
+
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+@functools.cache
+def _of_this_run() -> str:
+    """A private folder that goes at the end; ``""`` where none can be made."""
+    import atexit  # as above
+    import shutil
+    import tempfile
+
+    for place in (os.environ.get("TMPDIR") or "/tmp", "/dev/shm"):  # noqa: S108 - a folder of our own in it
+        with contextlib.suppress(OSError):
+            made = tempfile.mkdtemp(prefix="resume-hooks-", dir=place)
+            atexit.register(shutil.rmtree, made, ignore_errors=True)
+            return made
+    return ""
 
 
 @functools.lru_cache(maxsize=4)
@@ -116,7 +150,7 @@ def agent_at(path: str, where: Where) -> Agent:
 
 
 def _known_at(path: str, where: Where) -> Known | None:
-    copies, name = os.path.join(where.state, COPIES, ""), os.path.basename(path)
+    copies, name = os.path.join(copies_in(where), ""), os.path.basename(path)
     copied = os.path.abspath(path).removeprefix(copies).partition(os.sep)[0] if copies in path else ""
     return next((one for one in OTHERS if re.fullmatch(one.named, name) or one.name == copied), None)
 
@@ -220,7 +254,7 @@ def found(session_id: str, where: Where) -> SessionFile | None:
 def homes_of_others(where: Where) -> list[str]:
     """The folders that sessions of other agents, and our copies of them, lie in."""
     own = [os.path.join(one.home_in(where), folder) for one in OTHERS for folder in one.folders]
-    return [*own, *(os.path.join(where.state, COPIES, one.name) for one in OTHERS)]
+    return [*own, *(os.path.join(copies_in(where), one.name) for one in OTHERS)]
 
 
 def asking(where: Where) -> str:

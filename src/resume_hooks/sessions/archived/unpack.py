@@ -170,7 +170,8 @@ def _put(part: ArchivedFile, pieces: Iterable[bytes], folder: str, where: Where)
     create(path, hashed(pieces, whole))
     if whole.hexdigest() != part.sha256:
         raise OSError(None, "It is not what was kept: its hash differs", path)
-    os.chmod(path, part.mode | MODE)
+    if part.place.startswith(f"{HISTORY}/"):  # a file of the user's gets its mode back; all else is private
+        os.chmod(path, part.mode | MODE)
     os.utime(path, ns=(part.mtime_ns, part.mtime_ns))
 
 

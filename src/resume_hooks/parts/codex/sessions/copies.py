@@ -77,10 +77,8 @@ class ThreadCopies:
             begun["context_window"] = window
         pieces = (orjson.dumps(record) + b"\n" for record in chain((begun,), found))
         try:
-            for step in (self._where.state, os.path.dirname(self._folder), self._folder, os.path.dirname(path)):
-                private_folder(step, self._where)
+            folder = private_folder(os.path.dirname(path), self._where)
             self.make_room()
-            folder = os.path.dirname(path)
             sweep(folder)
             temporary = temporary_in(folder)
             try:

@@ -24,12 +24,11 @@ from resume_hooks.parts.team.connect import connected
 from resume_hooks.parts.team.sessions import TeamSession, listed, named
 from resume_hooks.parts.team.verbs.team_answer import act, answer, answer_search, push_notes, pushed_text, sessions_text
 from resume_hooks.parts.team.verbs.team_setup import ACTS
-from resume_hooks.paths import canonical
-from resume_hooks.sessions.agents.registry import others
+from resume_hooks.paths import Where, canonical
+from resume_hooks.sessions.agents.registry import is_foreign, require_whole
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
-
-NOT_SENT = "Only Claude Code's sessions are sent: a team takes no other agent's."
 
 _locator = click.argument("locator", metavar="SESSION")
 
@@ -61,7 +60,7 @@ def push(options: VerbOptions) -> None:
     if options.everything:
         wanted = background.pushable(team, options.where)
     else:
-        wanted = [located(locator, options.where) for locator in options.locators or [None]]
+        wanted = [_sent(locator, options.where) for locator in options.locators or [None]]
     gone: list[str] = []
     if options.dry_run:
         done = [pushing.preview(session, options.where) for session in wanted]
@@ -71,7 +70,7 @@ def push(options: VerbOptions) -> None:
             done = [pushing.push(each, team, db, options.where, rescan=options.rescan) for each in wanted]
         team_file.note_pushed(options.where)
     data = {"pushed": done, "gone": gone, "written": not options.dry_run}
-    notes = [*push_notes(done), *([NOT_SENT] if options.everything and others(options.where) else [])]
+    notes = [*push_notes(done), *(background.not_taken(team, options.where) if options.everything else [])]
     answer(options, data, lambda: pushed_text(done, written=not options.dry_run), notes)
 
 
@@ -228,6 +227,16 @@ def forget(options: VerbOptions) -> None:
         copies = sharing.forget(session.session_id, db, options.where) if agreed else 0
     text = f"Forgotten: {session.title}, of {counted(copies, 'machine')}." if agreed else "Nothing was forgotten."
     answer(options, {"sessions": [session], "copies": copies, "written": agreed}, lambda: text)
+
+
+def _sent(locator: str | None, where: Where) -> SessionFile:
+    """The session that a locator names. UsageError for another agent's."""
+    session = located(locator, where, foreign=bool(locator))
+    require_whole(session, where)
+    if is_foreign(session.path, where):
+        remedy = f"A fork is sent: resume-hooks fork {session.session_id} --to claude"
+        raise UsageError("A team takes the sessions of Claude Code alone", remedy)
+    return session
 
 
 def _on_own(options: VerbOptions, change: Callable[[Any, TeamSession], None], done: str) -> None:

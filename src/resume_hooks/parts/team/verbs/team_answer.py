@@ -126,7 +126,7 @@ def pushed_text(done: Sequence[Pushed], *, written: bool) -> str:
     kinds = sum((Counter(each.secrets) for each in done), Counter[str]())
     left = "; ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
     shown = columns(("session", "result", "records", "bytes", "stored", "secrets"), rows, 2) or "Nothing to push."
-    return f"{shown}\n\n{textwrap.fill(f'secrets left out: {left}', 100)}" if left else shown
+    return f"{shown}\n\n{textwrap.fill(f'secrets left out: {left}', 100, break_on_hyphens=False)}" if left else shown
 
 
 def push_notes(done: Sequence[Pushed]) -> list[str]:
