@@ -5,9 +5,9 @@ The Python API: ``get_parent_info``, ``get_continuation_lineage``, ``get_full_li
 first use: hooks import this package before every trigger.
 
 A child is a new session made from another, its parent; other words are in docs/glossary.md. Each package may import
-those to its right: cli, hooks, api, maintenance, search, derive, archive, reading, sessions, transcripts, then
-redaction, storage and system, which do not know each other, then the ground: ``settings``, ``paths``, ``errors``,
-``clock``.
+those to its right: parts, cli, hooks, api, maintenance, search, derive, archive, reading, sessions, transcripts, then
+redaction, storage and system, which do not know each other, then the ground: ``settings``, ``seam``, ``paths``,
+``errors``, ``clock``.
 """
 
 from __future__ import annotations

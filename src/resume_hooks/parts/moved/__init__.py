@@ -1,4 +1,4 @@
-"""Folders that moved: where that of a session went, copies for its new place, sessions that lie in two folders."""
+"""Folders that moved: where a session's folder went, copies for the new place, sessions that lie in two folders."""
 
 from __future__ import annotations
 

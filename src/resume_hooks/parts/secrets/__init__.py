@@ -1,4 +1,4 @@
-"""Secrets: which lie where, told by kind, place and age; and taken out of a session and every copy of it."""
+"""Secrets: where they lie, and their removal from a session and all copies; what one is, ``redaction`` knows."""
 
 from __future__ import annotations
 
