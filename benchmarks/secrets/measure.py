@@ -63,7 +63,11 @@ def measure(path: Path, name: str, clean: Callable[[str], str], *, tell: bool) -
     for row in rows:
         for one in row.get("contexts", [row]):
             text = clean(one["text"])
-            good = all(part in text for part in row["keep"]) if "keep" in row else is_gone(one["text"], text, one["secret"])
+            good = (
+                all(part in text for part in row["keep"])
+                if "keep" in row
+                else is_gone(one["text"], text, one["secret"])
+            )
             results.append(good)
             if tell and not good:
                 print(json.dumps({"kind": row["kind"], **one, "left": text}, ensure_ascii=False))

@@ -42,7 +42,8 @@ _NAME = bytes(sign if chr(sign).isalnum() or sign in b"_.-" else 0 for sign in r
 _PHRASE = bytes(sign or (32 if place in b" \t" else 0) for place, sign in enumerate(_NAME))
 _NAMED = re.compile(
     rb"(?:api|app|access|secret|private|auth|encryption|signing|master|account|shared|service|license|deploy|admin|"
-    rb"fernet|storage|subscription|consumer|client|write|webhook|integration|hmac|jwt|session[_.-]?secret)[_.-]?(?:secret[_.-]?)?"
+    rb"fernet|storage|subscription|consumer|client|write|webhook|integration|hmac|jwt"
+    rb"|session[_.-]?secret)[_.-]?(?:secret[_.-]?)?"
     rb"key(?:[_.-]?base)?|(?<!key)(?<!key.)(?:token|secret|(?<=_)pat|passw(?:or)?d|passphrase|pwd|credentials?)"
 )
 _ENDING = re.compile(
@@ -52,11 +53,24 @@ _ENV_NAME = re.compile(
     rb"(?<![\w$-])[A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*(?:KEY|SALT|AUTH|PAT|PW|SIGNATURE|SEED|CREDS?|COOKIE|SESSION)"
     rb"[\"'`\\ \t]*[=:][\"'`\\ \t]*\Z"
 )
-_ENV_ENDS = (b"_key", b"_salt", b"_auth", b"_pat", b"_pw", b"_signature", b"_seed", b"_cred", b"_creds", b"_cookie", b"_session")
+_ENV_ENDS = (
+    b"_key",
+    b"_salt",
+    b"_auth",
+    b"_pat",
+    b"_pw",
+    b"_signature",
+    b"_seed",
+    b"_cred",
+    b"_creds",
+    b"_cookie",
+    b"_session",
+)
 """A variable of an environment whose last word tells: in a program's own names the same words mean less."""
 
 _CALLED = re.compile(
-    rb"(?:new [\w.]{2,40}|[\w.]{0,30}(?:client|credentials?|auth\w{0,12}|login|connect\w{0,8}|fernet|cipher|bot\w{0,8}|resend|openai|anthropic|jwt\.\w{3,8}))"
+    rb"(?:new [\w.]{2,40}|[\w.]{0,30}(?:client|credentials?|auth\w{0,12}|login|connect\w{0,8}|fernet|cipher"
+    rb"|bot\w{0,8}|resend|openai|anthropic|jwt\.\w{3,8}))"
     rb"\((?:\w{1,20} ?= ?)?(?:b?[\"'][^\"'\n]{1,60}[\"'], ?){0,2}b?[\"']\Z"
 )
 """A call that takes a key among its arguments."""
@@ -78,11 +92,12 @@ _TYPED = re.compile(rb"([\w-]+)[ \t]*:[ \t]*&?[\w<>&']{1,24}\Z")
 """A name with its type behind it."""
 
 _UUID_NAME = re.compile(
-    rb"(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.-]?key)?|_(?:token|key|pat|secret|password))\Z"
+    rb"(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.-]?key)?|_(?:token|key|pat|secret"
+    rb"|password))\Z"
 )
 """What sets a UUID that is a secret; most only name something."""
 
-_RAW_KEY = re.compile(rb"[A-Za-z0-9+/_-]{43}=")
+_RAW_KEY = re.compile(rb"[A-Za-z0-9+/_-]{43}=(?![\w=])")
 """Thirty-two bytes of chance."""
 
 _VALUE = re.compile(rb"[\w.=+/~-]{16,400}")
@@ -140,8 +155,7 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
     if not _parted(name, between):
         return [] if b"|" in between else _headers(raw, start, name)
     numbers, generic = _kinds(name)
-    if not generic and name.endswith(_ENV_ENDS) and not HARMLESS.search(name):
-        generic = "secret" if _ENV_NAME.search(raw, max(0, start - _REACH), start) else ""
+    generic = generic or _kept(raw, start, name)
     for rule in (rule for number in numbers for rule in rules().vendors[number]):
         found = rule.regex.match(raw, start)
         if found and entropy(found[1]) >= rule.entropy and not stands_for(found[1]):
@@ -149,8 +163,6 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
     value = _VALUE.match(raw, start)
     if value and _is_auth(name) and is_basic(value[0]):
         return [Span("basic-credentials", start, value.end(), GENERIC)]
-    if value and name.endswith(b"key") and _RAW_KEY.fullmatch(value[0]) and is_key(value[0]):
-        return [Span("secret", start, value.end(), GENERIC)]
     if not generic or not value or raw[value.end() : value.end() + 1] == b"(":
         return []
     if name.endswith(b"_pat") and len(value[0]) < _SHORTEST_PAT:
@@ -158,6 +170,15 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
     if not (_UUID_NAME.search(name) if is_id(value[0]) else is_key(value[0])):
         return []
     return [Span(generic, start, value.end(), GENERIC)]
+
+
+def _kept(raw: bytes, start: int, name: bytes) -> str:
+    """The kind of what a key of chance, or a variable of an environment, is set to; else ``""``."""
+    if name.endswith(b"key") and _RAW_KEY.match(raw, start):
+        return "secret"
+    if name.endswith(_ENV_ENDS) and not HARMLESS.search(name):
+        return "secret" if _ENV_NAME.search(raw, max(0, start - _REACH), start) else ""
+    return ""
 
 
 def _headers(raw: bytes, start: int, name: bytes) -> list[Span]:

@@ -101,4 +101,10 @@ def is_basic(value: bytes) -> bool:
     except (binascii.Error, ValueError):
         return False
     user, colon, password = text.partition(b":")
-    return text.decode("utf-8", "replace").isprintable() and b"\xef\xbf\xbd" not in text and bool(colon) and len(password or user) >= 4 and not stands_for(password or user)
+    return (
+        text.decode("utf-8", "replace").isprintable()
+        and b"\xef\xbf\xbd" not in text
+        and bool(colon)
+        and len(password or user) >= 4
+        and not stands_for(password or user)
+    )

@@ -6,7 +6,8 @@ import math
 import re
 
 _STANDS_FOR = re.compile(
-    rb"example|placeholder|your|my(?:secret|token|key|pass)|change(?:me|it|this)|replace|redacted|removed|dummy|sample|"
+    rb"example|placeholder|your|my(?:secret|token|key|pass)|change(?:me|it|this)|replace|redacted|removed|dummy"
+    rb"|sample|"
     rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
     rb"truncated|notareal"
 )
@@ -19,7 +20,9 @@ _SHOWN = 200
 """Bytes of a value that are looked at for them: in a long one chance makes such a word, too."""
 
 _REFERENCE = re.compile(
-    rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|-?\[|[A-Za-z-]+\]$|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\(|^[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)+$|^[\w$.]+[\[(]|^0x[0-9A-Fa-f]{1,8}$|=>|::|^/|^\\|^--|&[a-z]{2,8}$|^:[\w:]+$|"
+    rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|-?\[|[A-Za-z-]+\]$|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
+    rb"|^[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)+$|^[\w$.]+[\[(]|^0x[0-9A-Fa-f]{1,8}$|=>|::|^/|^\\|^--"
+    rb"|&[a-z]{2,8}$|^:[\w:]+$|"
     rb"(?i:(?:private|public|secret)key)"
 )
 """Text of a program or a shell that names where a secret comes from."""
@@ -33,7 +36,8 @@ _VOWEL = re.compile(rb"[aeiouyAEIOUY]")
 _NUMBER = re.compile(rb"[0-9]+")
 _NO_LETTERS = bytes(sign for sign in range(256) if not bytes([sign]).isalpha())
 _COMMON = re.compile(
-    rb"pass(?:word|wd|phrase|code)?|secret|token|test(?:ing|er)?|admin|root|user(?:name)?|guest|anonymous|default|demo|hello|"
+    rb"pass(?:word|wd|phrase|code)?|secret|token|test(?:ing|er)?|admin|root|user(?:name)?|guest|anonymous"
+    rb"|default|demo|hello|"
     rb"world|foo|bar|baz|qux|string|value|none|null|true|false|undefined|required|optional|\Ahunter2?\Z|"
     rb"login|postgres|mysql|redis|mongo|database|local|host|invalid|wrong|correct|valid|right|new|old|"
     rb"key|api|auth|credential|access|private|public|bearer|basic|some|any|123(?:4(?:56*)?)?|abc|[^a-z0-9]"

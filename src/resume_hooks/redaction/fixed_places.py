@@ -18,7 +18,7 @@ _LOGIN = late(rb"(?i)[\w.>-]{2,20}" + ARGUMENTS)
 _LOGINS = b"mysqli( pdo( connect( connection( hmac( user( algoliasearch( wifi.begin(".split()
 _ASKED = late(
     rb"(?i)expect\b[^\n]{0,20}(?:ass(?:word|phrase|code)|secret)[^\n]{0,20}[\n{;][^\n]{0,30}send(?:line)?[ \t(]{1,3}"
-    rb"(?:-- )?[\"']?(?P<bare>[^\"'\\\s]{6,200})"
+    rb"(?:-- )?[\"']?(?P<bare>" + but(b"\"'\\") + rb"{6,200})"
 )
 _COOKIE = late(
     rb"(?i)(?:set|erlang[_.]?)cookie[\"']?(?:[ \t]{0,4}[=:][ \t]{0,4}|[ \t]{1,4}|"
@@ -35,7 +35,9 @@ _BUNDLE = late(
 _PIPED = (
     rb"(?:echo|printf)[ \t]+(?:-\w{1,3}[ \t]+|[\"']%s(?:\\n)?[\"'][ \t]+){0,3}"
     rb"(?:(?P<quote>[\"'])(?:[\w.@-]{1,60}:)?(?P<quoted>[^\"'\r\n\\:]{6,200})(?P=quote)"
-    rb"|(?:[\w.@-]{1,60}:)?(?P<bare>" + but(b"\"'`,;<>(){}|\\:") + rb"{6,200}))[ \t]{0,4}\|[ \t]{0,4}(?:sudo[ \t]{1,4}(?!-S))?"
+    rb"|(?:[\w.@-]{1,60}:)?(?P<bare>"
+    + but(b"\"'`,;<>(){}|\\:")
+    + rb"{6,200}))[ \t]{0,4}\|[ \t]{0,4}(?:sudo[ \t]{1,4}(?!-S))?"
     rb"(?:[\w./-]{0,60}(?:pass|keystore|secret|vault|cryptsetup|kinit|su\b|sudo -S|login|credential)"
     rb"|[^|\n]{0,100}(?:-stdin|--pass|-fd\b|passwd|secrets? (?:put|create|set|add)| login| unlock|password))"
 )
@@ -43,14 +45,17 @@ _PIPED = (
 
 _ASKING = late(rb"pass|sudo|secret|kinit|keyring|login|env add|token|unlock|crypt[^\n]{0,70}\Z")
 
+_UNSURE = frozenset([*_LOGINS, b" -u ", b"--user ", b"<<<", b"snmp"])
+"""Words behind which there may be other things than passwords, so that words alone are none."""
+
 COMMANDS = {
     b"net use": late(
         rb"(?i)net use(?:[ \t]+(?:[a-z*]:?[ \t]+)?\\{2,8}\S{1,200}(?:[ \t]+/\S{1,100}+){0,4}|r[ \t]+[^\s/]{1,60})"
         rb"[ \t]+(?!/)" + VALUE
     ),
     b"rabbitmqctl": late(
-        rb"rabbitmqctl(?:[ \t]+-\S{1,60}){0,4}[ \t]+(?:add_user|change_password|authenticate_user)[ \t]+\S{1,60}[ \t]+"
-        + VALUE
+        rb"rabbitmqctl(?:[ \t]+-\S{1,60}){0,4}[ \t]+(?:add_user|change_password"
+        rb"|authenticate_user)[ \t]+\S{1,60}[ \t]+" + VALUE
     ),
     b"identified": late(
         rb"(?i)identified[ \t]+(?:with[ \t]+\S{1,60}[ \t]+)?(?:by|as)[ \t]+(?:password[ \t]+)?" + QUOTED
@@ -67,7 +72,11 @@ COMMANDS = {
     **dict.fromkeys([b"{plain}"], late(rb"(?i)\{plain\}" + VALUE)),
     **dict.fromkeys(
         [b"sqlplus", b"rman target"],
-        late(rb"\w{4,7}[^\n/]{0,60}[ \t][\"']?(?:userid=)?\w{1,40}/[\"']?(?P<bare>[^\s\"'@/]{6,200})(?=[@\s\"']|\Z)"),
+        late(
+            rb"\w{4,7}[^\n/]{0,60}[ \t][\"']?(?:userid=)?\w{1,40}/[\"']?(?P<bare>"
+            + but(b"\"'@/")
+            + rb"{6,200})(?=[@\s\"'\x80-\xff]|\Z)"
+        ),
     ),
     **dict.fromkeys(
         [b" -u ", b"--user "],
@@ -83,7 +92,16 @@ COMMANDS = {
     b"<<<": late(rb"<<<[ \t]*" + VALUE),
     b" on >": late(rb" on >(?P<bare>[^\s\"'<>|&;]{8,200})(?=[ \t]{1,4}[~+&%])"),
     b"chpasswd:": late(
-        rb"chpasswd:" + _LINE + rb"(?:expire:[^\n]{1,10}" + _LINE + rb")?(?:list|users):(?:[ \t]{0,4}\|)?" + _LINE + rb"(?:[\w.-]{1,60}:[^\n]{1,80}" + _LINE + rb"){0,6}?[\w.-]{1,60}:(?!\[secret)" + VALUE
+        rb"chpasswd:"
+        + _LINE
+        + rb"(?:expire:[^\n]{1,10}"
+        + _LINE
+        + rb")?(?:list|users):(?:[ \t]{0,4}\|)?"
+        + _LINE
+        + rb"(?:[\w.-]{1,60}:[^\n]{1,80}"
+        + _LINE
+        + rb"){0,6}?[\w.-]{1,60}:(?!\[secret)"
+        + VALUE
     ),
     b"mc alias set": late(rb"mc alias set" + _NEXT * 3 + rb"[ \t]{1,4}" + VALUE),
     b"jdbc:oracle:thin:": late(rb"(?i)jdbc:oracle:thin:[\w.-]{1,60}/(?P<bare>[^\s\"'@]{6,200})(?=@)"),
@@ -129,7 +147,7 @@ def command(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
     if word == b"<<<" and not _ASKING.search(raw, max(0, place - 80), place):
         return
     if found := COMMANDS[word].match(raw, place):
-        yield from password_of(found, sure=word not in _LOGINS)
+        yield from password_of(found, sure=word not in _UNSURE)
 
 
 def phrase(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:

@@ -15,22 +15,28 @@ from resume_hooks.redaction.ways import ANY, BY_SIGN, CHANCE, HEAD, LIKELY, LINE
 _WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _LONGEST_NAME = 64
 _SHORTEST = 6
+_LONG = 24
+"""Bytes of what no person chose, so that letters beyond ASCII end it."""
+
 BEFORE_PASS = 160
 """Bytes before a name that are looked at for what it belongs to."""
 
 _REST = late(rb"(?i)[\w-]{0,48}+(?: (?:id|key|token|phrase|string)\b)?")
 _SPACED = late(
-    rb"(?i)\b(?:api|access|auth|secret|private|encryption|signing|license|bearer|connection|recovery|security|deploy|session) \Z"
+    rb"(?i)\b(?:api|access|auth|secret|private|encryption|signing|license|bearer|connection|recovery|security"
+    rb"|deploy|session) \Z"
 )
 _SPACED_ENDS = (b"key", b"token", b"string", b"code")
 _KINDS = ("", "token", "password", "password")
 _NAMES_ID = re.compile(
-    rb"(?i)(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.\s-]?(?:key|id))?|\w[_-](?:token|key|pat|secret|password|secret[_-]id)|authorization)\Z"
+    rb"(?i)(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.\s-]?(?:key|id))?|\w[_-](?:token"
+    rb"|key|pat|secret|password|secret[_-]id)|authorization)\Z"
 )
 """What sets a UUID that is a secret; most only name something."""
 
 _NAMED = re.compile(
-    rb"[A-Za-z]+\d{0,3}(?:_(?:[a-z]+\d{0,3}|[A-Z]+\d{0,3}|\d{1,4}))+|\w+://.*|[\w.-]+/[\w./-]*[-_.][\w./-]*|[\w.-]+\.[a-z]\w{1,3}"
+    rb"[A-Za-z]+\d{0,3}(?:_(?:[a-z]+\d{0,3}|[A-Z]+\d{0,3}|\d{1,4}))+|\w+://.*|[\w.-]+/[\w./-]*[-_.][\w./-]*"
+    rb"|[\w.-]+\.[a-z]\w{1,3}"
 )
 """Names in programs, addresses and files."""
 
@@ -38,14 +44,16 @@ _SETTING = late(LINE + rb"(?:[-\"'#;>] {0,3}|export |set |declare -x |ENV |ARG |
 """What stands before a name on a line of settings."""
 
 _TECHNICAL = re.compile(
-    rb"(?i)v?\d+(?:\.\w+)+\Z|(?:sha|md|aes|rsa|utf|base|rfc|cve|http|tls|ssl|pbkdf|pkcs|ed|des|ipv|ntlm|python|oauth|iso|win|tcp|udp)[-_]?v?\d|[\w.]+=[^=]"
+    rb"(?i)v?\d+(?:\.\w+)+\Z|(?:sha|md|aes|rsa|utf|base|rfc|cve|http|tls|ssl|pbkdf|pkcs|ed|des|ipv|ntlm|python"
+    rb"|oauth|iso|win|tcp|udp)[-_]?v?\d|[\w.]+=[^=]"
 )
 """Names of standards and numbers of versions, which sentences about passwords hold."""
 
 _ASCII = re.compile(rb"[!-~]+")
 _DIGIT = re.compile(rb"\d")
 _TOPIC = re.compile(
-    rb"form|field|input|label|hash|update|reset|change|error|message|page|policy|manager|store|service|file|hint|name|secret|token|config|prompt|user|login|auth"
+    rb"form|field|input|label|hash|update|reset|change|error|message|page|policy|manager|store|service|file|hint"
+    rb"|name|secret|token|config|prompt|user|login|auth"
 )
 _ENV = re.compile(rb"[A-Z][A-Z0-9_]{2,60}\Z")
 _MANY = re.compile(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
@@ -87,13 +95,14 @@ def assigned(raw: bytes, start: int, end: int, what: int) -> Generator[Span, Non
             if raw[start - 1 : start] in {b"?", b"&"}:
                 value = value.partition(b"&")[0]
             least = _least(raw, line, start, end, way, found) if what == PASSWORD else way.least
-            if what == KEY and (ascii_ := _ASCII.match(value)):
-                value = ascii_[0]
+            plain = _ASCII.match(value)
+            if plain and (what == KEY or len(plain[0]) >= _LONG):
+                value = plain[0]
             begin = at
             if what == LOGIN and way.joint not in PAIRS:
                 at, value = _password_in(at, value, b":/" if way.joint is SET else b":")
             kind = KEY if what == LOGIN and at == begin and way.joint not in PAIRS and not is_basic(value) else what
-            if way.least == TOLD and raw[start:end].lower() == b"pass" and b":" not in found[0] and not _quoted(found):
+            if way.least == TOLD and _is_verb(raw[start:end], found):
                 continue
             if b" " not in value and _counts(kind, value, least, raw[start:end]):
                 yield Span(_KINDS[what], at, at + len(value), GENERIC)
@@ -110,19 +119,21 @@ def _stands(way: Way, raw: bytes, before: int, line: int, start: int) -> bool:
     return way.before.search(raw, before, start) is not None
 
 
-def _quoted(found: re.Match[bytes]) -> bool:
-    return "quoted" in found.re.groupindex and found["quoted"] is not None
+def _is_verb(name: bytes, found: re.Match[bytes]) -> bool:
+    """Whether ``pass`` says what is done, not what something is called."""
+    return name.lower() == b"pass" and b":" not in found[0] and "quote" in found.re.groupindex and not found["quote"]
 
 
 def _least(raw: bytes, line: int, start: int, end: int, way: Way, found: re.Match[bytes]) -> int:
     """What the value of a password's name must be: words do where an environment or a file of settings sets it."""
+    if way.joint is SET and found[0][:1] == b"=" and b"`" not in found[0] and _ENV.match(raw, start, end):
+        return WORDS
     if way.joint is SET and line >= 0 and _SETTING.fullmatch(raw, line, start) and b"`" not in found[0]:
-        sign = found[0][:1]
         if _ENV.match(raw, start, end):
-            return WORDS if sign == b"=" else ANY
+            return ANY
         return ANY if b"-" in value_of(found)[1] else LIKELY
     if way.joint is SET and found["quoted"]:
-        return WORDS if b"=" in found[0].partition(found["quoted"])[0] and not b"==" in found[0] else ANY
+        return WORDS if b"=" in found[0].partition(found["quoted"])[0] and b"==" not in found[0] else ANY
     return way.least
 
 

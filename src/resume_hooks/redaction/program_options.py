@@ -52,7 +52,7 @@ OPTIONS = [
         late(rb" -[pP][ \t=]{0,2}(?![^\s]{0,40}:\d)" + VALUE),
     ),
     Option(b" -w", (b"security", b"ipa-"), late(rb"[\w-]{0,20}" + _END), late(rb" -w[ \t]{0,4}" + VALUE)),
-    Option(b" -w", (b" -U", b" -D"), late(rb"[ ]"), late(rb" -w[ \t]{0,4}" + VALUE)),
+    Option(b" -w", (b" -U", b" -D", b" -d"), late(rb"[ ]"), late(rb" -w[ \t]{0,4}" + VALUE)),
     Option(b" /rp", (b" /ru",), late(_END), late(rb" /rp[ \t]{1,4}" + VALUE)),
     Option(b" -p", (b"psexec", b"rdesktop"), late(_END), late(rb" -p[ \t]{1,4}" + VALUE)),
     Option(b" /p:", (b"freerdp",), late(_END), late(rb" /p:" + VALUE)),
@@ -142,9 +142,11 @@ def is_command(lower: bytes, place: int) -> object:
 
 def by_name(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The password of a command that has a word for a secret, at ``place``, in its name; at most one."""
+    if not _CALLED.match(raw, place):
+        return
     if _READER.match(raw, place):
         yield from piped(raw, place)
-    elif _CALLED.match(raw, place) and (found := next(filter(None, (one.match(raw, place) for one in NAMED)), None)):
+    elif found := next(filter(None, (one.match(raw, place) for one in NAMED)), None):
         yield from password_of(found)
 
 

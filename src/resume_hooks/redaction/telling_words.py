@@ -14,8 +14,8 @@ from resume_hooks.redaction.credentials import cookies, driver, hashes, registry
 from resume_hooks.redaction.fixed_places import COMMANDS, PHRASES, command, phrase
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.names import NONE
-from resume_hooks.redaction.passwords import BEFORE_PASS, assigned, name_at, secure_string
 from resume_hooks.redaction.outputs import cells, printed
+from resume_hooks.redaction.passwords import BEFORE_PASS, assigned, name_at, secure_string
 from resume_hooks.redaction.private_keys import private_keys
 from resume_hooks.redaction.program_options import (
     OPTIONS,
@@ -61,7 +61,8 @@ def _word(may_tell: Callable[[bytes, int], object], look: _Look) -> _Word:
 
 _GIVEN = late(
     rb"[\\\"'`)\[\]]{0,20}[ \t]{0,30}(?:[=:>,({|?<]|or\b)|[ \t]{1,30}(?:is|was|as|to|with)\b|[ \t]{1,30}\\*[\"'`]"
-    rb"|[ \t]{1,30}(?:\d[ \t]{1,4})?(?=[^\s]{6})[^\s]{0,40}?[0-9!#$%^&*+~]|[ \t]{1,4}--|[ \t][^\n:=\\]{0,50}(?:\b(?:is|was|to)\b|:)[: \t]"
+    rb"|[ \t]{1,30}(?:\d[ \t]{1,4})?(?=[^\s]{6})[^\s]{0,40}?[0-9!#$%^&*+~]|[ \t]{1,4}--"
+    rb"|[ \t][^\n:=\\]{0,50}(?:\b(?:is|was|to)\b|:)[: \t]"
     rb"|[\\\"'`,]{0,20}(?:[\s\"'`-]|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}" + PAIRED
 )
 """What stands between a name and its value, with escapes of any depth."""
@@ -77,7 +78,7 @@ _APART = frozenset([b"-", b",", b"|", b"\t", b";"])
 def _may_be_set(lower: bytes, place: int) -> bool:
     """Whether a name may tell a secret: by a sign, as an option, in a command, after a login in netrc."""
     start, end, what = name_at(lower, place)
-    if what == NONE:
+    if what == NONE or lower.startswith(b"secret removed: ", start):
         return bool(is_command(lower, place))
     return bool(
         _GIVEN.match(lower, end)
@@ -86,18 +87,6 @@ def _may_be_set(lower: bytes, place: int) -> bool:
         or is_command(lower, place)
         or (lower.startswith(b"password", place) and b"login" in lower[max(0, place - BEFORE_PASS) : place])
     )
-
-
-def _may_be_secret(lower: bytes, place: int) -> bool:
-    return lower.startswith(b"securestring", place) or (
-        lower.startswith(b"secret", place)
-        and not lower.startswith(b"removed: ", place + 7)
-        and _may_be_set(lower, place)
-    )
-
-
-def _secrets(lower: bytes, places: Iterable[int]) -> Iterator[int]:
-    return (place for place in places if _may_be_secret(lower, place))
 
 
 def _matching(text: bytes) -> Callable[[bytes, int], object]:
@@ -113,16 +102,21 @@ def _may_be_given(lower: bytes, place: int) -> object:
     return b"|" in lower[max(0, place - 60) : place] or b"<<<" in lower[place : place + 64]
 
 
+_CLOSE = 24
+"""Bytes behind a name in which what is set to it begins."""
+
+
 def _by_names(raw: bytes, places: Iterable[int]) -> Iterator[Span]:
     """What the names tell that have a word at ``places``: set to them, in their column, given to a command."""
     behind = nested = end = 0
     for place in places:
         yield from by_name(raw, place)
-        yield from secure_string(raw, place)
         if place < end:
             continue
         start, end, what = name_at(raw, place)
         nested = nested + 1 if place < behind else 0
+        if raw.startswith(b"secret removed: ", start) or raw.find(b"[secret removed: ", end, end + _CLOSE) >= 0:
+            continue
         if what != NONE and nested <= _NESTED:
             yield from cells(raw, start, end)
             behind = max(behind, (yield from assigned(raw, start, end, what)))
@@ -136,8 +130,9 @@ _PASS = _Word(_setting, _by_names)
 
 WORDS: dict[bytes, _Word] = {
     b"pass": _PASS,
-    **dict.fromkeys([b"pw", b"token", b"key", b"auth", b"cred", b"salt", b"psk", b"community", b"login"], _PASS),
-    b"sec": _Word(_secrets, _by_names),
+    **dict.fromkeys(
+        [b"pw", b"sec", b"token", b"key", b"auth", b"cred", b"salt", b"psk", b"community", b"login"], _PASS
+    ),
     **{
         row.option: _Word(partial(may_be_arguments, option=row.option), partial(arguments, option=row.option))
         for row in OPTIONS
@@ -150,6 +145,7 @@ WORDS: dict[bytes, _Word] = {
     b"_auth": _word(_matching(rb"_auth(?:token)?[\\\"']{0,20}[ \t]{0,4}[=:]"), registry_auth),
     b"cookie": _word(_matching(rb"cookie(?:[\\\"' \t]{0,20}[:=]|[ =])"), cookies),
     b"private": _word(_matching(rb"private(?: key|-lines)"), private_keys),
+    b"securestring": _word(_always, secure_string),
     b"static key": _word(_always, private_keys),
     b"$ ": _word(_matching(rb"\$ [^\n\\]{3,200}(?:\n|\\+n)"), printed),
     b"://": _word(_matching(rb"://[^\s/@\"]{1,300}+@"), userinfo),
