@@ -74,8 +74,8 @@ COMMANDS = {
         [b"sqlplus", b"rman target"],
         late(
             rb"\w{4,7}[^\n/]{0,60}[ \t][\"']?(?:userid=)?\w{1,40}/[\"']?(?P<bare>"
-            + but(b"\"'@/")
-            + rb"{6,200})(?=[@\s\"'\x80-\xff]|\Z)"
+            + but(b"\"'@/\\")
+            + rb"{6,200})(?=[@\s\"'\x80-\xff\\]|\Z)"
         ),
     ),
     **dict.fromkeys(

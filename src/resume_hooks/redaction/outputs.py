@@ -26,7 +26,7 @@ _LONGEST_ROW = 400
 _HEAD = re.compile(
     rb"[\w \t.*-]{1,40}(?:[|\t][\w \t.*-]{1,40}){1,20}|[A-Za-z_]\w{0,30}(?:([,;])[A-Za-z_][\w ]{0,30}){1,20}"
 )
-_FRONT = late(rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92|[^\n\"]{0,20}\"\w{1,20}\": ?\")?[\x80-\xff]{0,12}")
+_FRONT = late(rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92|(?:[^\n\"]{0,20}\"\w{1,20}\": ?)?\")?[\x80-\xff]{0,12}")
 """What stands before a line's text: a number, the name of a field of JSON."""
 
 _VALUE = late(but(b"\"'`") + rb"{1,200}")

@@ -22,6 +22,9 @@ BEFORE_PASS = 160
 """Bytes before a name that are looked at for what it belongs to."""
 
 _REST = late(rb"(?i)[\w-]{0,48}+(?: (?:id|key|token|phrase|string)\b)?")
+_ESCAPE = late(rb"[ntr]|u[0-9a-fA-F]{4}")
+"""What of an escape before a name looks like a part of it."""
+
 _SPACED = late(
     rb"(?i)\b(?:api|access|auth|secret|private|encryption|signing|license|bearer|connection|recovery|security"
     rb"|deploy|session) \Z"
@@ -71,6 +74,8 @@ def name_at(raw: bytes, place: int) -> tuple[int, int, int]:
     start = place - len(before) + len(before.rstrip(_WORD))
     rest = _REST.match(raw, place)
     end = rest.end() if rest else place
+    if raw[start - 1 : start] == b"\\" and (escape := _ESCAPE.match(raw, start)):
+        start = min(escape.end(), place)
     name = raw[start:end].lstrip(b"-.")
     start = end - len(name)
     if name.lower() in _SPACED_ENDS and (spaced := _SPACED.search(raw, max(0, start - 16), start)):

@@ -55,7 +55,9 @@ class Way(NamedTuple):
 WORDS, ANY, LIKELY, TOLD, CHANCE = range(5)
 _QUOTES = b"\"'`\\"
 _CLOSED = rb"(?:[\"'`\\]{1,4}\]?|\[\d{0,4}\]|\](?=[ \t]*=))?"
-LINE = rb"[\s\x80-\xff]{0,12}(?:\d{1,6}\xe2\x86\x92)?[ \t\x80-\xff]*(?:\{?[\"']\w{1,20}[\"']: ?)?[\"'`]?"
+LINE = (
+    rb"[\s\x80-\xff]{0,12}(?:\d{1,6}\xe2\x86\x92)?[ \t\x80-\xff]*(?:\{?[\"']\w{1,20}[\"']: ?)?[\"'`]?[\x80-\xff]{0,12}"
+)
 """How a line begins, with the number that the client's tools print before it."""
 
 SET = late(_CLOSED + _SIGN + _STRING + VALUE)
@@ -153,7 +155,7 @@ WAYS = [
     Way(
         b" \t",
         late(
-            rb"[ \t]{1,30}(?:\d[ \t]{1,4})?"
+            rb"[ \t]{1,30}(?:\d[ \t]{1,4})?(?!-)"
             + VALUE
             + rb"(?=[ \t]*(?:[\r\n;,#}\\\"\x80-\xff]|\Z|(?:[\w./*-]+[ \t]*){1,4}(?:[\r\n\"\x80-\xff]|\Z)))"
         ),
