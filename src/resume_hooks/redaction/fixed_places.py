@@ -39,7 +39,7 @@ _PIPED = (
     + but(b"\"'`,;<>(){}|\\:")
     + rb"{6,200}))[ \t]{0,4}\|[ \t]{0,4}(?:sudo[ \t]{1,4}(?!-S))?"
     rb"(?:[\w./-]{0,60}(?:pass|keystore|secret|vault|cryptsetup|kinit|su\b|sudo -S|login|credential)"
-    rb"|[^|\n]{0,100}(?:-stdin|--pass|-fd\b|passwd|secrets? (?:put|create|set|add)| login| unlock|password))"
+    rb"|[^|\n]{0,100}(?:-stdin|--pass|-fd\b|passwd|secrets? (?:put|create|set|add)| login| unlock))"
 )
 """What is given by a pipe to a command that reads a secret."""
 

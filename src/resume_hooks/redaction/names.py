@@ -48,7 +48,7 @@ _STRONG = re.compile(
 """Words before ``key`` with which it is one that a person may have chosen."""
 
 _OPEN = tuple(
-    b"pub public s3 fips property pair bucket config setting field column item state route attr param meta flag "
+    b"pub public site s3 fips property pair bucket config setting field column item state route attr param meta flag "
     b"data dict cert".split()
 )
 """Words before ``key`` with which it is open, or only names something."""
@@ -65,7 +65,7 @@ HARMLESS = re.compile(
     rb"(?:primary|foreign|partition|sort|row|group|object|index|map|dict|registry|hot|page|change|forward"
     rb"|backward|start(?:ing)?|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync"
     rb"|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
-    rb"stop|public|design|color|cache|lock|resume|delivery|event|first|last|current|leaf)[_.-]?(?:token|key|secret)s?"
+    rb"stop|public|design|color|cache|lock|resume|delivery|event|first|last|current|leaf|action)[_.-]?(?:token|key|secret)s?"
 )
 """Tokens and keys that are no secrets."""
 
@@ -94,7 +94,7 @@ def meaning(name: bytes) -> int:
         return PASSWORD
     if HARMLESS.search(b"_".join(words[-4:])):
         return NONE
-    if last in _LOGINS or last.endswith(_LOGIN_ENDS):
+    if last in _LOGINS or (last.endswith(_LOGIN_ENDS) and not last.endswith(b"oauth")):
         return LOGIN
     if last.endswith(b"key"):
         return _key(b"".join(words[-3:-1]) + last[:-3])

@@ -107,7 +107,7 @@ def assigned(raw: bytes, start: int, end: int, what: int) -> Generator[Span, Non
             if what == LOGIN and way.joint not in PAIRS:
                 at, value = _password_in(at, value, b":/" if way.joint is SET else b":")
             kind = KEY if what == LOGIN and at == begin and way.joint not in PAIRS and not is_basic(value) else what
-            if way.least == TOLD and _is_verb(raw[start:end], found):
+            if raw[start:end].lower() == b"pass" and _is_verb(way, found, value):
                 continue
             if b" " not in value and _counts(kind, value, least, raw[start:end]):
                 yield Span(_KINDS[what], at, at + len(value), GENERIC)
@@ -124,9 +124,10 @@ def _stands(way: Way, raw: bytes, before: int, line: int, start: int) -> bool:
     return way.before.search(raw, before, start) is not None
 
 
-def _is_verb(name: bytes, found: re.Match[bytes]) -> bool:
-    """Whether ``pass`` says what is done, not what something is called."""
-    return name.lower() == b"pass" and b":" not in found[0] and "quote" in found.re.groupindex and not found["quote"]
+def _is_verb(way: Way, found: re.Match[bytes], value: bytes) -> bool:
+    """Whether ``pass`` says what is done, or that a test did, not what something is called."""
+    told = way.least == TOLD and b":" not in found[0] and "quote" in found.re.groupindex
+    return b"/" in value or (told and found["quote"] in {None, b"`"})
 
 
 def _least(raw: bytes, line: int, start: int, end: int, way: Way, found: re.Match[bytes]) -> int:
@@ -152,19 +153,19 @@ def _password_in(at: int, value: bytes, signs: bytes) -> tuple[int, bytes]:
 
 def _counts(what: int, value: bytes, least: int, name: bytes = b"") -> bool:
     """Whether a value is a secret that a name of such a meaning tells."""
-    if what == NONE:
+    if what == NONE or value.lower() in name.lower():
         return False
     if is_id(value):
         return bool(_NAMES_ID.search(name))
     if what == KEY and _NAMED.fullmatch(value):
         return False
     if is_key(value) or is_mixed(value) or (what == LOGIN and is_basic(value)):
-        return len(value) >= 8 or what == PASSWORD
+        return what == PASSWORD or len(value) >= (16 if name.lower().endswith(b"key") else 8)
     if what == KEY or least == CHANCE:
         return False
     if is_password(value):
         return least != TOLD or (_DIGIT.search(value) is not None and not _TECHNICAL.match(value))
-    if least == WORDS and is_phrase(value):
+    if least == WORDS and is_phrase(value) and not value.isupper():
         return True
     return least <= ANY and _MANY.fullmatch(value) is not None and not _TOPIC.search(value) and not stands_for(value)
 
@@ -177,7 +178,9 @@ def secure_string(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 def counts(name: bytes, value: bytes) -> bool:
     """Whether ``value`` in a field called ``name`` is a secret."""
-    return b" " not in value and len(value) >= _SHORTEST and _counts(meaning(name), value, ANY, name)
+    what = meaning(name)
+    what = KEY if what == LOGIN and not is_basic(value) else what
+    return b" " not in value and len(value) >= _SHORTEST and _counts(what, value, ANY, name)
 
 
 def password_of(found: re.Match[bytes], *, sure: bool = False) -> Iterator[Span]:

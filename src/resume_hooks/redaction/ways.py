@@ -205,7 +205,7 @@ WAYS = [
     ),
     Way(
         b" \t(",
-        late(rb"[ \t]\(?[^\n:={}()<>;|]{0,50}?\)?(?:\b(?:is|was|to)\b:?|:)[ \t]{1,4}" + VALUE),
+        late(rb"[ \t]\(?[^\n:={}()<>;|]{0,50}?\)?(?:\b(?:is|was|(?:set|changed|reset) to)\b:?|:)[ \t]{1,4}" + VALUE),
         None,
         TOLD,
     ),
