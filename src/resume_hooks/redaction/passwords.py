@@ -53,6 +53,7 @@ _TECHNICAL = re.compile(
 """Names of standards and numbers of versions, which sentences about passwords hold."""
 
 _ASCII = re.compile(rb"[!-~]+")
+_STANDARD = re.compile(rb"(?i)(?<![a-z0-9])(?:hmac|sha-?\d{1,3}|pbkdf2|ed25519|hkdf)(?![a-z0-9])")
 _DIGIT = re.compile(rb"\d")
 _TOPIC = re.compile(
     rb"form|field|input|label|hash|update|reset|change|error|message|page|policy|manager|store|service|file|hint"
@@ -126,8 +127,9 @@ def _stands(way: Way, raw: bytes, before: int, line: int, start: int) -> bool:
 
 def _is_verb(way: Way, found: re.Match[bytes], value: bytes) -> bool:
     """Whether ``pass`` says what is done, or that a test did, not what something is called."""
-    told = way.least == TOLD and b":" not in found[0] and "quote" in found.re.groupindex
-    return b"/" in value or (told and found["quote"] in {None, b"`"})
+    quote = found["quote"] if "quote" in found.re.groupindex else b""
+    told = way.least == TOLD and b":" not in found[0] and quote is None
+    return b"/" in value or quote == b"`" or told
 
 
 def _least(raw: bytes, line: int, start: int, end: int, way: Way, found: re.Match[bytes]) -> int:
@@ -153,7 +155,7 @@ def _password_in(at: int, value: bytes, signs: bytes) -> tuple[int, bytes]:
 
 def _counts(what: int, value: bytes, least: int, name: bytes = b"") -> bool:
     """Whether a value is a secret that a name of such a meaning tells."""
-    if what == NONE or value.lower() in name.lower():
+    if what == NONE or value.lower() in name.lower() or _STANDARD.search(value):
         return False
     if is_id(value):
         return bool(_NAMES_ID.search(name))

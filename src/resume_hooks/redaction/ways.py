@@ -62,7 +62,10 @@ LINE = (
 
 SET = late(_CLOSED + _SIGN + _STRING + VALUE)
 
-ARGUMENTS = rb"\((?:[ \t]{0,4}[\"'][^\"'\r\n]{1,100}[\"'][ \t]{0,4},){1,2}[ \t]{0,4}(?:\w{1,20}[(=] ?)?" + QUOTED
+ARGUMENTS = (
+    rb"\((?:[ \t]{0,4}[\"'][^\"'\r\n]{1,100}[\"'][ \t]{0,4},){1,2}[ \t]{0,4}(?:\w{1,20}\(|\w{0,9}pass\w{0,6}=)?"
+    + QUOTED
+)
 """Those of a function that takes a name and a password."""
 
 HEAD = late(LINE + rb"(?:[$#>!] )?(?:[\w.:/*@=-]{1,40}+[ \t]+){0,6}(?:[\w.-]{1,40}+/){0,4}")
