@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
-from resume_hooks.redaction import fixed_places, passwords, program_options, telling_words
+from resume_hooks.redaction import fixed_places, program_options, telling_words, ways
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.redaction.texts import redact
 from tests.redaction.examples import Example, examples
 
 EXAMPLES = list(examples())
+PARTS = 8
+"""Tests that share the examples, for as many workers."""
 
 
 def in_line(text: str, clean: Callable[[bytes], bytes], *, ascii_only: bool) -> str:
@@ -43,15 +45,16 @@ OF_VALUES = "é\u0301"
 """Letters and accents belong to a password, so they are no neighbours of one."""
 
 
-@pytest.mark.parametrize("one", EXAMPLES, ids=lambda one: one.name)
-def test_every_rule_leaves_its_neighbours(one: Example) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_rule_leaves_its_neighbours(part: int) -> None:
     """Characters of two, three and four bytes, directly before and behind, in each way."""
-    letters = "".join(sign for sign in NEIGHBOURS if not (one.worded and sign in OF_VALUES))
-    for clean in WAYS:
-        alone = clean(one.text)
-        assert alone != one.text
-        for sign in letters:
-            assert clean(f"{sign}{one.text}{sign}") == f"{sign}{alone}{sign}"
+    for one in EXAMPLES[part::PARTS]:
+        letters = "".join(sign for sign in NEIGHBOURS if not (one.worded and sign in OF_VALUES))
+        for clean in WAYS:
+            alone = clean(one.text)
+            assert alone != one.text, one.name
+            for sign in letters:
+                assert clean(f"{sign}{one.text}{sign}") == f"{sign}{alone}{sign}", one.name
 
 
 @given(
@@ -77,6 +80,6 @@ def test_every_word_has_an_example() -> None:
         *fixed_places.COMMANDS.values(),
         *fixed_places.PHRASES.values(),
         *program_options.NAMED,
-        *(pattern for pattern, _ in passwords._ASSIGNMENTS),
+        *(way.joint for way in ways.WAYS),
     ]
-    assert all(any(pattern.search(text) for text in texts) for pattern in patterns)
+    assert not [pattern for pattern in patterns if not any(pattern.search(text) for text in texts)]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 import pytest
 
-from resume_hooks.redaction.load_rules import FARTHEST, FILE, Rule, rules
+from resume_hooks.redaction.load_rules import FARTHEST, FILE, rules
 from resume_hooks.redaction.own_rules import TOKENS
 
 EVERY = list(
@@ -34,23 +35,20 @@ def test_the_data_names_its_origin_and_licence() -> None:
     assert len(data["assigned"]) > 70
 
 
-@pytest.mark.parametrize("rule", EVERY, ids=lambda rule: rule.kind)
-def test_no_rule_blows_up(rule: Rule) -> None:
+@pytest.mark.parametrize("part", range(4))
+def test_no_rule_blows_up(part: int) -> None:
     """Each expression passes over hostile text of its whole reach, and none goes back and forth in it for ever."""
-    keywords = [word for word, group in rules().by_keyword.items() if rule in group] or [b""]
-    for tail in HOSTILE:
-        for keyword in keywords:
+    for rule in EVERY[part::4]:
+        keywords = [word for word, group in rules().by_keyword.items() if rule in group] or [b""]
+        for tail, keyword in product(HOSTILE, keywords):
             for raw in (keyword + tail, keyword.upper() + tail, keyword * (6_000 // max(1, len(keyword)))):
                 for _ in rule.regex.finditer(raw, 0, FARTHEST):
                     pass
 
 
-@pytest.mark.parametrize("data", TOKENS, ids=lambda data: data["kind"])
-def test_keywords_are_lower_case(data: dict[str, object]) -> None:
+def test_keywords_are_lower_case() -> None:
     """They are looked for in a lower-case copy."""
-    words = data["keywords"]
-    assert isinstance(words, list)
-    assert words == [word.lower() for word in words]
+    assert not [word for data in TOKENS for word in data["keywords"] if word != word.lower()]
 
 
 def test_kinds_fit_into_a_placeholder() -> None:

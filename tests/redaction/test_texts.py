@@ -21,15 +21,14 @@ FORMS_BY_NAME = {form.name: form for form in FORMS}
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-@pytest.mark.parametrize("form", [*FORMS, *PLACED_FORMS], ids=lambda form: form.name)
-def test_every_form_is_found_in_every_way(form: Form, way: Callable[[str], str]) -> None:
+def test_every_form_is_found_in_every_way(way: Callable[[str], str]) -> None:
     """However a secret is wrapped, nothing of it is left, and nothing is found in what is returned."""
-    secret = form.make(random.Random(f"{form.name} {way.__name__}"))
-    text = way(form.words.format(secret))
-    clean, found = redact(text)
-    assert found
-    assert secret not in clean
-    assert redact(clean) == (clean, [])
+    for form in [*FORMS, *PLACED_FORMS]:
+        secret = form.make(random.Random(f"{form.name} {way.__name__}"))
+        clean, found = redact(way(form.words.format(secret)))
+        assert found, form.name
+        assert secret not in clean, form.name
+        assert redact(clean) == (clean, []), form.name
 
 
 @pytest.mark.parametrize(

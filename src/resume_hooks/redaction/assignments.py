@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from resume_hooks.redaction.credentials import is_basic
-from resume_hooks.redaction.false_positives import entropy, is_id, is_key, is_password, stands_for
+from resume_hooks.redaction.false_positives import entropy, is_id, is_key, stands_for
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.load_rules import rules
-from resume_hooks.redaction.passwords import PAIRED, is_password_name
+from resume_hooks.redaction.names import HARMLESS
+from resume_hooks.redaction.passwords import counts
 from resume_hooks.redaction.spans import ASSIGNED, GENERIC, Span
+from resume_hooks.redaction.ways import PAIRED
 
 _REACH = 64
 """Bytes before a value in which its name stands."""
@@ -40,23 +42,40 @@ _NAME = bytes(sign if chr(sign).isalnum() or sign in b"_.-" else 0 for sign in r
 _PHRASE = bytes(sign or (32 if place in b" \t" else 0) for place, sign in enumerate(_NAME))
 _NAMED = re.compile(
     rb"(?:api|app|access|secret|private|auth|encryption|signing|master|account|shared|service|license|deploy|admin|"
-    rb"fernet|storage|subscription|consumer|client|write|webhook|integration|hmac|jwt|session[_.-]?secret)[_.-]?(?:secret[_.-]?)?"
+    rb"fernet|storage|subscription|consumer|client|write|webhook|integration|hmac|jwt"
+    rb"|session[_.-]?secret)[_.-]?(?:secret[_.-]?)?"
     rb"key(?:[_.-]?base)?|(?<!key)(?<!key.)(?:token|secret|(?<=_)pat|passw(?:or)?d|passphrase|pwd|credentials?)"
 )
 _ENDING = re.compile(
     rb"(?:[_.-]?(?:\d{1,2}|value|prod|production|dev|staging|test|live|default|primary|secondary|old|new))?\Z"
 )
 _ENV_NAME = re.compile(
-    rb"(?<![\w$-])[A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*(?:KEY|SALT|AUTH|PAT|PW|SIGNATURE|SEED|CREDS?|COOKIE)"
+    rb"(?<![\w$-])[A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*(?:KEY|SALT|AUTH|PAT|PW|SIGNATURE|SEED|CREDS?|COOKIE|SESSION)"
     rb"[\"'`\\ \t]*[=:][\"'`\\ \t]*\Z"
 )
-_ENV_ENDS = (b"_key", b"_salt", b"_auth", b"_pat", b"_pw", b"_signature", b"_seed", b"_cred", b"_creds", b"_cookie")
+_ENV_ENDS = (
+    b"_key",
+    b"_salt",
+    b"_auth",
+    b"_pat",
+    b"_pw",
+    b"_signature",
+    b"_seed",
+    b"_cred",
+    b"_creds",
+    b"_cookie",
+    b"_session",
+)
 """A variable of an environment whose last word tells: in a program's own names the same words mean less."""
 
-_HARMLESS = re.compile(
-    rb"(?:primary|foreign|partition|sort|row|group|object|index|map|dict|registry|hot|page|change|forward|backward|start(?:ing)?|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
-    rb"stop|public|design|color|cache|lock|resume|delivery|event|first|last|current|leaf)[_.-]?(?:token|key|secret)s?"
+_CALLED = re.compile(
+    rb"(?:new [\w.]{2,40}|[\w.]{0,30}(?:client|credentials?|auth\w{0,12}|login|connect\w{0,8}|fernet|cipher"
+    rb"|bot\w{0,8}|resend|openai|anthropic|jwt\.\w{3,8}))"
+    rb"\((?:\w{1,20} ?= ?)?(?:b?[\"'][^\"'\n]{1,60}[\"'], ?){0,2}b?[\"']\Z"
 )
+"""A call that takes a key among its arguments."""
+
+_PARAMETER = re.compile(rb"[?&](?:key|code|sid|ticket|assertion)=\Z")
 _NO_NAMES = tuple(sign + b":secret" for sign in (*(b"%d" % digit for digit in range(10)), b"*", b"}"))
 """What stands before the name of a secret, as AWS writes it."""
 
@@ -73,9 +92,13 @@ _TYPED = re.compile(rb"([\w-]+)[ \t]*:[ \t]*&?[\w<>&']{1,24}\Z")
 """A name with its type behind it."""
 
 _UUID_NAME = re.compile(
-    rb"(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.-]?key)?|_(?:token|key|pat|secret|password))\Z"
+    rb"(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.-]?key)?|_(?:token|key|pat|secret"
+    rb"|password))\Z"
 )
 """What sets a UUID that is a secret; most only name something."""
+
+_RAW_KEY = re.compile(rb"[A-Za-z0-9+/_-]{43}=(?![\w=])")
+"""Thirty-two bytes of chance."""
 
 _VALUE = re.compile(rb"[\w.=+/~-]{16,400}")
 _GAP = rb"(?:\s|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){0,60}"
@@ -132,8 +155,7 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
     if not _parted(name, between):
         return [] if b"|" in between else _headers(raw, start, name)
     numbers, generic = _kinds(name)
-    if not generic and name.endswith(_ENV_ENDS) and not _HARMLESS.search(name):
-        generic = "secret" if _ENV_NAME.search(raw, max(0, start - _REACH), start) else ""
+    generic = generic or _kept(raw, start, name)
     for rule in (rule for number in numbers for rule in rules().vendors[number]):
         found = rule.regex.match(raw, start)
         if found and entropy(found[1]) >= rule.entropy and not stands_for(found[1]):
@@ -150,12 +172,21 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
     return [Span(generic, start, value.end(), GENERIC)]
 
 
+def _kept(raw: bytes, start: int, name: bytes) -> str:
+    """The kind of what a key of chance, or a variable of an environment, is set to; else ``""``."""
+    if name.endswith(b"key") and _RAW_KEY.match(raw, start):
+        return "secret"
+    if name.endswith(_ENV_ENDS) and not HARMLESS.search(name):
+        return "secret" if _ENV_NAME.search(raw, max(0, start - _REACH), start) else ""
+    return ""
+
+
 def _headers(raw: bytes, start: int, name: bytes) -> list[Span]:
     """The credentials of an ``Authorization`` header, or of a command that speaks of one."""
     value = _VALUE.match(raw, start) if name.endswith(_SCHEMES) else None
     if not value:
         return []
-    secret = is_basic(value[0]) if name.endswith(b"basic") else is_key(value[0]) and not _HARMLESS.search(name)
+    secret = is_basic(value[0]) if name.endswith(b"basic") else is_key(value[0]) and not HARMLESS.search(name)
     return [Span("authorization-header", start, value.end(), GENERIC)] if secret else []
 
 
@@ -165,7 +196,7 @@ def is_named(lower: bytes, start: int) -> bool:
     if not between:
         return False
     numbers, generic = _kinds(name) if _parted(name, between) else ((), "")
-    return bool(numbers or generic) or _is_auth(name) or name.endswith((*_SCHEMES, *_ENV_ENDS))
+    return bool(numbers or generic) or _is_auth(name) or name.endswith((*_SCHEMES, *_ENV_ENDS, b"key"))
 
 
 def field(key: bytes, value: bytes) -> list[Span]:
@@ -175,7 +206,7 @@ def field(key: bytes, value: bytes) -> list[Span]:
     opening = key[-_REACH:] + b'": "'
     text = opening + value + b'"'
     found = run_values(text, text.lower(), len(opening))
-    if not found and is_password_name(opening) and is_password(value) and b" " not in value:
+    if not found and counts(key, value):
         found = [Span("password", len(opening), len(opening) + len(value), GENERIC)]
     return [Span(span.kind, span.start - len(opening), span.end - len(opening), span.rank) for span in found]
 
@@ -204,12 +235,14 @@ def _before(lower: bytes, start: int) -> tuple[bytes, bytes]:
         over = _OVER.search(before)
         before = before[: over.start() + 1] if over else before
     name = before.rstrip(_BETWEEN)
+    if _CALLED.search(before):
+        return b"api_key", b"="
     phrase, between = name.translate(_PHRASE).rpartition(b"\0")[2][-40:], before[len(name) :]
     if phrase.endswith(_FIELDS) and (paired := _PAIRED.search(lower, max(0, start - _FARTHEST), start - len(between))):
         return paired[1], b"="
     if b"=" in between and (typed := _TYPED.search(name, max(0, len(name) - 60))):
         return typed[1], between
-    if lower[start - 5 : start] in {b"?key=", b"&key="}:
+    if _PARAMETER.search(lower, start - 12, start):
         return b"api_key", between
     if name.endswith(_NO_NAMES) or name.endswith(b"::" + phrase):
         return b"", b""  # a type of a program, or what is named itself
@@ -221,7 +254,7 @@ def _kinds(phrase: bytes) -> tuple[tuple[int, ...], str]:
     """The vendors that a name's last words speak of (places in the rules), and the generic kind or ``""``."""
     numbers = tuple(found.lastindex - 1 for found in rules().names.finditer(phrase) if found.lastindex)
     name = phrase.rpartition(b" ")[2].strip(b".-")
-    if _HARMLESS.search(name):
+    if HARMLESS.search(name):
         return numbers, ""
     for found in _NAMED.finditer(name):
         if _ENDING.match(name, found.end()):

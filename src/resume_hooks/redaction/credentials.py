@@ -28,8 +28,9 @@ MOST_COOKIES = 60
 
 _HASHED = late(
     rb"\$(?:2[abxy]\$\d\d\$[./A-Za-z0-9]{53}"
-    rb"|6\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{86}"
-    rb"|5\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43}"
+    rb"|6\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./+A-Za-z0-9]{80,90}"
+    rb"|5\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{40,46}"
+    rb"|\$(?:apr1|2[aby]|[156])\$\$[^\s\"']{20,120}"
     rb"|(?:1|apr1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}"
     rb"|y\$[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}"
     rb"|argon2(?:id|[id])\$v=\d{1,3}\$m=\d{1,9},t=\d{1,4},p=\d{1,4}\$[A-Za-z0-9+/]{8,86}\$[A-Za-z0-9+/]{16,128}"
@@ -96,7 +97,14 @@ def hashes(raw: bytes, place: int) -> Generator[Span, None, None]:
 def is_basic(value: bytes) -> bool:
     """Whether a value is the ``user:password`` of basic authentication in base64."""
     try:
-        user, colon, password = base64.b64decode(value + b"=" * (-len(value) % 4), validate=True).partition(b":")
+        text = base64.b64decode(value + b"=" * (-len(value) % 4), validate=True)
     except (binascii.Error, ValueError):
         return False
-    return bool(colon) and len(password or user) >= 4 and not stands_for(password or user)
+    user, colon, password = text.partition(b":")
+    return (
+        text.decode("utf-8", "replace").isprintable()
+        and b"\xef\xbf\xbd" not in text
+        and bool(colon)
+        and len(password or user) >= 4
+        and not stands_for(password or user)
+    )

@@ -6,22 +6,28 @@ import math
 import re
 
 _STANDS_FOR = re.compile(
-    rb"example|placeholder|your|my(?:secret|token|key|pass)|change(?:me|it|this)|replace|redacted|removed|dummy|sample|"
+    rb"example|placeholder|your|my(?:secret|token|key|pass)|change(?:me|it|this)|replace|redacted|removed|dummy"
+    rb"|sample|"
     rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
     rb"truncated|notareal"
 )
 """Words and runs that people and documentation put where a secret would stand, without ``-`` and ``_``."""
 
+_SEALED = re.compile(rb"Ag[A-D][\w+/]{60}")
+"""How what a cluster alone can read begins."""
+
 _SHOWN = 200
 """Bytes of a value that are looked at for them: in a long one chance makes such a word, too."""
 
 _REFERENCE = re.compile(
-    rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|-?\[|[A-Za-z-]+\]$|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\(|^[\w$]+(?:\.[\w$]+)+$|^[\w$.]+[\[(]|=>|::|^/|^\\|^--|&[a-z]{2,8}$|^:[\w:]+$|"
+    rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|-?\[|[A-Za-z-]+\]$|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
+    rb"|^[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)+$|^[\w$.]+[\[(]|^0x[0-9A-Fa-f]{1,8}$|^arn:|=>|::|^/|^\\|^--"
+    rb"|&[a-z]{2,8}$|^:[\w:]+$|"
     rb"(?i:(?:private|public|secret)key)"
 )
 """Text of a program or a shell that names where a secret comes from."""
 
-_NO_PATH = re.compile(rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])[A-Za-z0-9/+]{39}")
+_NO_PATH = re.compile(rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])(?:[A-Za-z0-9/+]{39}|[A-Za-z0-9/+]{30,90}={1,2})")
 """A key of AWS that begins with a slash, as one in 64 does."""
 
 _UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -30,7 +36,8 @@ _VOWEL = re.compile(rb"[aeiouyAEIOUY]")
 _NUMBER = re.compile(rb"[0-9]+")
 _NO_LETTERS = bytes(sign for sign in range(256) if not bytes([sign]).isalpha())
 _COMMON = re.compile(
-    rb"pass(?:word|wd|phrase|code)?|secret|token|test(?:ing|er)?|admin|root|user(?:name)?|guest|anonymous|default|demo|hello|"
+    rb"pass(?:word|wd|phrase|code)?|secret|token|test(?:ing|er)?|admin|root|user(?:name)?|guest|anonymous"
+    rb"|default|demo|hello|"
     rb"world|foo|bar|baz|qux|string|value|none|null|true|false|undefined|required|optional|\Ahunter2?\Z|"
     rb"login|postgres|mysql|redis|mongo|database|local|host|invalid|wrong|correct|valid|right|new|old|"
     rb"key|api|auth|credential|access|private|public|bearer|basic|some|any|123(?:4(?:56*)?)?|abc|[^a-z0-9]"
@@ -40,9 +47,10 @@ _TELLING = 64
 
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
-_WORDS = re.compile(rb"(?=.{8,80}\Z)[A-Za-z]+(?:-[A-Za-z]+){0,5}")
+_WORDS = re.compile(rb"(?=.{8,80}\Z)[A-Za-z]+(?:[._-][A-Za-z]+){0,5}")
 """A password of words alone."""
 
+_CASES = re.compile(rb"[A-Za-z]{10,80}")
 _NO_NAME = re.compile(rb"[^A-Za-z_.\s\x80-\xff-]")
 """What a name in a program does not hold."""
 
@@ -57,7 +65,7 @@ def entropy(value: bytes) -> float:
 
 def stands_for(value: bytes) -> bool:
     """Whether a value of a token's shape is a placeholder or an example of documentation."""
-    if len(set(value)) < 6 or b">" in value.partition(b"<")[2]:
+    if len(set(value)) < (6 if len(value) > 8 else 5) or _SEALED.match(value) or b">" in value.partition(b"<")[2]:
         return True
     return _STANDS_FOR.search(value[:_SHOWN].lower().translate(None, b"-_")) is not None
 
@@ -84,8 +92,19 @@ def is_key(value: bytes) -> bool:
     return not _is_reference(value) and entropy(value) >= 3.2 and not is_wordy(value)
 
 
+def is_mixed(value: bytes) -> bool:
+    """Whether letters alone change their case as chance does, and names in programs do not."""
+    if not _CASES.fullmatch(value):
+        return False
+    if value.islower() or value.isupper():
+        return len(value) >= 12 and len(_VOWEL.findall(value)) * 5 <= len(value) and len(set(value)) >= 8
+    return len(_PIECE.findall(value)) * 5 >= len(value) * 2
+
+
 def is_password(value: bytes) -> bool:
     """Whether what a password is set to is one: more than words that everybody puts there, and no text of a program."""
+    if is_mixed(value):
+        return True
     if not (_LETTER.search(value) and _NO_NAME.search(value)) or _is_reference(value) or is_id(value):
         return False
     if b"/" in value and is_wordy(value):

@@ -6,25 +6,19 @@ from collections.abc import Generator
 
 from resume_hooks.redaction.false_positives import stands_for
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.passwords import QUOTED, VALUE, password_of
+from resume_hooks.redaction.passwords import password_of
 from resume_hooks.redaction.spans import GENERIC, Span
+from resume_hooks.redaction.ways import ARGUMENTS, QUOTED, VALUE, but
 
 _NEXT = rb"[ \t]{1,4}\S{1,100}"
 _LINE = rb"(?:\s|\d{1,6}\xe2\x86\x92){1,20}"
 """The start of the next line, with its number as tools print it."""
 
-_STRING = rb"[ \t]{0,4}[\"'][^\"'\r\n]{1,100}[\"'][ \t]{0,4},"
-"""A string among the arguments of a function."""
-
-_LOGIN = late(
-    rb"(?i)(?:mysqli|pdo|mysql_connect|->connect|algoliasearch|wifi\.begin)\((?:"
-    + _STRING
-    + rb"){1,2}[ \t]{0,4}"
-    + QUOTED
-)
+_LOGIN = late(rb"(?i)[\w.>-]{2,20}" + ARGUMENTS)
+_LOGINS = b"mysqli( pdo( connect( connection( hmac( user( algoliasearch( wifi.begin(".split()
 _ASKED = late(
-    rb"(?i)expect\b[^\n]{0,20}pass(?:word|phrase)[^\n]{0,20}\n[^\n]{0,30}send(?:line)?[ \t(]{1,3}"
-    rb"(?:-- )?[\"'](?P<bare>[^\"'\\\s]{6,200})"
+    rb"(?i)expect\b[^\n]{0,20}(?:ass(?:word|phrase|code)|secret)[^\n]{0,20}[\n{;][^\n]{0,30}send(?:line)?[ \t(]{1,3}"
+    rb"(?:-- )?[\"']?(?P<bare>" + but(b"\"'\\") + rb"{6,200})"
 )
 _COOKIE = late(
     rb"(?i)(?:set|erlang[_.]?)cookie[\"']?(?:[ \t]{0,4}[=:][ \t]{0,4}|[ \t]{1,4}|"
@@ -32,11 +26,27 @@ _COOKIE = late(
     + rb")(?P<phrase>[\w-]{12,255})"
 )
 _POSTFIX = late(rb"\]:\d{2,4}[ \t]{1,30}\S{1,80}:" + VALUE)
-_REDIS = late(rb"(?:requirepass|masterauth)[ \t]{1,30}" + VALUE)
+_REDIS = late(rb"masterauth[ \t]{1,30}" + VALUE)
 _BUNDLE = late(
     rb"(?i)bundle(?:[ \t]{1,4}config(?:[ \t]{1,4}[\w.:/-]{1,80}){1,4}[ \t]{1,4}|_\w{2,80}[\"']?[:=][ \t]{0,4}[\"']?)"
     rb"[\w-]{1,60}:" + VALUE
 )
+
+_PIPED = (
+    rb"(?:echo|printf)[ \t]+(?:-\w{1,3}[ \t]+|[\"']%s(?:\\n)?[\"'][ \t]+){0,3}"
+    rb"(?:(?P<quote>[\"'])(?:[\w.@-]{1,60}:)?(?P<quoted>[^\"'\r\n\\:]{6,200})(?P=quote)"
+    rb"|(?:[\w.@-]{1,60}:)?(?P<bare>"
+    + but(b"\"'`,;<>(){}|\\:")
+    + rb"{6,200}))[ \t]{0,4}\|[ \t]{0,4}(?:sudo[ \t]{1,4}(?!-S))?"
+    rb"(?:[\w./-]{0,60}(?:pass|keystore|secret|vault|cryptsetup|kinit|su\b|sudo -S|login|credential)"
+    rb"|[^|\n]{0,100}(?:-stdin|--pass|-fd\b|passwd|secrets? (?:put|create|set|add)| login| unlock))"
+)
+"""What is given by a pipe to a command that reads a secret."""
+
+_ASKING = late(rb"pass|sudo|secret|kinit|keyring|login|env add|token|unlock|crypt[^\n]{0,70}\Z")
+
+_UNSURE = frozenset([*_LOGINS, b" -u ", b"--user ", b"<<<", b"snmp"])
+"""Words behind which there may be other things than passwords, so that words alone are none."""
 
 COMMANDS = {
     b"net use": late(
@@ -44,27 +54,57 @@ COMMANDS = {
         rb"[ \t]+(?!/)" + VALUE
     ),
     b"rabbitmqctl": late(
-        rb"rabbitmqctl(?:[ \t]+-\S{1,60}){0,4}[ \t]+(?:add_user|change_password|authenticate_user)[ \t]+\S{1,60}[ \t]+"
-        + VALUE
+        rb"rabbitmqctl(?:[ \t]+-\S{1,60}){0,4}[ \t]+(?:add_user|change_password"
+        rb"|authenticate_user)[ \t]+\S{1,60}[ \t]+" + VALUE
     ),
     b"identified": late(
         rb"(?i)identified[ \t]+(?:with[ \t]+\S{1,60}[ \t]+)?(?:by|as)[ \t]+(?:password[ \t]+)?" + QUOTED
     ),
+    b"fied by ": late(rb"(?-i:FIED BY )(?P<bare>(?=\S{0,40}\d)" + but(b"\"'`,;<>(){}|\\%") + rb"{6,200})"),
     b":5432:": late(rb"(?<=[\w*-]):5432:[\w.*-]{1,60}:[\w.*-]{1,60}:" + VALUE),
-    b"psk": late(rb"psk[\"']?(?:[ \t]{0,4}=[ \t]{0,4}|(?<=wifi-sec\.psk)[ \t]{1,4})" + VALUE),
-    **dict.fromkeys([b"mysqli(", b"pdo(", b"mysql_connect(", b"->connect(", b"algoliasearch(", b"wifi.begin("], _LOGIN),
-    **dict.fromkeys([b"requirepass", b"masterauth"], _REDIS),
+    **dict.fromkeys(_LOGINS, _LOGIN),
+    b"masterauth": _REDIS,
     **dict.fromkeys([b"bundle config", b"bundle_"], _BUNDLE),
     **dict.fromkeys([b"]:25", b"]:465", b"]:587"], _POSTFIX),
     b"expect": _ASKED,
+    b"echo ": late(_PIPED),
+    b"printf ": late(_PIPED),
+    **dict.fromkeys([b"{plain}"], late(rb"(?i)\{plain\}" + VALUE)),
+    **dict.fromkeys(
+        [b"sqlplus", b"rman target"],
+        late(
+            rb"\w{4,7}[^\n/]{0,60}[ \t][\"']?(?:userid=)?\w{1,40}/[\"']?(?P<bare>"
+            + but(b"\"'@/\\")
+            + rb"{6,200})(?=[@\s\"'\x80-\xff\\]|\Z)"
+        ),
+    ),
+    **dict.fromkeys(
+        [b" -u ", b"--user "],
+        late(rb"[ -]-\w{1,6}[ \t]{1,4}[\"']?[\w.@-]{1,60}:(?P<bare>" + but(b"\"'\\;|&<>") + rb"{6,200})"),
+    ),
+    b"snmp": late(rb"snmp\w{2,10}[ \t][^\n|;&]{0,100}?-[cAX][ \t]{0,4}(?!\[secret)" + VALUE),
+    b"ssh-keygen": late(rb"ssh-keygen[ \t][^\n|;&]{0,100}?-[NP][ \t]{0,4}(?!\[secret)" + VALUE),
+    b"openssl enc": late(rb"openssl enc[^\n|;&]{0,100}?[ \t]-k[ \t]{1,4}" + VALUE),
+    b"user create": late(rb"user create[ \t]+[\w.@-]{1,60}[ \t]+(?!-)" + VALUE),
+    b"--plaintext ": late(rb"--plaintext[ \t]+(?!-)" + VALUE),
+    b"jwt.": late(rb"(?i)jwt\.\w{4,8}\((?:\{[^{}]{0,200}\}|[\w.]{1,40}),[ \t]{0,4}" + QUOTED),
+    b"nickserv": late(rb"(?i)nickserv[ :]{1,3}identify[ \t]+(?:[\w-]{1,30}[ \t]+(?=\S))?" + VALUE),
+    b"<<<": late(rb"<<<[ \t]*" + VALUE),
     b" on >": late(rb" on >(?P<bare>[^\s\"'<>|&;]{8,200})(?=[ \t]{1,4}[~+&%])"),
     b"chpasswd:": late(
-        rb"chpasswd:" + _LINE + rb"(?:list|users):(?:[ \t]{0,4}\|)?" + _LINE + rb"[\w.-]{1,60}:" + VALUE
+        rb"chpasswd:"
+        + _LINE
+        + rb"(?:expire:[^\n]{1,10}"
+        + _LINE
+        + rb")?(?:list|users):(?:[ \t]{0,4}\|)?"
+        + _LINE
+        + rb"(?:[\w.-]{1,60}:[^\n]{1,80}"
+        + _LINE
+        + rb"){0,6}?[\w.-]{1,60}:(?!\[secret)"
+        + VALUE
     ),
-    b"rootpw": late(rb"rootpw[ \t]{1,4}(?:--plaintext[ \t]{1,4})?(?!-)" + VALUE),
     b"mc alias set": late(rb"mc alias set" + _NEXT * 3 + rb"[ \t]{1,4}" + VALUE),
     b"jdbc:oracle:thin:": late(rb"(?i)jdbc:oracle:thin:[\w.-]{1,60}/(?P<bare>[^\s\"'@]{6,200})(?=@)"),
-    b"wifi connect": late(rb"wifi connect[ \t]{1,4}(?:\"[^\"\n]{1,60}\"|\S{1,60})[ \t]{1,4}password[ \t]{1,4}" + VALUE),
 }
 """How it stands there, from a word on."""
 
@@ -104,8 +144,10 @@ PHRASES = {
 
 def command(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
     """The password in a command that begins at ``place``; at most one."""
+    if word == b"<<<" and not _ASKING.search(raw, max(0, place - 80), place):
+        return
     if found := COMMANDS[word].match(raw, place):
-        yield from password_of(found, sure=True)
+        yield from password_of(found, sure=word not in _UNSURE)
 
 
 def phrase(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:

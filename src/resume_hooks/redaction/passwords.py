@@ -1,138 +1,188 @@
-"""Passwords of any length by the name that they are set to: ``password:``, ``--passphrase``, ``<password>``, netrc."""
+"""Secrets by the name before them, however they are given to it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator
 
-from resume_hooks.redaction.false_positives import is_password, is_phrase
+from resume_hooks.redaction.credentials import is_basic
+from resume_hooks.redaction.false_positives import is_id, is_key, is_mixed, is_password, is_phrase, stands_for
 from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.names import KEY, LOGIN, NONE, PASSWORD, meaning
 from resume_hooks.redaction.spans import GENERIC, Span
-
-QUOTED = rb"(?P<quote>\\{0,3}[\"'`])(?P<quoted>[^\"'`\r\n\\]{6,200})(?P=quote)"
-LETTER = rb"[\xc3-\xdf][\x80-\xbf]|\xe1[\xb8-\xbb][\x80-\xbf]"
-"""A letter beyond ASCII, or an accent, whole. A dash, an arrow or a picture is none: it stands beside a value."""
-
-
-def but(signs: bytes) -> bytes:
-    """A character of a value: any but white space and these signs of ASCII, or a letter beyond it."""
-    return rb"(?:[^\s\x7f-\xff" + re.escape(signs) + rb"]|" + LETTER + rb")"
-
-
-_BARE = rb"(?P<bare>" + but(b"\"'`,;<>(){}|\\") + rb"{6,200}+)"
-VALUE = rb"(?:" + QUOTED + rb"|(?:\xe2\x80[\x98-\x9f])?" + _BARE + rb"(?![(]))"
-_GAP = rb"(?:\s|\d{1,6}\xe2\x86\x92)"
-"""White space, or the number of a line as the client's tools print it."""
-
-_PASS = (
-    rb"(?-i:(?<![A-Za-z0-9])pass(?![A-Za-z])|(?<=[a-z])Pass(?![a-z])|(?<=[A-Z]_)PASS(?![A-Z])|(?<=SSH)PASS(?==)|(?<!\w)PASS(?==)|(?<=[a-z][_.-])pass(?![A-Za-z])"
-    rb"|(?:(?<=store)|(?<=key)|(?<=smtp)|(?<=mail)|(?<=user)|(?<=db)|(?<=bind))pass(?![A-Za-z]))"
-)
-"""The short form, which names many other things: what passed a test, what is passed on."""
-
-_NAME = late(
-    rb"(?i)(?:pass(?:w(?:or)?d|phrase|code)|pwd|secret(?:[_-]?(?:access[_-]?)?(?:key|token))?|" + _PASS + rb")"
-    rb"(?:[_-]?(?:\d{1,2}|value|prod|production|dev|staging|test|live|base))?"
-)
-_TYPE = rb"(?::[ \t]{0,3}[&A-Za-z][\w.<>&]{0,20}[ \t]{0,10}(?==))?"
-_SIGN = rb"[ \t]{0,30}" + _TYPE + rb"(?:=>|:=|={1,2}|:)[ \t]{0,30}"
-_SET = late(rb"(?:(?:[\"'`\\]{1,4}\]?|\](?=[ \t]*=))?" + _SIGN + rb"|[ \t]+is:?[ \t]+)" + VALUE)
-_OF_A_TYPE = late(rb"(?:[\d*}:]:)\Z")
-"""What stands before a name that is a type of a program, or part of what AWS calls a secret by."""
+from resume_hooks.redaction.ways import ANY, BY_SIGN, CHANCE, HEAD, LIKELY, LINE, PAIRS, QUOTED, SET, TOLD, WORDS, Way
 
 _WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _LONGEST_NAME = 64
+_SHORTEST = 6
+_LONG = 24
+"""Bytes of what no person chose, so that letters beyond ASCII end it."""
+
 BEFORE_PASS = 160
-"""Bytes before a word that are looked at for what it belongs to."""
+"""Bytes before a name that are looked at for what it belongs to."""
 
-PAIRED = rb"(?:value|default|content|secretstring|plaintext|body)"
-"""How the field is called that holds the value, where another one before it holds the name."""
+_REST = late(rb"(?i)[\w-]{0,48}+(?: (?:id|key|token|phrase|string)\b)?")
+_ESCAPE = late(rb"[ntr]|u[0-9a-fA-F]{4}")
+"""What of an escape before a name looks like a part of it."""
 
-_PAIR = late(
-    rb"[\"'`]{0,2}[ \t]{0,4}(?:,?"
-    + _GAP
-    + rb"{1,40}|\{[^{}]{0,200}?\s)[\"'`-]{0,3}(?i:"
-    + PAIRED
-    + rb")[\"'`]{0,2}\s{0,10}[:=]\s{0,4}"
-    + VALUE
+_SPACED = late(
+    rb"(?i)\b(?:api|access|auth|secret|private|encryption|signing|license|bearer|connection|recovery|security"
+    rb"|deploy|session) \Z"
 )
+_SPACED_ENDS = (b"key", b"token", b"string", b"code")
+_KINDS = ("", "token", "password", "password")
+_NAMES_ID = re.compile(
+    rb"(?i)(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.\s-]?(?:key|id))?|\w[_-](?:token"
+    rb"|key|pat|secret|password|secret[_-]id)|authorization)\Z"
+)
+"""What sets a UUID that is a secret; most only name something."""
 
-_ASSIGNMENTS: list[tuple[re.Pattern[bytes], re.Pattern[bytes] | None]] = [
-    (_SET, None),
-    (_PAIR, None),
-    (late(rb"[\"'][ \t]{0,4},[ \t]{0,4}" + QUOTED), late(rb"[\"']--?[a-z-]{0,20}\Z")),
-    (late(rb"[ \t]+" + QUOTED + rb"[ \t]*(?:\n|\Z)"), late(rb"(?:\A|\n|\xe2\x86\x92)[ \t]*[a-z]{0,20}\Z")),
-    (
-        late(rb"[\"'`]{1,4}[ \t]{0,4},[ \t]{0,30}" + QUOTED),
-        late(
-            rb"(?i)(?:define|set|put|add|prop|param|header|append|with|env|const)\w{0,20}[ \t]{0,2}\([ \t]{0,2}"
-            rb"[\"'`][\w.:-]{0,40}\Z"
-        ),
-    ),
-    (late(rb"[ \t]+(?!(?:pass|env|file|fd):)" + VALUE), late(rb"(?i)(?<![\w-])--?[a-z][a-z-]{0,20}\Z|(?<!\w)--\Z")),
-    (late(rb"[ \t]+(?=')" + VALUE), late(rb"(?i)\b(?:user|role|login|encrypted|with)\b[^\n;]{0,120}\Z")),
-    (
-        late(rb"[\"']?[ \t]+" + VALUE),
-        late(rb"(?i)(?:setx|setenv|secrets set|(?:\A|\n)[ \t]*set|set -g?x|env)[ \t]+[\"']?[\w.:-]{0,40}\Z"),
-    ),
-    (late(rb"[ \t]+" + QUOTED), late(rb"(?i)define[ \t]+\w{0,40}\Z")),
-    (late(rb"\(" + QUOTED + rb"\)"), late(rb"(?i)(?:set|with)[a-z_]{0,20}\Z")),
-    (
-        late(
-            rb"[\w.-]{0,20}>"
-            + _GAP
-            + rb"{0,20}(?:<Value>)?(?P<bare>"
-            + but(b"<>")
-            + rb"{6,200})\s{0,20}"
-            + _GAP
-            + rb"{0,20}</"
-        ),
-        late(rb"<[\w.:-]{0,40}\Z"),
-    ),
-    (late(rb"\s{1,20}" + VALUE), late(rb"\blogin\s{1,20}\S{1,100}" + _GAP + rb"{1,20}\Z")),
-    (late(rb"[ \t=]" + VALUE), late(rb"redis-cli[^\n;|&]{0,120} --\Z")),
-    (late(rb":" + VALUE), late(rb"-pass(?:in|out)?[ \t]+[\"']?\Z")),
-]
-"""How a password is written behind its name, and what stands before that.
+_NAMED = re.compile(
+    rb"[A-Za-z]+\d{0,3}(?:_(?:[a-z]+\d{0,3}|[A-Z]+\d{0,3}|\d{1,4}))+|\w+://.*|[\w.-]+/[\w./-]*[-_.][\w./-]*"
+    rb"|[\w.-]+\.[a-z]\w{1,3}"
+)
+"""Names in programs, addresses and files."""
 
-Set; in a field beside its name; by a function; as an option; in SQL; by a command that sets variables; by a method;
-in an element of XML, netrc, redis-cli, openssl.
-"""
+_SETTING = late(LINE + rb"(?:[-\"'#;>] {0,3}|export |set |declare -x |ENV |ARG |-e |[\w.-]{1,40}: {0,3}\{ )?[\"']?")
+"""What stands before a name on a line of settings."""
 
+_TECHNICAL = re.compile(
+    rb"(?i)v?\d+(?:\.\w+)+\Z|(?:sha|md|aes|rsa|utf|base|rfc|cve|http|tls|ssl|pbkdf|pkcs|ed|des|ipv|ntlm|python"
+    rb"|oauth|iso|win|tcp|udp)[-_]?v?\d|[\w.]+=[^=]"
+)
+"""Names of standards and numbers of versions, which sentences about passwords hold."""
+
+_ASCII = re.compile(rb"[!-~]+")
+_STANDARD = re.compile(rb"(?i)(?<![a-z0-9])(?:hmac|sha-?\d{1,3}|pbkdf2|ed25519|hkdf)(?![a-z0-9])")
+_DIGIT = re.compile(rb"\d")
+_TOPIC = re.compile(
+    rb"form|field|input|label|hash|update|reset|change|error|message|page|policy|manager|store|service|file|hint"
+    rb"|name|secret|token|config|prompt|user|login|auth"
+)
+_ENV = re.compile(rb"[A-Z][A-Z0-9_]{2,60}\Z")
+_MANY = re.compile(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
+"""A password of three words or more, as programs propose them."""
+
+_OF_A_TYPE = late(rb"(?:[\d*}:]:)\Z")
+"""What stands before a name that is a type of a program, or part of what AWS calls a secret by."""
 
 _SECURE_STRING = late(rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))*[ \t]+" + QUOTED)
 
 
-def assigned(raw: bytes, place: int) -> Generator[Span, None, int]:
-    """The password or secret whose name begins at ``place``; at most one. Returns where what was looked at ends."""
-    end = 0
-    name = _NAME.match(raw, place)
-    if not name:
+def name_at(raw: bytes, place: int) -> tuple[int, int, int]:
+    """Where the name begins and ends that has a telling word at ``place``, and its meaning."""
+    before = raw[max(0, place - _LONGEST_NAME) : place]
+    start = place - len(before) + len(before.rstrip(_WORD))
+    rest = _REST.match(raw, place)
+    end = rest.end() if rest else place
+    if raw[start - 1 : start] == b"\\" and (escape := _ESCAPE.match(raw, start)):
+        start = min(escape.end(), place)
+    name = raw[start:end].lstrip(b"-.")
+    start = end - len(name)
+    if name.lower() in _SPACED_ENDS and (spaced := _SPACED.search(raw, max(0, start - 16), start)):
+        name = spaced[0] + name
+    return start, end, meaning(name)
+
+
+def assigned(raw: bytes, start: int, end: int, what: int) -> Generator[Span, None, int]:
+    """The secret that a name of a meaning tells; at most one. Returns where what was looked at ends."""
+    looked = 0
+    if _OF_A_TYPE.search(raw, max(0, start - 3), start):
         return 0
-    for pattern, before in _ASSIGNMENTS:
-        found = pattern.match(raw, name.end())
-        if found and (before is None or before.search(raw, max(0, place - BEFORE_PASS), place)):
-            end = found.end()
-            sure = pattern is _SET and found[0][:1] == b"=" and name[0].isupper()
-            for span in password_of(found, sure=sure):
-                if not _OF_A_TYPE.search(raw[max(0, place - _LONGEST_NAME) : place].rstrip(_WORD)):
-                    yield span
-                return end
-    return end
+    before = max(0, start - BEFORE_PASS)
+    line = raw.rfind(b"\n", before, start) + 1 or (0 if before == 0 else -1)
+    for way in BY_SIGN[raw[end]] if end < len(raw) else ():
+        if way.joint in PAIRS and what != LOGIN:
+            continue
+        found = way.joint.match(raw, end)
+        if found and _stands(way, raw, before, line, start):
+            looked = found.end()
+            at, value = value_of(found)
+            if raw[start - 1 : start] in {b"?", b"&"}:
+                value = value.partition(b"&")[0]
+            least = _least(raw, line, start, end, way, found) if what == PASSWORD else way.least
+            plain = _ASCII.match(value)
+            if plain and (what == KEY or len(plain[0]) >= _LONG):
+                value = plain[0]
+            begin = at
+            if what == LOGIN and way.joint not in PAIRS:
+                at, value = _password_in(at, value, b":/" if way.joint is SET else b":")
+            kind = KEY if what == LOGIN and at == begin and way.joint not in PAIRS and not is_basic(value) else what
+            if raw[start:end].lower() == b"pass" and _is_verb(way, found, value):
+                continue
+            if b" " not in value and _counts(kind, value, least, raw[start:end]):
+                yield Span(_KINDS[what], at, at + len(value), GENERIC)
+                return looked
+    return looked
 
 
-def is_password_name(name: bytes) -> bool:
-    """Whether what is set to a name that ends so is a password."""
-    text = name + b'zzzzzz"'
-    return any(_SET.match(text, found.end()) for found in _NAME.finditer(text))
+def _stands(way: Way, raw: bytes, before: int, line: int, start: int) -> bool:
+    """Whether what a way needs before a name stands there."""
+    if way.before is None:
+        return True
+    if way.before is HEAD:
+        return line >= 0 and way.before.fullmatch(raw, line, start) is not None
+    return way.before.search(raw, before, start) is not None
 
 
-def after_sec(raw: bytes, place: int) -> Generator[Span, None, int]:
-    """What a secret is set to, or PowerShell's ``ConvertTo-SecureString`` makes of plain text; as ``assigned``."""
+def _is_verb(way: Way, found: re.Match[bytes], value: bytes) -> bool:
+    """Whether ``pass`` says what is done, or that a test did, not what something is called."""
+    quote = found["quote"] if "quote" in found.re.groupindex else b""
+    told = way.least == TOLD and b":" not in found[0] and quote is None
+    return b"/" in value or quote == b"`" or told
+
+
+def _least(raw: bytes, line: int, start: int, end: int, way: Way, found: re.Match[bytes]) -> int:
+    """What the value of a password's name must be: words do where an environment or a file of settings sets it."""
+    if way.joint is SET and found[0][:1] == b"=" and b"`" not in found[0] and _ENV.match(raw, start, end):
+        return WORDS
+    if way.joint is SET and line >= 0 and _SETTING.fullmatch(raw, line, start) and b"`" not in found[0]:
+        if _ENV.match(raw, start, end):
+            return ANY
+        return ANY if b"-" in value_of(found)[1] else LIKELY
+    if way.joint is SET and found["quoted"]:
+        return WORDS if b"=" in found[0].partition(found["quoted"])[0] and b"==" not in found[0] else ANY
+    return way.least
+
+
+def _password_in(at: int, value: bytes, signs: bytes) -> tuple[int, bytes]:
+    """The password behind the name of a user and one of some signs; all of it where the name is one made by chance."""
+    found = re.match(rb"([\w.@-]{1,60})[" + signs + rb"]", value)
+    if found is None or (len(found[1]) >= 8 and _DIGIT.search(found[1])):
+        return at, value
+    return at + found.end(), value[found.end() :]
+
+
+def _counts(what: int, value: bytes, least: int, name: bytes = b"") -> bool:
+    """Whether a value is a secret that a name of such a meaning tells."""
+    if what == NONE or value.lower() in name.lower() or _STANDARD.search(value):
+        return False
+    if is_id(value):
+        return bool(_NAMES_ID.search(name))
+    if what == KEY and _NAMED.fullmatch(value):
+        return False
+    if is_key(value) or is_mixed(value) or (what == LOGIN and is_basic(value)):
+        return what == PASSWORD or len(value) >= (16 if name.lower().endswith(b"key") else 8)
+    if what == KEY or least == CHANCE:
+        return False
+    if is_password(value):
+        return least != TOLD or (_DIGIT.search(value) is not None and not _TECHNICAL.match(value))
+    if least == WORDS and is_phrase(value) and not value.isupper():
+        return True
+    return least <= ANY and _MANY.fullmatch(value) is not None and not _TOPIC.search(value) and not stands_for(value)
+
+
+def secure_string(raw: bytes, place: int) -> Generator[Span, None, None]:
+    """What PowerShell's ``ConvertTo-SecureString`` makes of plain text."""
     if found := _SECURE_STRING.match(raw, place):
         yield from password_of(found)
-        return found.end()
-    return (yield from assigned(raw, place))
+
+
+def counts(name: bytes, value: bytes) -> bool:
+    """Whether ``value`` in a field called ``name`` is a secret."""
+    what = meaning(name)
+    what = KEY if what == LOGIN and not is_basic(value) else what
+    return b" " not in value and len(value) >= _SHORTEST and _counts(what, value, ANY, name)
 
 
 def password_of(found: re.Match[bytes], *, sure: bool = False) -> Iterator[Span]:
@@ -140,8 +190,14 @@ def password_of(found: re.Match[bytes], *, sure: bool = False) -> Iterator[Span]
 
     ``sure``: nothing else stands in that place, so that words alone are one, too.
     """
-    groups = found.re.groupindex
-    group = "quoted" if "quoted" in groups and found["quoted"] else "bare"
-    value = found[group] if group == "quoted" else found[group].rstrip(b".:")
+    start, value = value_of(found)
     if (is_password(value) or (sure and b"`" not in found[0] and is_phrase(value))) and b" " not in value:
-        yield Span("password", found.start(group), found.start(group) + len(value), GENERIC)
+        yield Span("password", start, start + len(value), GENERIC)
+
+
+def value_of(found: re.Match[bytes]) -> tuple[int, bytes]:
+    """Where the value of a match begins, and the value."""
+    groups = found.re.groupindex
+    if "quoted" in groups and found["quoted"]:
+        return found.start("quoted"), found["quoted"]
+    return found.start("bare"), found["bare"].rstrip(b".:")

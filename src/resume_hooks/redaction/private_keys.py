@@ -11,7 +11,7 @@ from resume_hooks.redaction.spans import SHAPE, Span
 LONGEST = 20_000
 """Bytes of the longest private key, the longest secret that is looked for."""
 
-_NAME = rb" (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+_NAME = rb" (?:(?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----"
 _BEGIN = late(rb"(?i)-----BEGIN" + _NAME)
 _END = late(rb"(?i)-----END" + _NAME)
 _TORN = late(rb"(?:\s\d{1,6}\xe2\x86\x92|[A-Za-z0-9+/=\s:,.-]|\\(?=\s)){0,16000}")

@@ -8,8 +8,9 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.passwords import VALUE, but, password_of
+from resume_hooks.redaction.passwords import password_of
 from resume_hooks.redaction.spans import Span
+from resume_hooks.redaction.ways import VALUE, but
 
 
 class Option(NamedTuple):
@@ -28,7 +29,7 @@ OPTIONS = [
     Option(b" -p", (b" login", b"\tlogin", b"sshpass"), late(_END), late(rb" -p[ \t=]{0,4}" + VALUE)),
     Option(
         b" -p",
-        (b"mongo", b"7z", b"winrm", b"mapexec", b"netexec"),
+        (b"mongo", b"7z", b"winrm", b"mapexec", b"netexec", b"rar", b"veracrypt", b"usermod", b"keychain"),
         late(rb"[\w-]{0,12}" + _END),
         late(rb" -p[ \t]{0,4}" + VALUE),
     ),
@@ -40,10 +41,19 @@ OPTIONS = [
     ),
     Option(
         b"-u",
-        (b"smb",),
+        (b"smb", b"lftp"),
         late(rb"[\w-]{0,12}" + _END),
         late(rb"-[uU]" + _SPACE + rb"[\"']?[^\s%,\"']{1,60}[%,](?P<bare>" + but(b"\"'\\") + rb"{6,200})"),
     ),
+    Option(
+        b" -p",
+        (b" -u", b" -U", b" --user", b" --login", b" --admin-user", b" -l", b" -n"),
+        late(rb"(?:ser|sername|name)?[ =]"),
+        late(rb" -[pP][ \t=]{0,2}(?![^\s]{0,40}:\d)" + VALUE),
+    ),
+    Option(b" -w", (b"security", b"ipa-"), late(rb"[\w-]{0,20}" + _END), late(rb" -w[ \t]{0,4}" + VALUE)),
+    Option(b" -w", (b" -U", b" -D", b" -d"), late(rb"[ ]"), late(rb" -w[ \t]{0,4}" + VALUE)),
+    Option(b" /rp", (b" /ru",), late(_END), late(rb" /rp[ \t]{1,4}" + VALUE)),
     Option(b" -p", (b"psexec", b"rdesktop"), late(_END), late(rb" -p[ \t]{1,4}" + VALUE)),
     Option(b" /p:", (b"freerdp",), late(_END), late(rb" /p:" + VALUE)),
     Option(b"-creds", (b"skopeo",), late(_END), late(rb"-creds[ =]{1,4}[\w.-]{1,60}:" + VALUE)),
@@ -51,7 +61,7 @@ OPTIONS = [
     Option(b" -a", (b"redis-cli",), late(_END), late(rb" -a[ \t]{1,4}" + VALUE)),
     Option(
         b"-u",
-        (b"curl",),
+        (b"curl", b"wget", b"http ", b"httpie"),
         late(rb"\s"),
         late(rb"-u(?:ser)?[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,128}:(?P<bare>" + but(b"\"'\\") + rb"{6,200})"),
     ),
@@ -102,6 +112,7 @@ def _ends(raw: bytes, word: bytes) -> Iterator[int]:
 
 
 NAMED = [
+    late(rb"(?<=ldap)passwd[ \t][^\n|;&]{0,200}?-s[ \t]{0,4}" + VALUE),
     late(rb"(?<=wpa_)passphrase[ \t]+(?:\"[^\"\n]{1,60}\"|\S{1,60})[ \t]+" + VALUE),
     late(rb"(?<=ht)passwd[ \t]+-[a-zA-Z]{0,6}n[a-zA-Z]{0,6}[ \t]+[^\s-]\S{0,60}[ \t]+" + VALUE),
     late(rb"(?<=ht)passwd(?:[ \t]+-\w{1,8}){1,4}[ \t]+[^\s-]\S{0,100}[ \t]+\S{1,60}[ \t]+" + VALUE),
@@ -113,7 +124,7 @@ _READS = rb"(?<=ch)passwd|passwd --stdin|password-stdin|passphrase-fd|secret put
 _READER = late(_READS)
 """What reads a password from its input, from its word for one on."""
 
-_CALLED = late(_READS + rb"|(?<=wpa_)passphrase|(?<=ht)passwd|secrets set")
+_CALLED = late(_READS + rb"|(?<=wpa_)passphrase|(?<=ht)passwd|(?<=ldap)passwd|secrets set")
 """Any of both."""
 
 _PIPED = late(
@@ -131,13 +142,15 @@ def is_command(lower: bytes, place: int) -> object:
 
 def by_name(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The password of a command that has a word for a secret, at ``place``, in its name; at most one."""
+    if not _CALLED.match(raw, place):
+        return
     if _READER.match(raw, place):
         yield from piped(raw, place)
-    elif _CALLED.match(raw, place) and (found := next(filter(None, (one.match(raw, place) for one in NAMED)), None)):
+    elif found := next(filter(None, (one.match(raw, place) for one in NAMED)), None):
         yield from password_of(found)
 
 
 def piped(raw: bytes, place: int) -> Generator[Span, None, None]:
     """What is given to the reader of a password at ``place``, by a pipe or behind it; at most one."""
     if found := _PIPED.search(raw, max(0, place - _FARTHEST), place) or _HERE.match(raw, place):
-        yield from password_of(found)
+        yield from password_of(found, sure=True)

@@ -13,7 +13,9 @@ from typing import NamedTuple
 from resume_hooks.redaction.credentials import cookies, driver, hashes, registry_auth, signature, userinfo
 from resume_hooks.redaction.fixed_places import COMMANDS, PHRASES, command, phrase
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.passwords import BEFORE_PASS, PAIRED, after_sec, assigned
+from resume_hooks.redaction.names import NONE
+from resume_hooks.redaction.outputs import cells, printed
+from resume_hooks.redaction.passwords import BEFORE_PASS, assigned, name_at, secure_string
 from resume_hooks.redaction.private_keys import private_keys
 from resume_hooks.redaction.program_options import (
     OPTIONS,
@@ -24,6 +26,7 @@ from resume_hooks.redaction.program_options import (
     piped,
 )
 from resume_hooks.redaction.spans import Span
+from resume_hooks.redaction.ways import PAIRED
 
 _NESTED = 2
 """Words that are looked behind within what was looked at behind another; more stand there only to take time."""
@@ -56,29 +59,34 @@ def _word(may_tell: Callable[[bytes, int], object], look: _Look) -> _Word:
     return _Word(telling, spans)
 
 
-_ASSIGNED = late(
-    rb"[a-z][\w.-]{2,35}+(?:[\\\"'`]{0,20}\]?[ \t]{0,30}[=:>,({]|[ \t]+is[: \t]|[ \t]+\\*'"
-    rb"|[\\\"'`,]{0,20}(?:[\s\"'`-]|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}" + PAIRED + rb")"
+_GIVEN = late(
+    rb"[\\\"'`)\[\]]{0,20}[ \t]{0,30}(?:[=:>,({|?<]|or\b)|[\\\"'`\])]{1,20}\.|\)[\s\\nrt]{0,20}values"
+    rb"|[ \t]{1,30}(?:is|was|as|to|with)\b|[ \t]{1,30}\\*[\"'`]"
+    rb"|[ \t]{1,30}(?:\d[ \t]{1,4})?(?=[^\s]{6})[^\s]{0,40}?[0-9!#$%^&*+~]|[ \t]{1,4}--"
+    rb"|[ \t][^\n:=]{0,60}(?:\b(?:is|was|to)\b|:)[: \t]"
+    rb"|[\\\"'`,]{0,20}(?:[\s\"'`-]|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}" + PAIRED
 )
-_TOLD = late(rb"(?:-[a-z-]{0,24}|(?:define|set|env)[^\n]{0,40})\Z")
-"""How an option begins, or a command that sets what is named next."""
+"""What stands between a name and its value, with escapes of any depth."""
+
+_TOLD = late(rb"(?:define|set|env)[^\n]{0,40}\Z")
+"""A command that sets what is named next."""
+
+
+_APART = frozenset([b"-", b",", b"|", b"\t", b";"])
+"""What stands before an option, or a name at the head of a column."""
 
 
 def _may_be_set(lower: bytes, place: int) -> bool:
     """Whether a name may tell a secret: by a sign, as an option, in a command, after a login in netrc."""
+    start, end, what = name_at(lower, place)
+    if what == NONE or lower.startswith(b"secret removed: ", start):
+        return bool(is_command(lower, place))
     return bool(
-        _ASSIGNED.match(lower, place)
-        or _TOLD.search(lower, max(0, place - 48), place)
+        _GIVEN.match(lower, end)
+        or lower[start - 1 : start] in _APART
+        or _TOLD.search(lower, max(0, start - 48), start)
         or is_command(lower, place)
         or (lower.startswith(b"password", place) and b"login" in lower[max(0, place - BEFORE_PASS) : place])
-    )
-
-
-def _may_be_secret(lower: bytes, place: int) -> bool:
-    return lower.startswith(b"securestring", place) or (
-        lower.startswith(b"secret", place)
-        and not lower.startswith(b"removed: ", place + 7)
-        and _may_be_set(lower, place)
     )
 
 
@@ -95,22 +103,37 @@ def _may_be_given(lower: bytes, place: int) -> object:
     return b"|" in lower[max(0, place - 60) : place] or b"<<<" in lower[place : place + 64]
 
 
-def _either(look: _Look) -> _Look:
-    """What is set to a name, or given to a command that has it in its own."""
+_CLOSE = 24
+"""Bytes behind a name in which what is set to it begins."""
 
-    def spans(raw: bytes, place: int) -> Generator[Span, None, int | None]:
+
+def _by_names(raw: bytes, places: Iterable[int]) -> Iterator[Span]:
+    """What the names tell that have a word at ``places``: set to them, in their column, given to a command."""
+    behind = nested = end = 0
+    for place in places:
         yield from by_name(raw, place)
-        return (yield from look(raw, place))
+        if place < end:
+            continue
+        start, end, what = name_at(raw, place)
+        nested = nested + 1 if place < behind else 0
+        if raw.startswith(b"secret removed: ", start) or raw.find(b"[secret removed: ", end, end + _CLOSE) >= 0:
+            continue
+        if what != NONE and nested <= _NESTED:
+            yield from cells(raw, start, end)
+            behind = max(behind, (yield from assigned(raw, start, end, what)))
 
-    return spans
+
+def _setting(lower: bytes, places: Iterable[int]) -> Iterator[int]:
+    return (place for place in places if _may_be_set(lower, place))
 
 
-_PASS = _word(_may_be_set, _either(assigned))
+_PASS = _Word(_setting, _by_names)
 
 WORDS: dict[bytes, _Word] = {
     b"pass": _PASS,
-    b"pwd": _PASS,
-    b"sec": _word(_may_be_secret, _either(after_sec)),
+    **dict.fromkeys(
+        [b"pw", b"sec", b"token", b"key", b"auth", b"cred", b"salt", b"psk", b"community", b"login"], _PASS
+    ),
     **{
         row.option: _Word(partial(may_be_arguments, option=row.option), partial(arguments, option=row.option))
         for row in OPTIONS
@@ -123,8 +146,11 @@ WORDS: dict[bytes, _Word] = {
     b"_auth": _word(_matching(rb"_auth(?:token)?[\\\"']{0,20}[ \t]{0,4}[=:]"), registry_auth),
     b"cookie": _word(_matching(rb"cookie(?:[\\\"' \t]{0,20}[:=]|[ =])"), cookies),
     b"private": _word(_matching(rb"private(?: key|-lines)"), private_keys),
+    b"securestring": _word(_always, secure_string),
+    b"static key": _word(_always, private_keys),
+    b"$ ": _word(_matching(rb"\$ [^\n\\]{3,200}(?:\n|\\+n)"), printed),
     b"://": _word(_matching(rb"://[^\s/@\"]{1,300}+@"), userinfo),
-    b"$": _word(_matching(rb"\$(?:(?:2[abxy]|[156y]|apr1|argon2)[^\s\"]{24}|\d{4,8}\$)"), hashes),
+    b"$": _word(_matching(rb"\$\$?(?:(?:2[abxy]|[156y]|apr1|argon2)[^\s\"]{24}|\d{4,8}\$)"), hashes),
 }
 """What may stand before a secret of any length, lower-case; few enough to be searched for one by one."""
 
@@ -132,7 +158,7 @@ WORDS: dict[bytes, _Word] = {
 def word_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
     """Every secret that a word tells; ``lower`` is ``raw`` in lower case."""
     for word, places in _places(lower):
-        yield from word.spans(raw, word.may_tell(lower, places))
+        yield from word.spans(raw, places if word.spans is _by_names else word.may_tell(lower, places))
 
 
 def word_suspects(lower: bytes) -> Iterator[int]:

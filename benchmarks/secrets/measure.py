@@ -1,0 +1,82 @@
+"""How much of a list of secrets is taken out whole, and how much of what is none is kept.
+
+``python -m benchmarks.secrets.measure [--missed] FILE ...``. Where detect-secrets can be imported, it is measured, too,
+line by line: the naive way to do the same.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from resume_hooks.redaction.texts import redact
+
+PART = 3
+"""Characters of a secret that must not be left beside one another."""
+
+
+def ours(text: str) -> str:
+    """The text without what this project finds; a sign stands for each secret."""
+    clean, found = redact(text)
+    for kind in {secret.kind for secret in found}:
+        clean = clean.replace(f"[secret removed: {kind}]", "\0")
+    return clean
+
+
+def by_lines() -> Callable[[str], str] | None:
+    """The same of detect-secrets, if it is there."""
+    try:
+        scan, settings = (importlib.import_module(f"detect_secrets.{name}") for name in ("core.scan", "settings"))
+    except ImportError:
+        return None
+
+    def clean(text: str) -> str:
+        with settings.default_settings(), NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            values = {found.secret_value for found in scan.scan_file(file.name)}
+        for value in sorted(filter(None, values), key=len, reverse=True):
+            text = text.replace(value, "\0")
+        return text
+
+    return clean
+
+
+def is_gone(text: str, clean: str, parts: list[str]) -> bool:
+    """Whether nothing of any part is left."""
+    without = text
+    for part in parts:
+        without = without.replace(part, "\0")
+    pieces = {part[at : at + PART] for part in parts for at in range(max(1, len(part) - PART + 1))}
+    return not any(clean.count(piece) > without.count(piece) for piece in pieces)
+
+
+def measure(path: Path, name: str, clean: Callable[[str], str], *, tell: bool) -> None:
+    """Print the share of one file; with ``tell`` each text that went wrong."""
+    rows: list[dict[str, Any]] = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    results = []
+    for row in rows:
+        for one in row.get("contexts", [row]):
+            text = clean(one["text"])
+            good = (
+                all(part in text for part in row["keep"])
+                if "keep" in row
+                else is_gone(one["text"], text, one["secret"])
+            )
+            results.append(good)
+            if tell and not good:
+                print(json.dumps({"kind": row["kind"], **one, "left": text}, ensure_ascii=False))
+    print(f"{path.name:28} {name:16} {sum(results):4} of {len(results):4}  {100 * sum(results) / len(results):5.1f} %")
+
+
+if __name__ == "__main__":
+    baseline = by_lines()
+    for file in map(Path, (each for each in sys.argv[1:] if each != "--missed")):
+        measure(file, "resume-hooks", ours, tell="--missed" in sys.argv)
+        if baseline:
+            measure(file, "detect-secrets", baseline, tell=False)

@@ -1,0 +1,223 @@
+"""The ways in which a value is given to the name before it: set, in a field, by a call, as an option, in an element."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from resume_hooks.redaction.lazy_patterns import late
+
+QUOTED = rb"(?P<quote>\\{0,3}[\"'`])(?P<quoted>[^\"'`\r\n\\]{6,200})(?P=quote)"
+LETTER = rb"[\xc3-\xdf][\x80-\xbf]|\xe1[\xb8-\xbb][\x80-\xbf]"
+"""A letter beyond ASCII, or an accent, whole. A dash, an arrow or a picture is none: it stands beside a value."""
+
+
+def but(signs: bytes) -> bytes:
+    """A character of a value: any but white space and these signs of ASCII, or a letter beyond it."""
+    return rb"(?:[^\s\x7f-\xff" + re.escape(signs) + rb"]|" + LETTER + rb")"
+
+
+_BARE = rb"(?P<bare>" + but(b"\"'`,;<>(){}|\\") + rb"{6,200}+)"
+VALUE = rb"(?:" + QUOTED + rb"|(?:\xe2\x80[\x98-\x9f])?" + _BARE + rb"(?![(]))"
+_STRING = rb"(?:[bBrRuULfF@$]{1,2}(?=[\"'`]))?"
+"""What a language puts before a string's quote."""
+
+_GAP = rb"(?:\s|\d{1,6}\xe2\x86\x92)"
+"""White space, or the number of a line as the client's tools print it."""
+
+_INDENT = rb"\s{0,6}(?:\d{1,6}\xe2\x86\x92)?[ \t]{1,20}"
+_TYPE = rb"(?::[ \t]{0,3}[&A-Za-z][\w.<>&' ]{0,20}[ \t]{0,10}(?==))?"
+_SIGN = (
+    rb"[ \t]{0,30}"
+    + _TYPE
+    + rb"(?:=>|:=|\?=|={1,2}|:|<-|->)[ \t]{0,30}(?:[|>][+-]?[ \t]{0,4}\n[ \t]{1,20}|\\\r?\n[ \t]{0,40})?"
+)
+PAIRED = rb"(?:[a-z]{0,12}value|default|content|secretstring|plaintext|body)"
+"""How the field is called that holds the value, where another one before it holds the name."""
+
+_OPENS = rb"[\w.:$]{0,40}[(\[]"
+"""How a call begins."""
+
+
+class Way(NamedTuple):
+    """How a value is given to the name before it: what is between them, and what stands before the name.
+
+    ``least``: what the value must be to count: ``WORDS`` of any kind, ``ANY`` three of them, what is ``LIKELY`` one,
+    what is ``TOLD`` from prose by a digit, ``CHANCE``.
+    """
+
+    signs: bytes
+    joint: re.Pattern[bytes]
+    before: re.Pattern[bytes] | None
+    least: int
+
+
+WORDS, ANY, LIKELY, TOLD, CHANCE = range(5)
+_QUOTES = b"\"'`\\"
+_CLOSED = rb"(?:[\"'`\\]{1,4}\]?|\[\d{0,4}\]|\](?=[ \t]*=))?"
+LINE = (
+    rb"[\s\x80-\xff]{0,12}(?:\d{1,6}\xe2\x86\x92)?[ \t\x80-\xff]*(?:\{?[\"']\w{1,20}[\"']: ?)?[\"'`]?[\x80-\xff]{0,12}"
+)
+"""How a line begins, with the number that the client's tools print before it."""
+
+SET = late(_CLOSED + _SIGN + _STRING + VALUE)
+
+ARGUMENTS = (
+    rb"\((?:[ \t]{0,4}[\"'][^\"'\r\n]{1,100}[\"'][ \t]{0,4},){1,2}[ \t]{0,4}(?:\w{1,20}\(|\w{0,9}pass\w{0,6}=)?"
+    + QUOTED
+)
+"""Those of a function that takes a name and a password."""
+
+HEAD = late(LINE + rb"(?:[$#>!] )?(?:[\w.:/*@=-]{1,40}+[ \t]+){0,6}(?:[\w.-]{1,40}+/){0,4}")
+"""The words of a line before a name."""
+
+PAIRS = (
+    late(
+        rb"(?:[ \t]+(?:is|are|with|for \S{1,40} (?:is|are))"
+        rb"|[ \t]{0,4}:)[ \t]+[\"'`]?[\w.@-]{2,40}[\"'`]?[ \t]{0,2}[/:][ \t]{0,2}" + VALUE
+    ),
+    late(ARGUMENTS),
+    late(_CLOSED + _SIGN + rb"\w{0,20}[(\[{][ \t]{0,4}[\"'][^\"'\n]{1,60}[\"'],[ \t]{0,4}" + QUOTED),
+)
+"""A user's name and a password."""
+
+WAYS = [
+    Way(_QUOTES + b" \t=:-<?][", SET, None, LIKELY),
+    Way(
+        _QUOTES + b" \t=:]",
+        late(_CLOSED + _SIGN + rb"(?:new )?(?:" + _OPENS + rb"){1,3}" + _STRING + QUOTED),
+        None,
+        CHANCE,
+    ),
+    Way(
+        _QUOTES + b" \t\r\n,{:",
+        late(
+            rb"[\"'`]{0,2}[ \t]{0,4}(?::[ \t]{0,4}\n(?:"
+            + _INDENT
+            + rb"\w{1,30}:[^\n]{0,80}\n){0,5}"
+            + _INDENT
+            + rb"|,?"
+            + _GAP
+            + rb"{1,40}|,|(?::[ \t]{0,4})?\{[^{}]{0,200}?\s)[\"'`-]{0,3}(?i:"
+            + PAIRED
+            + rb")[\"'`]{0,2}(?:\s{0,10}[:=]|(?<=[ \t]--value))\s{0,4}"
+            + VALUE
+        ),
+        None,
+        LIKELY,
+    ),
+    Way(
+        _QUOTES + b" \t|?:)]o",
+        late(rb"[\"'`)\]]{0,4}[ \t]{0,4}(?:\|\||\?\?|\?:|or\b|:[-=])[ \t]{0,4}" + VALUE),
+        None,
+        LIKELY,
+    ),
+    Way(_QUOTES, late(rb"[\"'][ \t]{0,4},[ \t]{0,4}" + QUOTED), late(rb"[\"']--?\Z"), LIKELY),
+    Way(
+        b" \t:",
+        late(rb"(?:[ \t]+|:)(?![\"']?(?:env|file|fd|stdin|prompt)\b)(?:[\"']?pass:)?" + VALUE),
+        late(rb"(?<![\w-])--?\Z"),
+        ANY,
+    ),
+    Way(
+        _QUOTES,
+        late(rb"[\"'`]{1,4}[ \t]{0,4},[ \t]{0,30}" + _STRING + QUOTED),
+        late(
+            rb"(?i)(?:fill|type|select|define|set|put|add|prop|param|header|append|with|env|const|get|field|var"
+            rb"|config|secret)"
+            rb"[\w.]{0,20}[ \t]{0,2}\([ \t]{0,2}"
+            rb"[\"'`](?:[#.\[]|input\[|name=){0,3}[\"']?\Z"
+        ),
+        LIKELY,
+    ),
+    Way(
+        _QUOTES + b" \t",
+        late(
+            rb"[\"']?(?:[ \t]+--?[\w-]{1,30}[ =][^\s-]\S{0,60}){0,3}"
+            rb"[ \t]+--(?:value|data|body|secret-string|literal)[ =]" + VALUE
+        ),
+        None,
+        LIKELY,
+    ),
+    Way(
+        _QUOTES + b" \t=:",
+        late(_CLOSED + _SIGN + rb"[\"'\\]{0,3}[A-Za-z][\w-]{2,16}[ \t]+(?:\w{2,8}=)?" + VALUE),
+        None,
+        CHANCE,
+    ),
+    Way(b" \t:", PAIRS[0], None, LIKELY),
+    Way(b"(", PAIRS[1], None, LIKELY),
+    Way(_QUOTES + b" \t:=", PAIRS[2], None, LIKELY),
+    Way(_QUOTES + b" \t", late(rb"[\"']?[ \t]+(?:as[ \t]+)?" + _STRING + QUOTED), None, TOLD),
+    Way(
+        b" \t",
+        late(rb"[ \t]+" + VALUE),
+        late(rb"(?i)(?:setx|setenv|set|set -g?x|env|arg|set-secret|defaults write \S{1,60}|export)[ \t]+[\"']?\Z"),
+        LIKELY,
+    ),
+    Way(
+        b" \t",
+        late(
+            rb"[ \t]{1,30}(?:\d[ \t]{1,4})?(?!-)"
+            + VALUE
+            + rb"(?=[ \t]*(?:[\r\n;,#}\\\"\x80-\xff]|\Z|(?:[\w./*-]+[ \t]*){1,4}(?:[\r\n\"\x80-\xff]|\Z)))"
+        ),
+        HEAD,
+        TOLD,
+    ),
+    Way(
+        _QUOTES + b"])",
+        late(rb"[\"'`\])]{1,4}\.(?:type|fill|send_?keys|set_?value|set|value|input)\([ \t]{0,2}" + QUOTED),
+        None,
+        LIKELY,
+    ),
+    Way(b"(", late(rb"\([ \t]{0,2}" + _STRING + QUOTED + rb"[ \t]{0,2}\)"), None, LIKELY),
+    Way(
+        _QUOTES + b" >",
+        late(
+            rb"(?:[\"']?[^<>\n]{0,60}>|</(?:key|name)>"
+            + _GAP
+            + rb"{0,30}<(?:string|value)[^<>\n]{0,30}>)"
+            + _GAP
+            + rb"{0,20}(?:<[Vv]alue>)?(?P<bare>"
+            + but(b"<>")
+            + rb"{6,200})\s{0,20}"
+            + _GAP
+            + rb"{0,20}</"
+        ),
+        late(rb"<[^<>\n]{0,60}\Z"),
+        ANY,
+    ),
+    Way(
+        b"<",
+        late(
+            rb"</(?:key|name)>"
+            + _GAP
+            + rb"{0,30}<(?:string|value)[^<>\n]{0,30}>(?P<bare>"
+            + but(b"<>")
+            + rb"{6,200})</"
+        ),
+        late(rb"<(?:key|name)>\Z"),
+        LIKELY,
+    ),
+    Way(
+        b" \t\r\n",
+        late(rb"\s{1,20}" + VALUE),
+        late(rb"\b(?:login|user|machine)\s{1,20}\S{1,100}" + _GAP + rb"{1,20}\Z"),
+        LIKELY,
+    ),
+    Way(
+        b" \t(",
+        late(rb"[ \t]\(?[^\n:={}()<>;|]{0,50}?\)?(?:\b(?:is|was|(?:set|changed|reset) to)\b:?|:)[ \t]{1,4}" + VALUE),
+        None,
+        TOLD,
+    ),
+]
+"""The ways, by the first sign behind the name.
+
+Set; set to a literal within a call; in a field beside the name; as what stands in for it; in a list of arguments;
+by a function; as the string behind a word; by a command that sets variables; as a word of a line of settings; by a
+method; in an element or behind a key of XML; netrc; in a sentence.
+"""
+
+BY_SIGN = {sign: [way for way in WAYS if sign in way.signs] for sign in range(256)}
