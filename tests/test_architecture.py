@@ -20,7 +20,7 @@ PACKAGES = {
     "storage", "system", "transcripts",
 }  # fmt: skip
 
-GROUND = {"__init__", "__main__", "api", "clock", "errors", "part_table", "paths", "seam", "settings", "team"}
+GROUND = {"__init__", "__main__", "api", "clock", "errors", "part", "part_table", "paths", "seam", "settings", "team"}
 
 
 def modules() -> dict[str, Path]:

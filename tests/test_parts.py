@@ -15,7 +15,7 @@ from resume_hooks.errors import UsageError
 PART = '''
 """An example."""
 
-from resume_hooks.seam import Answer, Part, Verb
+from resume_hooks.part import Answer, Part, Verb
 
 PART = Part(
     verbs=(Verb("greet", "Say hello.", before="untrim"),),

@@ -22,7 +22,7 @@ from resume_hooks.cli.main import VERBS, cli
 from resume_hooks.cli.schema import form
 from resume_hooks.hooks.inside import COMMANDS
 from resume_hooks.hooks.plain_cards import TRIGGERS
-from resume_hooks.seam import Option
+from resume_hooks.part import Option
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -81,7 +81,7 @@ WAYS: Dict[str, Tuple[str, str, str]] = {ways}
 """Ways to continue a session: the part, what it leaves, the way before which it is offered."""
 
 SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], str]] = {settings_}
-"""Settings: the part, then what ``seam.Setting`` says behind the name."""
+"""Settings: the part, then what ``part.Setting`` says behind the name."""
 
 TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], Tuple[str, ...], bool, bool]] = {triggers}
 """Triggers: the part, then what ``seam.Trigger`` says behind the name."""
@@ -90,7 +90,7 @@ CHECKS: Dict[str, Tuple[str, str, str]] = {checks}
 """Checks of doctor: the part, the function, the check before which it stands."""
 
 AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str, str, str, str]] = {agents}
-"""Agents of parts: the part, then the fields of ``seam.Agent`` behind the name."""
+"""Agents of parts: the part, then the fields of ``part.Agent`` behind the name."""
 
 HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {hosts}
 """Clients of parts: the part, the fields that an event of such a client has, its ``hooks.hosts.Host``."""

@@ -49,7 +49,7 @@ SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], st
         "vault",
     ),
 }
-"""Settings: the part, then what ``seam.Setting`` says behind the name."""
+"""Settings: the part, then what ``part.Setting`` says behind the name."""
 
 TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], Tuple[str, ...], bool, bool]] = {
     "checkpoint": (
@@ -116,7 +116,7 @@ AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str,
         "",
     ),
 }
-"""Agents of parts: the part, then the fields of ``seam.Agent`` behind the name."""
+"""Agents of parts: the part, then the fields of ``part.Agent`` behind the name."""
 
 HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {"codex": ("codex", ("turn_id", "model"), "host:CODEX")}
 """Clients of parts: the part, the fields that an event of such a client has, its ``hooks.hosts.Host``."""

@@ -5,7 +5,8 @@ A rewind cuts the chain at the mark, never between a call and its result, and pu
 
 from __future__ import annotations
 
-from resume_hooks.seam import Part, Trigger, Verb
+from resume_hooks.part import Part, Verb
+from resume_hooks.seam import Trigger
 
 PART = Part(
     verbs=(

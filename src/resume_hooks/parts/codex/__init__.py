@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.seam import Agent, Host, Part
+from resume_hooks.part import Agent, Host, Part
 
 PART = Part(
     agents=(

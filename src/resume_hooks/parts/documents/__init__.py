@@ -5,7 +5,7 @@ Nothing of it is read by a session that goes on: it is for people, and for other
 
 from __future__ import annotations
 
-from resume_hooks.seam import Answer, Option, Part, Setting
+from resume_hooks.part import Answer, Option, Part, Setting
 
 PART = Part(
     options=(

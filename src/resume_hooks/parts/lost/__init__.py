@@ -6,7 +6,7 @@ a transcript, a kept copy or a place in the trash is none of them.
 
 from __future__ import annotations
 
-from resume_hooks.seam import Agent, Answer, Check, Part
+from resume_hooks.part import Agent, Answer, Check, Part
 
 PART = Part(
     agents=(

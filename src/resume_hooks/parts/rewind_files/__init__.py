@@ -9,7 +9,7 @@ a manifest of digests, before the first file is touched; an undo is the newest m
 
 from __future__ import annotations
 
-from resume_hooks.seam import Part, Verb
+from resume_hooks.part import Part, Verb
 
 PART = Part(
     verbs=(Verb("rewind-files", "Restore the files as they were at a message of a session.", before="untrim"),),

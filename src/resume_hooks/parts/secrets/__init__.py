@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.seam import Part, Verb
+from resume_hooks.part import Part, Verb
 
 PART = Part(
     verbs=(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.seam import Answer, Part, Verb
+from resume_hooks.part import Answer, Part, Verb
 
 PART = Part(
     verbs=(

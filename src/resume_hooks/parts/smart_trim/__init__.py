@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.seam import Part, Verb, Way
+from resume_hooks.part import Part, Verb, Way
 
 PART = Part(
     verbs=(Verb("smart-trim", "Continue in a copy without what a model finds is no longer needed.", before="fork"),),

@@ -7,7 +7,7 @@ counts.
 
 from __future__ import annotations
 
-from resume_hooks.seam import Part, Verb
+from resume_hooks.part import Part, Verb
 
 PART = Part(
     verbs=(Verb("stats", "Show turns, tokens and what was saved, by month; how long hooks took.", before="doctor"),),

@@ -9,7 +9,7 @@ nothing, and what was rewritten is a new generation, never a merge. Whoever may 
 
 from __future__ import annotations
 
-from resume_hooks.seam import Answer, Check, Option, Part, Verb
+from resume_hooks.part import Answer, Check, Option, Part, Verb
 
 PART = Part(
     verbs=(Verb("team", "Push, pull, resume, search and share sessions on your team's PostgreSQL.", before="index"),),

@@ -30,7 +30,7 @@ FIRST_READ = 8 * 1024 * 1024  # bytes of what was typed for whose first reading 
 
 
 class Known(NamedTuple):
-    """An agent beside this client, of a part: as ``seam.Agent`` says."""
+    """An agent beside this client, of a part: as ``part.Agent`` says."""
 
     name: str
     part: str
