@@ -35,6 +35,11 @@ def test_every_form_is_found_in_every_way(way: Callable[[str], str]) -> None:
     "text",
     [
         "AKIAIOSFODNN7EXAMPLE",
+        "raise E('Unable to load the keyfile, Invalid password or PKCS12 data.')",
+        "password = password or OAUTH2_DEFAULT_FILE_PASSWORD",
+        'name:"unfold",bindKey:o("Alt-Shift-L|Ctrl-Shift-F1","Command-Alt-Shift-L")',
+        "println!(%22key:+%7Bkey%7D+val:+%7Bval%7D%22);%0A",
+        "    ssl_credentials (grpc.ChannelCredentials): Optional SSL channel\n",
         "export GITHUB_TOKEN=ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
         "export GITHUB_TOKEN=$GITHUB_PAT",
         'api_key = os.environ["API_KEY_1234567890"]',

@@ -98,13 +98,8 @@ def is_basic(value: bytes) -> bool:
     """Whether a value is the ``user:password`` of basic authentication in base64."""
     try:
         text = base64.b64decode(value + b"=" * (-len(value) % 4), validate=True)
+        printable = text.decode().isprintable()
     except (binascii.Error, ValueError):
         return False
     user, colon, password = text.partition(b":")
-    return (
-        text.decode("utf-8", "replace").isprintable()
-        and b"\xef\xbf\xbd" not in text
-        and bool(colon)
-        and len(password or user) >= 4
-        and not stands_for(password or user)
-    )
+    return printable and bool(colon) and len(password or user) >= 4 and not stands_for(password or user)

@@ -9,7 +9,7 @@ _STANDS_FOR = re.compile(
     rb"example|placeholder|your|my(?:secret|token|key|pass)|change(?:me|it|this)|replace|redacted|removed|dummy"
     rb"|sample|"
     rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
-    rb"truncated|notareal"
+    rb"truncated|notareal|%7b"
 )
 """Words and runs that people and documentation put where a secret would stand, without ``-`` and ``_``."""
 

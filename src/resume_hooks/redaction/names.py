@@ -49,7 +49,7 @@ _STRONG = re.compile(
 
 _OPEN = tuple(
     b"pub public site s3 fips property pair bucket config setting field column item state route attr param meta flag "
-    b"data dict cert".split()
+    b"data dict cert bind".split()
 )
 """Words before ``key`` with which it is open, or only names something."""
 
