@@ -160,10 +160,12 @@ def test_its_model_can_run_the_commands_that_it_reads(
     assert own in output_of(f"sh {engine} lineage $CODEX_THREAD_ID")
     for prompt in (">handoff write the test", ">checkpoint the other way", ">rewind it was slower"):
         assert not ask(prompt, "resume", own)
-    for child, ways in ((client.rollouts()[-2], 1), (client.rollouts()[-1], 2)):
+    ways = []
+    for child in client.rollouts()[-2:]:  # of the handoff and of the rewind; two of one second stand in any order
         told = spoken(ask("go on", "resume", thread_of(child))[0])
         commands = re.findall(r"sh \S+/hooks/engine (?:read|outline) [^;`)\n]+", told)
-        assert len(commands) == ways, told[-3000:]
+        ways.append(len(commands))
         assert "resume-hooks read `" not in told
         for command in commands:
             assert re.search(r"^resume-hooks (read|outline): ", output_of(command), re.MULTILINE), output_of(command)
+    assert sorted(ways) == [1, 2]
