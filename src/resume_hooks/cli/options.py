@@ -51,12 +51,16 @@ max_chars_option = click.option(
 )  # fmt: skip
 
 
+def _brought(verb: str) -> list[tuple[str, tuple[str, ...], str, str, bool]]:
+    """The rows of the table for the options that parts which are here have on a verb of the core."""
+    return [row for row in part_table.OPTIONS.get(verb, ()) if is_there(row[0])]
+
+
 def part_options(verb: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The options that parts which are here have on a verb of the core, in one decorator at their place in its help."""
-    brought = [row for row in part_table.OPTIONS.get(verb, ()) if is_there(row[0])]
 
     def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
-        for _, names, about, _, is_flag in reversed(brought):
+        for _, names, about, _, is_flag in reversed(_brought(verb)):
             function = click.option(*names, is_flag=is_flag, help=about)(function)
         return function
 
@@ -123,7 +127,7 @@ class VerbOptions(SimpleNamespace):
 
     def asked_of_parts(self) -> list[Callable[..., Any]]:
         """The functions of parts whose option on this verb was given."""
-        rows = [row for row in part_table.OPTIONS.get(self.verb, ()) if is_there(row[0])]
+        rows = _brought(self.verb)
         return [function_of(part, function) for part, names, _, function, _ in rows if self.has(_parameter(names))]
 
     @property
