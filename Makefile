@@ -32,7 +32,7 @@ unit: clients
 # Workers read only the files that have such tests.
 e2e: clients
 	$(PY) -m pytest -n auto -m "e2e or slow" --durations 25 \
-		tests/e2e $$(grep -rlE 'mark\.(e2e|slow)\b' tests --include 'test_*.py')
+		tests/e2e tests/parts/*/e2e $$(grep -rlE 'mark\.(e2e|slow)\b' tests --include 'test_*.py')
 
 test-all: clients
 	RUN_ALL=1 $(PY) -m pytest -n 2 --dist worksteal -m "e2e or slow or wide or whole_corpus"

@@ -21,6 +21,8 @@ from tests.cli.fork_server import ForkServer
 from tests.corpus import real_session  # noqa: F401 - a fixture
 from tests.needs import REPO, need
 
+pytest_plugins = ("tests.e2e.fixtures",)
+
 REAL_HOMES = tuple(os.path.join(pwd.getpwuid(os.getuid()).pw_dir, name) for name in (".claude", ".codex"))
 """What must never be touched, whatever HOME says: the folders of the clients of whoever runs the tests."""
 

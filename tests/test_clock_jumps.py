@@ -16,8 +16,6 @@ from resume_hooks import clock
 from resume_hooks.archive.trash import contents
 from resume_hooks.hooks import confirmations, hook_state, pending_handoff, prompt, session
 from resume_hooks.hooks.confirmations import Question
-from resume_hooks.parts.checkpoints import state as checkpoint_state
-from resume_hooks.parts.rewind_files import backup, writing
 from resume_hooks.search import listing
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions.link_log import read_links
@@ -26,8 +24,6 @@ from resume_hooks.sessions.locate import session_file
 from resume_hooks.storage import backups
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
 from tests.fuzz.targets.hooks import answered
-from tests.parts.rewind_files.project import SESSION as OWN
-from tests.parts.rewind_files.project import Project
 
 YEAR = 365 * 86_400
 JUMPS = {"a minute back": -60, "a year back": -YEAR, "a day ahead": 86_401, "a decade ahead": 10 * YEAR}
@@ -108,19 +104,6 @@ def test_between_a_handoff_and_its_clear(config_home: ConfigHome, hands: Clock, 
     assert (config_home.project() / f"{link.child_id}.jsonl").is_file()
 
 
-@pytest.mark.parametrize("jump", [-YEAR, -60, 0, 86_400])
-def test_between_a_checkpoint_and_its_rewind(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
-    """A mark outlives it: where it was set is told by the record, not by the time."""
-    assert "checkpoint" in send(prompt.main, path, prompt=">checkpoint goal")["reason"]
-    hands.ahead = jump
-    assert checkpoint_state.find(SESSION) is not None
-    with open(path, "ab") as stream:
-        stream.writelines(json.dumps(record).encode() + b"\n" for record in conversation(8)[12:])
-    said = send(prompt.main, path, prompt=">rewind what came of it")["reason"]
-    assert "resume-hooks failed" not in said
-    assert len(list(config_home.project().glob("*.jsonl"))) == 2, said
-
-
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
 def test_work_that_a_note_asks_for_is_never_stuck(config_home: ConfigHome, hands: Clock, jump: float) -> None:
     """A claim of another time is one of a hook that was ended."""
@@ -129,22 +112,6 @@ def test_work_that_a_note_asks_for_is_never_stuck(config_home: ConfigHome, hands
     assert not hook_state.begin("x")
     hands.ahead = jump
     assert hook_state.begin("x")
-
-
-def test_undo_means_the_run_that_was_last(tmp_path: Path, config_home: ConfigHome, hands: Clock) -> None:
-    """Also where the clock went back between two runs: runs sort as they were made."""
-    project = Project(config_home, tmp_path / "work" / "proj")
-    names: list[str] = []
-    for ahead in (0, -YEAR, -2 * YEAR, -YEAR, 10):
-        hands.ahead = ahead
-        project.put("a", f"new {len(names)}")
-        decided = project.plan(project.simple({"a": project.keep("a", "old")}))
-        names.append(os.path.basename(writing.write(decided, project.home.where)))
-        found = backup.plan_undo(OWN, project.home.where)
-        names.append(os.path.basename(writing.write(found, project.home.where)))
-        assert project.path("a").read_text() == f"new {len(names) - 2}"
-    assert names == sorted(names)
-    assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)

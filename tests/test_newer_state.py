@@ -11,8 +11,6 @@ from resume_hooks import settings
 from resume_hooks.archive.trash import contents
 from resume_hooks.archive.trash.manifest import MANIFEST
 from resume_hooks.errors import WriteFailed
-from resume_hooks.hooks import hook_state
-from resume_hooks.parts.checkpoints import state as checkpoint_state
 from resume_hooks.search.engine import find
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.scope import Scope
@@ -21,7 +19,7 @@ from tests.builders import SESSION, ConfigHome, conversation, session_id, write_
 
 
 def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> None:
-    """Settings are read; an index, an entry of the trash and a mark are neither used nor changed."""
+    """Settings are read; an index, and an entry of the trash are neither used nor changed."""
     write_session(config_home.project(), SESSION, conversation(2))
     with opened_index(config_home.where):
         pass
@@ -30,7 +28,6 @@ def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> N
     entry = state / "trash" / session_id(3) / "2099-01-01T00-00-00.000Z"
     entry.mkdir(parents=True, mode=0o700)
     (entry / MANIFEST).write_text(json.dumps({"version": 99, "sealed": "in a new way"}))
-    hook_state.keep(f"mark-{SESSION}.json", {"version": 99, "session_id": SESSION})
     db = sqlite3.connect(state / "index.db")
     db.execute("UPDATE about SET version=99")
     db.commit()
@@ -41,7 +38,6 @@ def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> N
         stored_settings.store("threshold", "800", config_home.where)
     assert contents.all_deleted(config_home.where) == []
     assert [stray.gone for stray in contents.strays(config_home.where)] == [False]
-    assert checkpoint_state.find(SESSION) is None
     with opened_index(config_home.where) as index:
         assert "newer" in index.notes[0]
     assert find(["prompt"], Scope(), config_home.where).hits

@@ -6,13 +6,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from resume_hooks.cli.schema import form
-from tests.builders import ConfigHome
+from tests.builders import (
+    ConfigHome,
+)
+from tests.cli.desk import Desk
 from tests.cli.fork_server import ForkServer
 from tests.needs import REPO
 
@@ -62,3 +66,10 @@ def document(cli: Cli) -> Document:
         return dict(found)
 
     return run
+
+
+@pytest.fixture
+def desk(config_home: ConfigHome) -> Iterator[Desk]:
+    """A desk whose terminals end with the test."""
+    with ExitStack() as stack:
+        yield Desk(config_home, stack)

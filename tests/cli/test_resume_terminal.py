@@ -7,16 +7,11 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from resume_hooks.sessions.locate import sessions_in
-from tests import rollouts
 from tests.builders import (
-    ConfigHome,
     assistant,
     boundary,
     conversation,
@@ -27,61 +22,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.screens import Screen
-
-CLIENT = """#!/bin/sh
-echo "STARTED $* IN ${PWD##*/}"
-echo "CONFIG ${CLAUDE_CONFIG_DIR##*/} OUTER ${CLAUDECODE-none} ${CLAUDE_CODE_CHILD_SESSION-none}"
-echo "KEPT $CLAUDE_CODE_USE_BEDROCK"
-"""
-HOUR = 3_600
-
-
-class Desk:
-    """A project with sessions, a stand-in for the client, and terminals."""
-
-    def __init__(self, home: ConfigHome, stack: ExitStack) -> None:
-        """Three sessions lie in the project, the first one is the newest."""
-        self.home, self._stack, self._screens = home, stack, 0
-        self.project, self.bin = home.root / "proj", home.root / "bin"
-        for folder in (self.project, self.bin):
-            folder.mkdir()
-        client = self.bin / "claude"
-        client.write_text(CLIENT)
-        client.chmod(0o755)
-        for number, title in enumerate(("Fix the parser", "Write the docs", "Fix the lexer"), 1):
-            self.session(number, title)
-
-    def session(self, number: int, title: str, folder: Path | None = None, turns: int = 2, age: float = HOUR) -> Path:
-        """A session of a folder, an hour older than the one before."""
-        at = str(folder or self.project)
-        records = [{**record, "cwd": at} for record in conversation(turns, session_id=session_id(number))]
-        rows = [*records, custom_title(title, session_id(number))]
-        return Path(write_session(self.home.project(at), session_id(number), rows, mtime=time.time() - number * age))
-
-    def run(self, *words: str, columns: int = 120, rows: int = 40, cwd: Path | None = None, **environ: str) -> Screen:
-        """A terminal on which ``resume-hooks`` runs with these words."""
-        self._screens += 1
-        screen = Screen(
-            words,
-            folder=cwd or self.project,
-            environ={"PATH": f"{self.bin}:/usr/bin:/bin", **self.home.environ, **environ},
-            notes=self.home.root / f"notes{self._screens}",
-            columns=columns,
-            rows=rows,
-        )
-        return self._stack.enter_context(screen)
-
-    def ids(self) -> set[str]:
-        """The sessions of the project."""
-        return {found.session_id for found in sessions_in(str(self.home.project(str(self.project))))}
-
-
-@pytest.fixture
-def desk(config_home: ConfigHome) -> Iterator[Desk]:
-    """A desk whose terminals end with the test."""
-    with ExitStack() as stack:
-        yield Desk(config_home, stack)
+from tests.cli.desk import HOUR, Desk
 
 
 def started(number: int, folder: Path) -> str:
@@ -125,44 +66,6 @@ def test_what_was_said_is_found_as_it_is_typed(desk: Desk) -> None:
     screen.wait_for(started(7, desk.project))
     assert screen.ended() == 0
     assert screen.left_as_it_was()
-
-
-def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
-    """With its name, which is searched too; what was said and every preview are theirs; its own program goes on."""
-    talk = [rollouts.said("user", "Tune the parser", 1), rollouts.said("assistant", "The needle is in it.", 2)]
-    rollout = rollouts.write(desk.home.root / ".codex", [rollouts.meta(cwd=str(desk.project)), *talk])
-    os.utime(rollout, (time.time() - 9 * HOUR,) * 2)
-    before = rollout.read_bytes()
-    (desk.bin / "codex").write_text(CLIENT)
-    (desk.bin / "codex").chmod(0o755)
-    screen = desk.run("resume", columns=150, HOME=str(desk.home.root))
-    screen.wait_for("^> Fix the parser")
-    screen.wait_for("^  codex · Tune the parser")
-    screen.type("needle")
-    screen.wait_for(r"^> codex · Tune the parser +(strong|fair|weak)  The needle")
-    screen.key("Escape")
-    screen = desk.run("resume", "codex tune", columns=150, HOME=str(desk.home.root))
-    screen.wait_for("^> codex · Tune the parser")
-    screen.wait_for("1 turn, newest first")
-    for told in ("1 session, oldest first", "at full price"):
-        screen.key("Tab")
-        screen.wait_for(told)
-    screen.key("Enter")
-    screen.wait_for(r"How do you want to continue\?")
-    screen.type("1\r")
-    screen.wait_for(f"STARTED resume {rollouts.THREAD} IN {desk.project.name}$")
-    assert screen.ended() == 0
-    assert screen.left_as_it_was()
-    shell = f"cd {desk.project} && codex resume {rollouts.THREAD}"
-    screen = desk.run("resume", rollouts.THREAD, "--way", "as-is", "--print", columns=200, HOME=str(desk.home.root))
-    assert screen.ended() == 0
-    assert shell.encode() in screen.raw
-    screen = desk.run("continue", rollouts.THREAD, "--fork", columns=200, HOME=str(desk.home.root))
-    screen.wait_for(rf"STARTED resume (?!{rollouts.THREAD})\S+ IN {desk.project.name}$")
-    (desk.bin / "codex").unlink()
-    screen = desk.run("handoff", rollouts.THREAD, "--start", columns=200, HOME=str(desk.home.root))
-    screen.wait_for("codex is not on PATH, so nothing was made")
-    assert rollout.read_bytes() == before
 
 
 def test_keys_move_and_the_preview_turns(desk: Desk) -> None:

@@ -25,7 +25,6 @@ from resume_hooks.derive.trim.in_client import ShownMessage
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import NothingToHandOff, NothingToTrim
-from resume_hooks.parts.stats.count import count
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.outline import outline
@@ -92,6 +91,15 @@ class Client:
         self.add(tool_use(f"call{number}", tool_input={"file_path": f"/x{number}"}, **self.place()))
         self.add(tool_result(f"call{number}", f"{number}\n{BULK}", **self.place()))
         self.add(assistant(f"Step {number} is done.", tokens=90_000, **self.place()))
+
+    def play(self, steps: list[str]) -> None:
+        """Four turns, then the steps."""
+        for step in ["prompt"] * 4 + steps:
+            getattr(self, step.replace(" ", "_"))()
+
+    def sessions(self) -> list[str]:
+        """The files of all sessions that came of it."""
+        return [str(path) for path in self.path.parent.glob("*.jsonl")]
 
     def compact(self) -> None:
         """The client's own."""
@@ -177,35 +185,29 @@ def results(path: Path, *, live: bool = True) -> dict[str, str]:
     }
 
 
-def turns(path: Path) -> int:
-    """The turns that statistics count."""
-    return sum(day.turns for day in count(str(path)).days.values())
-
-
 def beginnings() -> list[Path | None]:
     """A new session, and small real ones of which nothing was trimmed."""
     small = [path for path in corpus_sessions() if path.stat().st_size < 100_000 and path.name != FOREIGN]
     return [None, *(path for path in small if any(node.spoken for node in scan(str(path)).chain))]
 
 
+of_any_order = given(st.sampled_from(beginnings()), st.lists(st.sampled_from(STEPS), min_size=1, max_size=6))
+"""A session to begin with, and what is done to it."""
+
+
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @example(None, ["trim here", "prompt", "trim"])
-@given(st.sampled_from(beginnings()), st.lists(st.sampled_from(STEPS), min_size=1, max_size=6))
+@of_any_order
 def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
-    """By outline, statistics, search and digest, over all sessions that came of it; an untrim brings every result."""
+    """By outline, search and digest, over all sessions that came of it; an untrim brings every result."""
     with tempfile.TemporaryDirectory() as home:
         client = Client(home, begun)
-        said = turns(client.path)
         whole = results(client.path, live=False)
-        for _ in range(4):
-            client.prompt()
-        for step in steps:
-            getattr(client, step.replace(" ", "_"))()
-        sessions = [session_file(str(path)) for path in client.path.parent.glob("*.jsonl")]
+        client.play(steps)
+        sessions = [session_file(path) for path in client.sessions()]
         outlines = [Counter(turn.first_words for turn in outline(one).turns) for one in sessions]
         assert all(max(each[text] for text in client.typed) <= 1 for each in outlines)
         assert all(any(text in each for each in outlines) for text in client.typed)
-        assert sum(turns(Path(one.path)) for one in sessions) == said + len(client.typed)
         hits = find(['"take step"'], Scope(role="user"), client.where, most=50).hits
         assert len(hits) == len(client.typed)
         for entries in digest_of(session_file(str(client.path)), client.where).sections.values():

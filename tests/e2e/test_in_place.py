@@ -16,8 +16,6 @@ from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.maintenance.fsck.diagnose import examine
-from resume_hooks.parts.share.export.select_records import WHOLE, conversation
-from resume_hooks.parts.stats.count import count
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import outline
 from resume_hooks.search.index.read_transcript import ReadJob, read
@@ -215,11 +213,7 @@ def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
     assert [turn.first_words for turn in turns] == [
         *(turn.first_words for turn in outline(locate.session_file(str(twin))).turns), GO_ON,
     ]  # fmt: skip
-    counted, plain = count(str(session)).days, count(str(twin)).days
-    assert sum(day.turns for day in counted.values()) == sum(day.turns for day in plain.values()) + 1
     twin.unlink()
-    found = conversation(locate.session_file(str(session)), WHOLE, set())
-    assert len({call for row in found.rows for call in row.calls}) == sum(len(row.calls) for row in found.rows)
     rows = [row for part in read(ReadJob(str(session), subagent=False)) if part for row in part.rows]
     assert max(row.line for row in rows if ROLES[row.role] == "call") < len(before.splitlines())
     report = examine(locate.session_file(str(session)), where)

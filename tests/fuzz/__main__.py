@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import tempfile
 import time
@@ -10,7 +11,17 @@ from pathlib import Path
 
 from tests.fuzz.draws import Draws
 from tests.fuzz.running import Figures, home_in, own_environment, run
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.targets import TARGETS as OF_THE_CORE
+from tests.needs import REPO
+
+TARGETS = [
+    *OF_THE_CORE,
+    *(
+        target
+        for path in sorted(REPO.glob("tests/parts/*/fuzz.py"))
+        for target in importlib.import_module(f"tests.parts.{path.parent.name}.fuzz").TARGETS
+    ),
+]
 
 
 def main() -> int:

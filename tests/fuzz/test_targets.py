@@ -32,7 +32,13 @@ def test_the_shares_come_to_enough() -> None:
     assert len({target.name for target in TARGETS}) == len(TARGETS)
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name.replace(" ", "-"))
+@pytest.fixture(params=TARGETS, ids=lambda target: target.name.replace(" ", "-"))
+def target(request: pytest.FixtureRequest) -> Target:
+    """A target; a part has its own."""
+    assert isinstance(request.param, Target)
+    return request.param
+
+
 def test_nothing_gets_in(target: Target, tmp_path: Path) -> None:
     """No case raises what is no sentence of ours, or breaks what the target holds for every input."""
     tried = 0

@@ -20,32 +20,18 @@ from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.handoff import handoff_card
 from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.hooks.resume_card import resume_card
-from resume_hooks.parts.checkpoints.cards import not_rewound
-from resume_hooks.parts.checkpoints.rewind_text import LeftOut
 from resume_hooks.sessions.lineage import Ancestor, Family
-from resume_hooks.sessions.record_references import TranscriptNames
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.clipboard import Copied
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 
-WAYS = [Copied("copied", "xclip"), Copied("sent", "OSC 52"), Copied("not copied")]
 CHILD = session_id(2)
 HELP = plain_cards.help_card("resume-hooks --help")
 LAST_LINE = 40
 """Columns that a busy client shows of the last line."""
 
 
-def shown(reason: str) -> str:
-    """What the client gets of a card."""
-    document = json.loads(reply.block(reason))
-    assert document["decision"] == "block"
-    assert document["hookSpecificOutput"] == {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}
-    return str(document["reason"])
-
-
-def units(text: str) -> int:
-    """The length of a text as the client counts it."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+WAYS = [Copied("copied", "xclip"), Copied("sent", "OSC 52"), Copied("not copied")]
 
 
 def receipt(**more: Any) -> Receipt:
@@ -63,6 +49,19 @@ def receipt(**more: Any) -> Receipt:
         "tokens_after": 321,
     }
     return Receipt(**{**fields, **more})
+
+
+def shown(reason: str) -> str:
+    """What the client gets of a card."""
+    document = json.loads(reply.block(reason))
+    assert document["decision"] == "block"
+    assert document["hookSpecificOutput"] == {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}
+    return str(document["reason"])
+
+
+def units(text: str) -> int:
+    """The length of a text as the client counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 @pytest.mark.parametrize("slash", [True, False])
@@ -240,14 +239,6 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
         said = shown(text)
         assert "title" in said
         assert not set("\x1b\x07\u202e\ud83d") & set(said)
-
-
-def test_a_rewind_says_how_files_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where copies were kept, by the verb that shows what would change and asks, as the shell at hand runs it."""
-    kept = LeftOut(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
-    assert f"    resume-hooks rewind-files {SESSION} --to e1" in not_rewound(receipt(parent_session_id=SESSION), kept)
-    monkeypatch.delenv("PATH")
-    assert "/hooks/engine rewind-files " in not_rewound(receipt(parent_session_id=SESSION), kept)[-1]
 
 
 def test_a_command_in_a_warning_can_be_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,12 +11,10 @@ import pytest
 from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.fresh_child import Contents
-from resume_hooks.parts.documents.files import write_for
 from resume_hooks.reading.digest.as_text import full
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import next_step_of
-from resume_hooks.storage import stored_settings
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, user, write_session
 from tests.redaction.planted import some
 
@@ -40,19 +38,15 @@ def leaky(config_home: ConfigHome, tmp_path: Path) -> str:
     return str(write_session(config_home.project(project), SESSION, records))
 
 
-def test_the_child_and_what_it_leaves(config_home: ConfigHome, leaky: str, tmp_path: Path) -> None:
-    """Opening, digest, title, document and ledger say that something was there, and nothing of it."""
-    stored_settings.store("handoff_dir", "_handoffs", config_home.where)
-    stored_settings.store("ledger_file", "_ledgers/CURRENT.md", config_home.where)
+def test_the_child(config_home: ConfigHome, leaky: str) -> None:
+    """Opening, digest and title say that something was there, and nothing of it."""
     contents = Contents(digest_of(session_file(leaky), config_home.where))
     decided = fresh_child.plan(
         session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents
     )
     receipt = write(decided, config_home.where)
-    files = write_for(decided, receipt, config_home.where)
-    written = [Path(path).read_text() for path in (receipt.file, *files.documents, files.ledger)]
-    assert len(written) == 3
-    assert not any(secret in text for text in written for secret in (GITHUB, PASSWORD))
+    text = Path(receipt.file).read_text()
+    assert not any(secret in text for secret in (GITHUB, PASSWORD))
     assert "[secret removed: github-pat]" in decided.opening
     assert any("left out" in warning for warning in receipt.warnings)
 

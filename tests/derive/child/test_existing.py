@@ -7,7 +7,6 @@ import pytest
 from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.write import write
-from resume_hooks.parts.checkpoints import checkpoint, rewind
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.opening_layout import next_step_of
@@ -87,23 +86,6 @@ def test_a_child_that_was_gone_on_in_or_is_gone(parent: locate.SessionFile, conf
 def test_what_is_no_opening_has_no_step(text: object) -> None:
     """None for what is not ours; an opening cut short has an empty one."""
     assert not next_step_of(text)
-
-
-def rewound(parent: locate.SessionFile, home: ConfigHome) -> str:
-    """Make a child by a rewind to the end of the session; its id."""
-    mark = checkpoint.place(parent).mark
-    return write(rewind.plan(parent, mark, "it was slower", home.where).child, home.where).session_id
-
-
-def test_the_newest_rewind_stands(parent: locate.SessionFile, config_home: ConfigHome) -> None:
-    """Until another child was made of the session; a handoff is no rewind, a rewind no handoff."""
-    hand_off(parent, config_home, "")
-    assert existing_child(parent, "rewind", config_home.where) is None
-    child = rewound(parent, config_home)
-    found = existing_child(parent, "rewind", config_home.where)
-    assert found is not None
-    assert (found.session_id, found.written, found.kind) == (child, False, "rewind")
-    assert existing_child(parent, "handoff", config_home.where, "") is None
 
 
 def test_a_prompt_behind_which_much_was_done_makes_it_new(parent: locate.SessionFile, config_home: ConfigHome) -> None:

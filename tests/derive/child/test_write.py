@@ -18,7 +18,6 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import CheckFailed, NothingToFork, NothingToTrim, UsageError
 from resume_hooks.maintenance.fsck import repair
-from resume_hooks.parts.checkpoints import checkpoint, rewind
 from resume_hooks.sessions import child_titles, locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
@@ -46,38 +45,55 @@ def parent(config_home: ConfigHome) -> SessionFile:
     return locate.session_file(write_session(config_home.project(), SESSION, records))
 
 
-PLANS: dict[str, Callable[[SessionFile, ConfigHome], ChildPlan]] = {
+Plan = Callable[[SessionFile, ConfigHome], ChildPlan]
+
+PLANS: dict[str, Plan] = {
     "handoff": lambda parent, home: fresh_child.plan(parent, home.where, kind="handoff"),
     "fork": lambda parent, home: fork.plan(parent, home.where),
     "rehome": lambda parent, home: fork.plan(parent, home.where, home=str(home.root)),
-    "rewind": lambda parent, home: rewind.plan(parent, checkpoint.place(parent).mark, "slower", home.where).child,
     "trim": lambda parent, home: trim.plan(trim.read(parent), home.where, Options(min_savings=0)),
     "untrim": lambda parent, home: untrim.plan(read_trimmed(parent), home.where),
     "repair": lambda parent, home: repair.plan(parent, home.where),
 }
 
 
-@pytest.mark.parametrize("kind", PLANS)
+@pytest.fixture(params=PLANS.items(), ids=lambda pair: pair[0])
+def planned(request: pytest.FixtureRequest) -> tuple[str, Plan]:
+    """A kind of child, and what plans one."""
+    kind, plan = request.param
+    return kind, plan
+
+
+@pytest.fixture(params=[pair for pair in PLANS.items() if pair[0] != "untrim"], ids=lambda pair: pair[0])
+def written(request: pytest.FixtureRequest) -> tuple[str, Plan]:
+    """Of those, any that the parent of these tests can have."""
+    kind, plan = request.param
+    return kind, plan
+
+
 def test_a_plan_touches_nothing(
-    kind: str, parent: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+    planned: tuple[str, Plan], parent: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does its receipt, which tells the title that would be free: no file, no folder, no lock."""
     monkeypatch.setattr("resume_hooks.storage.locks.lock", pytest.fail)
     monkeypatch.setattr(child_titles, "lock", pytest.fail)
     before = {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")}
-    plan = PLANS[kind](parent, config_home)
+    kind, plan_of = planned
+    plan = plan_of(parent, config_home)
     shown = carry_out(plan, config_home.where, dry_run=True)
     assert not shown.written
     assert shown.title in {"", f"Fix the parser · {kind}"}
     assert {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")} == before
 
 
-@pytest.mark.parametrize("kind", [kind for kind in PLANS if kind != "untrim"])
-def test_a_child_is_written_once_and_linked(kind: str, parent: SessionFile, config_home: ConfigHome) -> None:
+def test_a_child_is_written_once_and_linked(
+    written: tuple[str, Plan], parent: SessionFile, config_home: ConfigHome
+) -> None:
     """Private, in a file of its own, with every check passed; it names its parent, of which not a byte changes."""
     os.utime(parent.path, (1_000, 1_000))
     before = Path(parent.path).read_bytes()
-    made = write(PLANS[kind](parent, config_home), config_home.where)
+    kind, plan_of = written
+    made = write(plan_of(parent, config_home), config_home.where)
     assert (Path(parent.path).read_bytes(), os.stat(parent.path).st_mtime) == (before, 1_000)
     assert os.path.basename(made.file) == f"{made.session_id}.jsonl"
     assert (os.path.dirname(made.file) == os.path.dirname(parent.path)) is (kind != "rehome")
@@ -95,12 +111,11 @@ def test_a_child_is_written_once_and_linked(kind: str, parent: SessionFile, conf
     assert [(row.session_id, row.kind) for row in rows] == [(SESSION, "original"), (made.session_id, kind)]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in PLANS if kind != "untrim"])
 def test_a_failed_check_leaves_nothing(
-    kind: str, parent: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+    written: tuple[str, Plan], parent: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither a file nor a folder that was made for it, nor a link."""
-    plan = PLANS[kind](parent, config_home)
+    plan = written[1](parent, config_home)
     before = set(config_home.root.rglob("*"))
     monkeypatch.setattr(type(plan), "checks", lambda *_: [Check("broken", ok=False)])
     with pytest.raises(CheckFailed):
@@ -108,7 +123,7 @@ def test_a_failed_check_leaves_nothing(
     assert set(config_home.root.rglob("*")) == before
 
 
-@pytest.mark.parametrize("kind", [kind for kind in PLANS if kind not in {"rewind", "repair", "untrim"}])
+@pytest.mark.parametrize("kind", [kind for kind in PLANS if kind not in {"repair", "untrim"}])
 def test_a_sub_agent_is_no_parent(kind: str, config_home: ConfigHome) -> None:
     """Nobody resumes its transcript; the session that it belongs to can have a child."""
     records = [{**record, "isSidechain": True} for record in conversation(1)]

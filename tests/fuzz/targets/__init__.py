@@ -1,8 +1,8 @@
-"""The targets, one function each: what to try on one case, and how many cases of it CI tries."""
+"""The targets of the core, one function each: what to try on one case, and how many cases of it CI tries."""
 
 from __future__ import annotations
 
-from tests.fuzz.targets import documents, hooks, kept, sessions, state, texts
+from tests.fuzz.targets import hooks, kept, sessions, state, texts
 from tests.fuzz.targets.target import Target
 
 TARGETS: tuple[Target, ...] = (
@@ -11,5 +11,4 @@ TARGETS: tuple[Target, ...] = (
     *state.TARGETS,
     *kept.TARGETS,
     *hooks.TARGETS,
-    *documents.TARGETS,
 )

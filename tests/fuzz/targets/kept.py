@@ -163,5 +163,5 @@ TARGETS = (
     Target("vault notes", 400, vault_notes),
     Target("vault packs", 150, vault_packs),
     Target("secrets", 500, secrets),
-    Target("bundles", 300, bundles),
+    Target("bundles", 700, bundles),
 )

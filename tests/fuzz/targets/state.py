@@ -15,7 +15,6 @@ from resume_hooks.archive.trash import contents, restore
 from resume_hooks.archive.trash.manifest import MANIFEST
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.hooks import confirmations, hook_state, pending_handoff
-from resume_hooks.parts.checkpoints import state as checkpoint_state
 from resume_hooks.paths import Where, is_session_id, read_object
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import index_file
@@ -121,7 +120,6 @@ def pending_notes(home: ConfigHome) -> Try:
     handoff = pending_handoff.PendingHandoff(7, "", SESSION, CHILD, str(child), 3, 2e9, "opening")
     shapes: dict[str, dict[str, Any]] = {
         f"trim-{SESSION}.json": confirmations.Question(SESSION, "all", 2e9)._asdict(),
-        f"mark-{SESSION}.json": {"session_id": SESSION, "uuid": "u", "record": 1, "goal": "g", "started_at": LINK.at},
         f"handoff-7-{CHILD}.json": handoff._asdict(),
         "clear-7.json": {"session_id": SESSION, "at": 2e9},
         f"notice-{SESSION}.json": {"look": 1, "told": 2},
@@ -132,9 +130,8 @@ def pending_notes(home: ConfigHome) -> Try:
         (folder / name).write_bytes(note(draws, {"version": hook_state.VERSION, **shapes[name]}))
         os.chmod(folder / name, draws.pick((0o600, 0o600, 0o600, 0o666)))
         assert isinstance(hook_state.find(name), dict)
-        question, mark = confirmations.find(SESSION), checkpoint_state.find(SESSION)
+        question = confirmations.find(SESSION)
         assert question is None or (question.session_id == SESSION and isinstance(question.is_open, bool))
-        assert mark is None or (mark.session_id == SESSION and isinstance(mark.record, int))
         for waiting in (pending_handoff.tell(str(project)), pending_handoff.take(7, str(project), None)):
             assert waiting is None or waiting.child_file == str(child)
         pending_handoff.drop(CHILD)

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
-from resume_hooks.parts.checkpoints import checkpoint
+from resume_hooks.hooks import hook_state
+from resume_hooks.parts.checkpoints import checkpoint, state
 from resume_hooks.parts.checkpoints.checkpoint import MAX_GOAL, Placed
 from resume_hooks.sessions import locate
 from tests.builders import (
     SESSION,
+    ConfigHome,
     Record,
     assistant,
     call,
@@ -138,3 +140,12 @@ def test_a_goal_has_a_limit(tmp_path: Path) -> None:
     assert placed(tmp_path, conversation(1), "g" * MAX_GOAL).mark.goal == "g" * MAX_GOAL
     with pytest.raises(UsageError, match="4,001 characters"):
         placed(tmp_path, conversation(1), "g" * (MAX_GOAL + 1))
+
+
+def test_a_mark_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> None:
+    """It is neither used nor changed."""
+    hook_state.keep(f"mark-{SESSION}.json", {"version": 99, "session_id": SESSION})
+    (note,) = (config_home.config / "resume-hooks").rglob(f"mark-{SESSION}.json")
+    before = note.read_bytes()
+    assert state.find(SESSION) is None
+    assert note.read_bytes() == before

@@ -16,9 +16,12 @@ from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.checkpoints import state
+from resume_hooks.parts.checkpoints.cards import not_rewound
 from resume_hooks.parts.checkpoints.checkpoint import Mark
 from resume_hooks.parts.checkpoints.lane import CHECKPOINT
 from resume_hooks.parts.checkpoints.rewind import MAX_REPORT
+from resume_hooks.parts.checkpoints.rewind_text import LeftOut
+from resume_hooks.sessions.record_references import TranscriptNames
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -32,6 +35,7 @@ from tests.builders import (
     write_session,
 )
 from tests.hooks.conftest import Run, Say, children, reason
+from tests.hooks.test_child_cards import receipt
 
 LATER = "2999-01-01T00:00:00.000Z"
 
@@ -297,3 +301,11 @@ def test_a_state_folder_that_can_t_be_written(say: Say, parent: Path, config_hom
     (config_home.root / "file").touch()
     text = say(">checkpoint x", RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
     assert "The checkpoint could not be kept" in text
+
+
+def test_a_rewind_says_how_files_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where copies were kept, by the verb that shows what would change and asks, as the shell at hand runs it."""
+    kept = LeftOut(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
+    assert f"    resume-hooks rewind-files {SESSION} --to e1" in not_rewound(receipt(parent_session_id=SESSION), kept)
+    monkeypatch.delenv("PATH")
+    assert "/hooks/engine rewind-files " in not_rewound(receipt(parent_session_id=SESSION), kept)[-1]

@@ -42,6 +42,7 @@ from tests.builders import (
     write_session,
 )
 from tests.corpus import RealSession
+from tests.sessions.archived.away import away
 
 STARTED = "2026-01-31T09:31:00.000Z"
 LIMIT = 3_000_000
@@ -337,3 +338,13 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
             assert decided.lost
         os.unlink(made.file)
     assert hashlib.sha256(path.read_bytes()).digest() == before
+
+
+def test_a_rewind_of_it(config_home: ConfigHome) -> None:
+    """Back to a mark that was set while it was there; the child is at home in its project."""
+    path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9)
+    mark = checkpoint.place(locate.session_file(path), "try").mark
+    away(path, config_home.environ)
+    kept = locate.resolve(SESSION, "/", config_home.where)
+    made = write(rewind.plan(kept, mark, "It did not work", config_home.where).child, config_home.where)
+    assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · rewind")

@@ -14,7 +14,7 @@ from resume_hooks.cli.schema import form
 from resume_hooks.errors import ResumeHooksError
 from tests.builders import ConfigHome
 from tests.cli.conftest import Cli, Document
-from tests.rollouts import (
+from tests.parts.codex.rollouts import (
     OTHER,
     THREAD,
     Line,

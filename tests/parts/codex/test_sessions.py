@@ -26,7 +26,7 @@ from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
-from tests.rollouts import (
+from tests.parts.codex.rollouts import (
     OTHER,
     THIRD,
     THREAD,

@@ -19,7 +19,7 @@ from resume_hooks.sessions.locate import resolve
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.cli.conftest import Cli, Document
 from tests.derive.summary.models import Scripted
-from tests.rollouts import OTHER, THREAD, call, codex_rollouts, counted, item, meta, output, said, write
+from tests.parts.codex.rollouts import OTHER, THREAD, call, codex_rollouts, counted, item, meta, output, said, write
 
 KEY = "sk-ant-api03-" + "Ab3dE5gH" * 11 + "-AAAAAA"
 

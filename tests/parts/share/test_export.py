@@ -10,8 +10,8 @@ import pytest
 
 from tests.builders import SESSION, ConfigHome, assistant, custom_title, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
+from tests.parts.codex.rollouts import THREAD, meta, said, write
 from tests.parts.share.export.conftest import GITHUB, talk
-from tests.rollouts import THREAD, meta, said, write
 
 CHILD = session_id(2)
 

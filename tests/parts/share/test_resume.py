@@ -5,7 +5,7 @@ from __future__ import annotations
 from http.server import BaseHTTPRequestHandler
 
 from tests.builders import conversation, custom_title, session_bytes
-from tests.cli.test_resume_terminal import Desk
+from tests.cli.desk import Desk
 from tests.web import Web, body
 
 

@@ -23,10 +23,10 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile
-from tests import rollouts
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, session_id, user, write_session
 from tests.cli.fork_server import ForkServer
 from tests.needs import REPO
+from tests.parts.codex import rollouts
 from tests.parts.team.server import Server
 
 CHILD = session_id(2)

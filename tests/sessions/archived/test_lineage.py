@@ -14,7 +14,6 @@ from resume_hooks.derive import fork, fresh_child
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.errors import WriteFailed
-from resume_hooks.parts.checkpoints import checkpoint, rewind
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import unpacked
@@ -22,7 +21,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import links_file
 from resume_hooks.transcripts.provenance import read_parent
 from tests.archive.vault.laid_out import laid_out
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, line, session_id, user, write_session
+from tests.builders import SESSION, ConfigHome, line, session_id, user, write_session
 from tests.sessions.archived.away import away
 from tests.sessions.test_lineage import child
 
@@ -202,13 +201,3 @@ def test_a_failed_child_leaves_no_folder(config_home: ConfigHome, monkeypatch: p
 
 def _refused(*_: object) -> None:
     raise WriteFailed("no")
-
-
-def test_a_rewind_of_it(config_home: ConfigHome) -> None:
-    """Back to a mark that was set while it was there; the child is at home in its project."""
-    path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9)
-    mark = checkpoint.place(locate.session_file(path), "try").mark
-    away(path, config_home.environ)
-    kept = locate.resolve(SESSION, "/", config_home.where)
-    made = write(rewind.plan(kept, mark, "It did not work", config_home.where).child, config_home.where)
-    assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · rewind")

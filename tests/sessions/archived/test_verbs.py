@@ -17,7 +17,8 @@ from resume_hooks.sessions.lineage import Family
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.cli.conftest import Cli, Document, cli, document
-from tests.cli.test_resume_terminal import Desk, started
+from tests.cli.desk import Desk
+from tests.cli.test_resume_terminal import started
 from tests.sessions.archived.away import away
 
 __all__ = ["cli", "document"]

@@ -1,6 +1,6 @@
-"""A program that brings a bundle in whole, or rehomes a folder, and is killed at each step in turn; prints JSON.
+"""A program that brings a bundle in whole and is killed at each step in turn; prints JSON.
 
-Run by test_crash.py in a process of its own: ``crashing.py FOLDER import|rehome``.
+Run by test_crash.py in a process of its own: ``crashing.py FOLDER``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 
 from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, import_sessions
 from resume_hooks.derive.imports.bundle.read_bundle import unpacked
-from resume_hooks.parts.moved import rehome
 from resume_hooks.reading.bundle import export
 from resume_hooks.sessions import locate
 from tests.builders import ConfigHome, conversation, session_id, write_session
@@ -57,17 +56,6 @@ def importing(root: Path) -> tuple[ConfigHome, Callable[[], object]]:
     return home, bring
 
 
-def rehoming(root: Path) -> tuple[ConfigHome, Callable[[], object]]:
-    """A home with the sessions of the old folder, and what copies them to the new one."""
-    home, old = fresh(root), str(root / "old")
-
-    def copy() -> object:
-        sessions = rehome.own_sessions(old, home.where)
-        return rehome.rehome(sessions, str(root / "new"), home.where, lambda *_: None, dry_run=False)
-
-    return home, copy
-
-
 def tries(root: Path, set_up: Callable[[Path], tuple[ConfigHome, Callable[[], object]]]) -> Iterator[dict[str, Any]]:
     """One try for each step until one is not killed, each followed by a whole one: what lies in the new folder."""
     for count in range(1, 300):
@@ -91,4 +79,4 @@ def tries(root: Path, set_up: Callable[[Path], tuple[ConfigHome, Callable[[], ob
 
 
 if __name__ == "__main__":
-    print(json.dumps(list(tries(Path(sys.argv[1]), importing if sys.argv[2] == "import" else rehoming))))
+    print(json.dumps(list(tries(Path(sys.argv[1]), importing))))

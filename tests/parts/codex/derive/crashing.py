@@ -19,9 +19,9 @@ from resume_hooks.derive.trim.decision import TrimNumbers
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve
-from tests import rollouts
 from tests.crashes import killed_at
 from tests.derive.trim.crashing import STEPS
+from tests.parts.codex import rollouts
 
 
 def session(root: Path) -> tuple[Path, Where]:

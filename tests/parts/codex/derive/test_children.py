@@ -30,9 +30,9 @@ from resume_hooks.parts.smart_trim.prompt import parts
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile, resolve
 from resume_hooks.transcripts.records import Record
-from tests import rollouts
 from tests.crashes import crashed
-from tests.rollouts import THREAD, every_rollout, find_in_corpus
+from tests.parts.codex import rollouts
+from tests.parts.codex.rollouts import THREAD, every_rollout, find_in_corpus
 
 BIG = "word " * 2_000
 

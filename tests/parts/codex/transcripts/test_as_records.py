@@ -20,7 +20,7 @@ from resume_hooks.parts.codex.transcripts.segments import chain_lines
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Transcript, scan
-from tests.rollouts import (
+from tests.parts.codex.rollouts import (
     THREAD,
     Line,
     call,

@@ -16,7 +16,7 @@ from resume_hooks.parts.codex.transcripts.history import History, effective, tur
 from resume_hooks.parts.codex.transcripts.lines import rollout_lines
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.parts.codex.transcripts.segments import chain_lines
-from tests.rollouts import (
+from tests.parts.codex.rollouts import (
     OTHER,
     THIRD,
     THREAD,

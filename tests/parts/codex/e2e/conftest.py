@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.codex import NEWEST, OLDEST, VERSIONS, CodexHome
-from tests.e2e.harness.responses import MockResponses
+from tests.parts.codex.e2e.client import NEWEST, OLDEST, VERSIONS, CodexHome
+from tests.parts.codex.e2e.responses import MockResponses
 
 
 @pytest.fixture

@@ -21,9 +21,8 @@ from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import ENGINE, spoken
-from tests.e2e.test_import import INTRODUCTION
+from tests.e2e.test_bundle import INTRODUCTION
 from tests.needs import REPO
-from tests.parts.team.conftest import database, root, server  # noqa: F401 - fixtures
 
 SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
 
@@ -48,7 +47,7 @@ def team(home: ClientHome, *words: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout)["data"])
 
 
-def is_whole(root: Connection, session: Path) -> bool:  # noqa: F811 - the fixture
+def is_whole(root: Connection, session: Path) -> bool:
     """Whether the server holds a session to its last record."""
     query = """select count(*) from team.part p join team.session s on s.id = p.session
       where s.live and s.session_id = %s and p.name = '' and p.records = %s"""
@@ -62,7 +61,7 @@ def test_what_was_said_is_there_once_a_client_has_ended(
     home: ClientHome,
     api: MockApi,
     plugin: Path,
-    root: Connection,  # noqa: F811 - the fixture
+    root: Connection,
 ) -> None:
     """By -p, by /exit, by a closed terminal; of one that was killed by the next start. To the last record."""
     team(home, "join", "alice")
@@ -101,7 +100,7 @@ def test_to_the_other_machine_and_a_colleague(
     others: list[ClientHome],
     api: MockApi,
     plugin: Path,
-    root: Connection,  # noqa: F811 - the fixture
+    root: Connection,
 ) -> None:
     """What was said on one is sent on the other, in another path; both go on; a colleague gets the conversation."""
     desk, bobs = others

@@ -16,9 +16,9 @@ from resume_hooks.derive.summary.form import Summary
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.codex.model import CodexExec
 from resume_hooks.paths import Where
-from tests import rollouts
-from tests.e2e.harness.codex import PROVIDER, CodexHome
-from tests.e2e.harness.responses import Item, item_text, message, spoken
+from tests.parts.codex import rollouts
+from tests.parts.codex.e2e.client import PROVIDER, CodexHome
+from tests.parts.codex.e2e.responses import Item, item_text, message, spoken
 
 ANSWER = {"goal": "Mend the parser.", "state": "Half done.", **{key: [] for key in list(Summary.model_fields)[2:]}}
 HARMLESS = {"update_plan", "request_user_input", "view_image"}

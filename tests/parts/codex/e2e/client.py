@@ -12,9 +12,9 @@ from typing import Any
 
 from tests.builders import UUID
 from tests.e2e.harness.processes import end_all_with
-from tests.e2e.harness.responses import Item, MockResponses
 from tests.e2e.harness.versions import clients_folder
 from tests.needs import need
+from tests.parts.codex.e2e.responses import Item, MockResponses
 
 NEWEST, OLDEST = "0.169.0", "0.104.0"
 VERSIONS = (OLDEST, "0.125.0", "0.144.6", "0.156.1", NEWEST)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Self, cast
 
-from tests.e2e.harness.codex import CodexHome
 from tests.e2e.harness.home import ClientHome
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.tui import Tui
 from tests.e2e.harness.versions import ClientVersion
+from tests.parts.codex.e2e.client import CodexHome
 
 SIGN = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
 """What stands before the input box, and before each prompt that was sent."""

@@ -11,9 +11,9 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.maintenance.fsck.agents import repaired
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve
-from tests import rollouts
-from tests.e2e.harness.codex import PROVIDER, CodexHome
-from tests.e2e.harness.responses import spoken
+from tests.parts.codex import rollouts
+from tests.parts.codex.e2e.client import PROVIDER, CodexHome
+from tests.parts.codex.e2e.responses import spoken
 
 TALK = [rollouts.said("user", "find the needle", 1), rollouts.said("assistant", "in the hay", 2)]
 BASE = {"thread_id": rollouts.OTHER, "end_ordinal_exclusive": 4, "end_byte_offset": 900}

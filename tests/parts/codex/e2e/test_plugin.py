@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.builders import UUID
-from tests.e2e.harness.codex import NEWEST, CodexHome, thread_of
-from tests.e2e.harness.codex_tui import SIGN, CodexTui
-from tests.e2e.harness.responses import Item, MockResponses, item_text, spoken
 from tests.e2e.installed import clone_at, follow, lines_of
 from tests.e2e.plugin import ENGINE
 from tests.needs import REPO
+from tests.parts.codex.e2e.client import NEWEST, CodexHome, thread_of
+from tests.parts.codex.e2e.responses import Item, MockResponses, item_text, spoken
+from tests.parts.codex.e2e.tui import SIGN, CodexTui
 
 TRUSTED = "--dangerously-bypass-hook-trust"
 

@@ -19,12 +19,12 @@ from resume_hooks.transcripts.transcript import scan
 from tests.builders import session_id
 from tests.e2e.harness.asked import conversation
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
-from tests.e2e.harness.codex import PROBE, CodexHome, thread_of
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.harness.responses import item_text, spoken
 from tests.e2e.plugin import spoken as spoken_to_claude
 from tests.needs import corpus_sessions, need
-from tests.rollouts import codex_rollouts
+from tests.parts.codex.e2e.client import PROBE, CodexHome, thread_of
+from tests.parts.codex.e2e.responses import item_text, spoken
+from tests.parts.codex.rollouts import codex_rollouts
 
 COUNT = 10 if os.environ.get("RUN_ALL") == "1" else 3
 MOST = 2_000_000  # bytes of a session that is handed over here

@@ -25,8 +25,6 @@ from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import plugin_at
 from tests.needs import need
 
-_HERE = Path(__file__).resolve().parent
-
 CONFORMANCE = frozenset(
     {
         "test_a_handoff_child_resumes_with_lineage_digest_and_step",
@@ -38,13 +36,13 @@ CONFORMANCE = frozenset(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark everything in this folder `e2e`; under ``-n`` as many of them run at a time as there are cores.
+    """Mark everything in a folder `e2e` as such; under ``-n`` as many of them run at a time as there are cores.
 
     A client takes a core while it starts: with more of them at once each waits for the others on its screen.
     """
     lane = 0
     for item in items:
-        if _HERE in item.path.parents:
+        if "e2e" in item.path.parts:
             item.add_marker(pytest.mark.e2e)
             if not item.get_closest_marker("xdist_group"):
                 lane = (lane + 1) % (os.cpu_count() or 1)
@@ -66,6 +64,14 @@ def api() -> Iterator[MockApi]:
 def home(tmp_path: Path) -> Iterator[ClientHome]:
     """A fresh home; whatever still runs in it at the end of the test is ended."""
     fresh = ClientHome(tmp_path / "home")
+    yield fresh
+    fresh.reap()
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[ClientHome]:
+    """Another machine, with the project under another path."""
+    fresh = ClientHome(tmp_path / "elsewhere", project="moved")
     yield fresh
     fresh.reap()
 

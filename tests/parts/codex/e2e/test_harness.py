@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tests.e2e.harness.codex import PROBE, CodexHome, thread_of
-from tests.e2e.harness.responses import Item, item_text, message, plain, spoken
+from tests.parts.codex.e2e.client import PROBE, CodexHome, thread_of
+from tests.parts.codex.e2e.responses import Item, item_text, message, plain, spoken
 
 
 def test_a_resumed_session_sends_what_was_said(every_codex: CodexHome) -> None:

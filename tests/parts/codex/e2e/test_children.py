@@ -21,10 +21,10 @@ from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions.locate import SessionFile, resolve
-from tests.e2e.harness.codex import CodexHome, thread_of
-from tests.e2e.harness.responses import Item, item_text, spoken
 from tests.needs import need
-from tests.rollouts import codex_rollouts
+from tests.parts.codex.e2e.client import CodexHome, thread_of
+from tests.parts.codex.e2e.responses import Item, item_text, spoken
+from tests.parts.codex.rollouts import codex_rollouts
 
 COMPACTS = "CONTEXT CHECKPOINT COMPACTION"
 """What a client asks first that takes a session for too long."""

@@ -1,0 +1,66 @@
+"""A desk: sessions, a project and a stand-in for the client, on a terminal."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from resume_hooks.sessions.locate import sessions_in
+from tests.builders import (
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    write_session,
+)
+from tests.screens import Screen
+
+CLIENT = """#!/bin/sh
+echo "STARTED $* IN ${PWD##*/}"
+echo "CONFIG ${CLAUDE_CONFIG_DIR##*/} OUTER ${CLAUDECODE-none} ${CLAUDE_CODE_CHILD_SESSION-none}"
+echo "KEPT $CLAUDE_CODE_USE_BEDROCK"
+"""
+
+
+HOUR = 3_600
+
+
+class Desk:
+    """A project with sessions, a stand-in for the client, and terminals."""
+
+    def __init__(self, home: ConfigHome, stack: ExitStack) -> None:
+        """Three sessions lie in the project, the first one is the newest."""
+        self.home, self._stack, self._screens = home, stack, 0
+        self.project, self.bin = home.root / "proj", home.root / "bin"
+        for folder in (self.project, self.bin):
+            folder.mkdir()
+        client = self.bin / "claude"
+        client.write_text(CLIENT)
+        client.chmod(0o755)
+        for number, title in enumerate(("Fix the parser", "Write the docs", "Fix the lexer"), 1):
+            self.session(number, title)
+
+    def session(self, number: int, title: str, folder: Path | None = None, turns: int = 2, age: float = HOUR) -> Path:
+        """A session of a folder, an hour older than the one before."""
+        at = str(folder or self.project)
+        records = [{**record, "cwd": at} for record in conversation(turns, session_id=session_id(number))]
+        rows = [*records, custom_title(title, session_id(number))]
+        return Path(write_session(self.home.project(at), session_id(number), rows, mtime=time.time() - number * age))
+
+    def run(self, *words: str, columns: int = 120, rows: int = 40, cwd: Path | None = None, **environ: str) -> Screen:
+        """A terminal on which ``resume-hooks`` runs with these words."""
+        self._screens += 1
+        screen = Screen(
+            words,
+            folder=cwd or self.project,
+            environ={"PATH": f"{self.bin}:/usr/bin:/bin", **self.home.environ, **environ},
+            notes=self.home.root / f"notes{self._screens}",
+            columns=columns,
+            rows=rows,
+        )
+        return self._stack.enter_context(screen)
+
+    def ids(self) -> set[str]:
+        """The sessions of the project."""
+        return {found.session_id for found in sessions_in(str(self.home.project(str(self.project))))}
