@@ -7,12 +7,14 @@ first use: hooks import this package before every trigger.
 A child is a new session made from another, its parent; other words are in docs/glossary.md. Each package may import
 those to its right: parts, cli, hooks, api, maintenance, search, derive, archive, reading, sessions, transcripts, then
 redaction, storage and system, which do not know each other, then the ground: ``settings``, ``seam``, ``paths``,
-``errors``, ``clock``.
+``errors``, ``clock``, ``version``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from resume_hooks.version import __version__
 
 if TYPE_CHECKING:
     from resume_hooks.api import (
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
         search_sessions,
         trim,
     )
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Options",

@@ -12,8 +12,8 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.marks import HEAD
 from resume_hooks.sessions import locate
+from resume_hooks.transcripts.digest_marks import HEAD
 from tests.e2e.harness.client import ClientHome, ClientVersion, TmuxTui, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer

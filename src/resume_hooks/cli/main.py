@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from resume_hooks import __version__, part_table
+from resume_hooks import part_table
 from resume_hooks.cli.declaration import declared, loaded
 from resume_hooks.cli.output import COMPLETING, colour_wanted, failure, print_document, say
 from resume_hooks.errors import AmbiguousLocator, Interrupted, OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.seam import module_name, verb_module, with_parts
 from resume_hooks.system import bug_log
 from resume_hooks.system.invocation import as_typed
+from resume_hooks.version import __version__
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

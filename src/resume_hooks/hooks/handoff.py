@@ -22,11 +22,11 @@ from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.reading.digest.as_text import opening as digest_opening
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import digest_at, knowledge
-from resume_hooks.reading.digest.marks import HEAD
 from resume_hooks.sessions.opening_layout import short_opening, task_step
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.processes import client_pid, started
+from resume_hooks.transcripts.digest_marks import HEAD
 
 BY_CLEAR = "or type /clear: the new session starts with this digest, too"
 """The fact of a child that waits for ``/clear``."""

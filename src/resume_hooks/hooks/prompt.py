@@ -148,9 +148,9 @@ def _is_busy(event: dict[str, Any], session_id: str) -> bool:
 
 
 def _bug(error: Exception, trigger: Trigger) -> str:
-    from resume_hooks import __version__  # only a bug waits for it
     from resume_hooks.system import bug_log  # only a bug waits for it
     from resume_hooks.system.invocation import typed
+    from resume_hooks.version import __version__  # only a bug waits for it
 
     bug_log.note(f">{trigger.verb}", __version__, error)
     kept = f"\n\n{_kept(trigger.text)}" if trigger.text else ""

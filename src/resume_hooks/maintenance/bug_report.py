@@ -15,11 +15,12 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from resume_hooks import __version__, clock, settings
+from resume_hooks import clock, settings
 from resume_hooks.maintenance.doctor import Finding
 from resume_hooks.paths import Where, read_object
 from resume_hooks.system import bug_log, claude_cli
 from resume_hooks.system.plugin_files import NAME
+from resume_hooks.version import __version__
 
 VERSION = 3
 """Of the form of a report."""

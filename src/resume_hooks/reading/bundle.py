@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from resume_hooks import __version__, clock
+from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, read_regular
 from resume_hooks.reading.homes import Homes
@@ -30,6 +30,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import parse
+from resume_hooks.version import __version__
 
 T = TypeVar("T")
 KEY = "resume_hooks_bundle"

@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Self
 
-from resume_hooks import __version__
 from resume_hooks.errors import ImportFailed, UsageError
 from resume_hooks.system.text import plain_line
 from resume_hooks.system.urls import PORTS, Address, is_private
+from resume_hooks.version import __version__
 
 MAX_REDIRECTS = 5
 MAX_PLACES = 4  # IP addresses of one host that are tried

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.reading.digest.as_text import BULLET, OPENING, facts, full, opening
 from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry, entry
-from resume_hooks.reading.digest.marks import HEAD
+from resume_hooks.transcripts.digest_marks import HEAD
 from tests.builders import SESSION, session_id
 
 OTHER = session_id(2)

@@ -12,9 +12,10 @@ import pytest
 from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents
-from resume_hooks.reading.digest import as_text, entries, marks
+from resume_hooks.reading.digest import as_text, entries
 from resume_hooks.reading.digest.entries import Digest, DigestEntry, entry
 from resume_hooks.sessions.locate import session_file
+from resume_hooks.transcripts import digest_marks as marks
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from resume_hooks.transcripts.records import parse
 from tests.builders import SESSION, ConfigHome

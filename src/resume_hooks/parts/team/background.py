@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable
 
-from resume_hooks import __version__, settings
+from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.parts.team.connect import Connection, DriverMissing, connected
 from resume_hooks.parts.team.cursor import cursor_of, pushed_here
@@ -25,6 +25,7 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import bug_log
 from resume_hooks.system.text import counted
+from resume_hooks.version import __version__
 
 PAUSE = 60
 """Seconds between two pushes of turns' ends."""

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry
-from resume_hooks.reading.digest.marks import HEAD
 from resume_hooks.reading.digest.prose import cut
 from resume_hooks.sessions.lineage_block import size_text, unmarked
 from resume_hooks.sessions.record_references import SHORT, shortened
+from resume_hooks.transcripts.digest_marks import HEAD
 
 OPENING = 3_600  # characters of the digest that a child opens with: about 900 tokens
 GIT = 200  # characters of what git said

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks.reading.digest.marks import KIND
 from resume_hooks.reading.digest.prose import LONGEST, cut
 from resume_hooks.system.text import plain_line
+from resume_hooks.transcripts.digest_marks import KIND
 from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive, string
 
 SECTIONS = (

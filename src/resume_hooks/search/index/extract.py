@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.reading.digest import marks
 from resume_hooks.sessions.child_titles import root_of
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.transcripts import digest_marks as marks
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import BULK, QUEUED, kind_of, sent_texts
 from resume_hooks.transcripts.placeholders import is_placeholder
