@@ -44,6 +44,13 @@ def test_lineage(family: ConfigHome, cli: Cli, document: Document) -> None:
     assert lines[9] == "4. title 3 · clear"
 
 
+def test_it_only_reads(family: ConfigHome, cli: Cli) -> None:
+    """Ancestors that the vault has not got yet are for the next start to archive."""
+    before = sorted(family.root.rglob("*"))
+    assert cli("lineage", THREE).returncode == 0
+    assert sorted(family.root.rglob("*")) == before
+
+
 def test_lineage_without_trims(family: ConfigHome, document: Document) -> None:
     """``--continued`` leaves the trim out and closes the gap."""
     rows = document("lineage", THREE, "--continued")["data"]["rows"]

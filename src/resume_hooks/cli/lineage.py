@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from resume_hooks.archive.retention.ancestors import archive_ancestors
 from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument, part_options
 from resume_hooks.clock import minute
 from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Family, without_trims
@@ -50,9 +49,7 @@ def _rows(options: VerbOptions) -> list[Ancestor]:
 
 
 def _here(options: VerbOptions) -> list[Ancestor]:
-    rows = Family(options.where).lineage(options.located(foreign=True).path)
-    archive_ancestors(rows[:-1], options.where)  # nothing else notices a fork that the client made
-    return rows
+    return Family(options.where).lineage(options.located(foreign=True).path)
 
 
 def render(rows: list[Ancestor]) -> str:
