@@ -6,13 +6,16 @@ import os
 import pwd
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
+from resume_hooks import seam
 from tests.builders import UUID
+
+Value = TypeVar("Value")
 
 REPO = Path(__file__).resolve().parent.parent
 
@@ -76,3 +79,8 @@ def _is_conversation(file: Path) -> bool:
         return False
     inside = file.relative_to(corpus_folder()).parts[:-1]
     return not any(re.fullmatch(UUID, part) for part in inside)
+
+
+def here(names: dict[str, Value], brought: Mapping[str, Sequence[Any]]) -> dict[str, Value]:
+    """Of a list that a test pins, what is of the core, or of a part that is here: ``brought`` has a row a name."""
+    return {name: value for name, value in names.items() if name not in brought or seam.is_there(brought[name][0])}

@@ -71,10 +71,10 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         del sys.modules[name]
 
 
-def test_each_folder_is_a_part_and_each_part_a_folder() -> None:
-    """``parts.NAMES`` names what is there."""
+def test_each_folder_is_a_part() -> None:
+    """``parts.NAMES`` names what is there; one may be taken away."""
     folders = {path.parent.name for path in Path(seam.FOLDER).glob("*/__init__.py")}
-    assert folders == set(parts.NAMES)
+    assert folders <= set(parts.NAMES)
 
 
 def test_a_part_by_the_recipe(example: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ MODULES = [
     "archive.retention.pending",
     "hooks.__init__", "hooks.fallback", "hooks.hook_state", "hooks.hosts", "hooks.pending_handoff",
     "hooks.plain_cards", "hooks.reply", "hooks.session", "hooks.triggers",
-    "parts.__init__", "parts.codex.__init__", "parts.codex.host",
+    "parts.__init__",
     "sessions.__init__", "sessions.link_log",
     "storage.__init__", "storage.append_carryover", "storage.atomic",
     "storage.locks", "storage.state_file", "system.__init__", "system.bug_log",
@@ -27,16 +27,18 @@ MODULES = [
 ASKED = ("at a start", "whether the driver is needed")
 """The questions that are asked before the engine is there."""
 
-ANSWERING = sorted(
+EARLY = [
+    *((part, value) for part, _, value in part_table.HOSTS.values()),
+    *(answer for question in ASKED for answer in part_table.ANSWERS.get(question, ())),
+]
+MODULES += sorted(
     {
-        name
-        for question in ASKED
-        for part, function in part_table.ANSWERS.get(question, ())
+        f"parts.{part}.{module}"
+        for part, function in EARLY
         if seam.is_there(part)
-        for name in ("parts.__init__", f"parts.{part}.__init__", f"parts.{part}.{function.partition(':')[0]}")
+        for module in ("__init__", function.partition(":")[0])
     }
 )
-MODULES += ANSWERING
 FILES = [*(SOURCE / f"{name.replace('.', '/')}.py" for name in MODULES), *sorted((REPO / "hooks").glob("*.py"))]
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from resume_hooks import settings
+from resume_hooks import part_table, settings
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.settings import Setting, load, settings_file
 from resume_hooks.storage.stored_settings import store
 from tests.builders import ConfigHome
+from tests.needs import here
 
 
 def stored(home: ConfigHome, content: object) -> None:
@@ -26,26 +27,29 @@ def stored(home: ConfigHome, content: object) -> None:
 
 def test_defaults(config_home: ConfigHome) -> None:
     """Without any source every key has its default."""
-    assert load(config_home.where) == {
-        "context_window": Setting(0, "default"),
-        "clipboard": Setting("auto", "default"),
-        "threshold": Setting(500, "default"),
-        "keep_recent": Setting(2, "default"),
-        "notice_percent": Setting(80, "default"),
-        "compaction": Setting("client", "default"),
-        "summary_model": Setting("haiku", "default"),
-        "summary_timeout": Setting(120, "default"),
-        "handoff_sends": Setting("off", "default"),
-        "handoff_tool": Setting("off", "default"),
-        "handoff_dir": Setting("", "default"),
-        "ledger_file": Setting("", "default"),
-        "vault": Setting("on", "default"),
-        "vault_max": Setting("20G", "default"),
-        "vault_days": Setting(0, "default"),
-        "index_at_start": Setting("on", "default"),
-        "team_model_search": Setting("off", "default"),
-        "triggers_off": Setting((), "default"),
-    }
+    assert load(config_home.where) == here(
+        {
+            "context_window": Setting(0, "default"),
+            "clipboard": Setting("auto", "default"),
+            "threshold": Setting(500, "default"),
+            "keep_recent": Setting(2, "default"),
+            "notice_percent": Setting(80, "default"),
+            "compaction": Setting("client", "default"),
+            "summary_model": Setting("haiku", "default"),
+            "summary_timeout": Setting(120, "default"),
+            "handoff_sends": Setting("off", "default"),
+            "handoff_tool": Setting("off", "default"),
+            "handoff_dir": Setting("", "default"),
+            "ledger_file": Setting("", "default"),
+            "vault": Setting("on", "default"),
+            "vault_max": Setting("20G", "default"),
+            "vault_days": Setting(0, "default"),
+            "index_at_start": Setting("on", "default"),
+            "team_model_search": Setting("off", "default"),
+            "triggers_off": Setting((), "default"),
+        },
+        part_table.SETTINGS,
+    )
 
 
 def test_later_sources_win(config_home: ConfigHome) -> None:

@@ -63,8 +63,6 @@ def test_what_writes_a_session_does(config_home: ConfigHome, session: Path) -> N
     for child in made:
         assert (session.parent / f"{child['session_id']}.jsonl").is_file()
     run(config_home, "untrim", made[2]["session_id"], "--all")
-    run(config_home, "checkpoint", SESSION)
-    run(config_home, "rewind", SESSION, "--report", "nothing was there")
     run(config_home, "archive", SESSION)
     assert session.read_bytes() == before
     run(config_home, "delete", made[1]["session_id"], "--yes")

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from resume_hooks.version import __version__
-
 if TYPE_CHECKING:
     from resume_hooks.api import (
         Options,
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
         search_sessions,
         trim,
     )
+    from resume_hooks.version import __version__
 
 __all__ = [
     "Options",
@@ -46,6 +45,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from resume_hooks.version import __version__
+
+        return __version__
     if name in __all__:
         # Loaded here and not above: the guard's lane must not pay for the engine.
         from resume_hooks import api

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from resume_hooks import part_table
 from tests.builders import ConfigHome
 from tests.cli.conftest import Cli, Document
+from tests.needs import here
 
 
 def test_every_setting_with_its_source(config_home: ConfigHome, document: Document, cli: Cli) -> None:
@@ -13,26 +15,29 @@ def test_every_setting_with_its_source(config_home: ConfigHome, document: Docume
     data = document("config", environ={"RESUME_HOOKS_TRIGGERS_OFF": "help"})["data"]
     assert data["file"] == str(config_home.config / "resume-hooks" / "settings.json")
     told = {row["key"]: (row["value"], row["source"]) for row in data["settings"]}
-    assert told == {
-        "context_window": (0, "default"),
-        "clipboard": ("none", "environment"),
-        "threshold": (500, "default"),
-        "keep_recent": (2, "default"),
-        "notice_percent": (80, "default"),
-        "summary_model": ("haiku", "default"),
-        "summary_timeout": (120, "default"),
-        "handoff_dir": ("", "default"),
-        "ledger_file": ("", "default"),
-        "vault": ("on", "default"),
-        "vault_max": ("20G", "default"),
-        "vault_days": (0, "default"),
-        "index_at_start": ("on", "default"),
-        "handoff_tool": ("off", "default"),
-        "compaction": ("client", "default"),
-        "handoff_sends": ("off", "default"),
-        "team_model_search": ("off", "default"),
-        "triggers_off": (["help"], "environment"),
-    }
+    assert told == here(
+        {
+            "context_window": (0, "default"),
+            "clipboard": ("none", "environment"),
+            "threshold": (500, "default"),
+            "keep_recent": (2, "default"),
+            "notice_percent": (80, "default"),
+            "summary_model": ("haiku", "default"),
+            "summary_timeout": (120, "default"),
+            "handoff_dir": ("", "default"),
+            "ledger_file": ("", "default"),
+            "vault": ("on", "default"),
+            "vault_max": ("20G", "default"),
+            "vault_days": (0, "default"),
+            "index_at_start": ("on", "default"),
+            "handoff_tool": ("off", "default"),
+            "compaction": ("client", "default"),
+            "handoff_sends": ("off", "default"),
+            "team_model_search": ("off", "default"),
+            "triggers_off": (["help"], "environment"),
+        },
+        part_table.SETTINGS,
+    )
     assert b"triggers_off" in cli("config").stdout
 
 

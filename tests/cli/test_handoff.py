@@ -9,7 +9,6 @@ import pytest
 
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.entries import digest_at
-from resume_hooks.storage.stored_settings import store
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, tool_result, tool_use, write_session
 from tests.cli.conftest import Cli, Document
 from tests.reading.digest.talk import Talk
@@ -108,10 +107,8 @@ def test_a_new_task_gets_what_is_known(document: Document, parent: Path, config_
         ("--full",),
         ("--print", "--start"),
         ("--print", "--edit"),
-        ("--print", "--out", "x.md"),
         ("--force",),
         ("--edit",),
-        ("--out", ""),
         ("--new-task", " "),
         ("--new-task", "that", "-n", "this"),
     ],
@@ -135,59 +132,12 @@ def test_words_that_name_no_session_may_be_the_next_step(cli: Cli, parent: Path)
     assert b"""resume-hooks handoff -n 'do it'"'"'s part'""" in done.stderr
 
 
-def test_out_writes_the_document(config_home: ConfigHome, cli: Cli, document: Document, parent: Path) -> None:
-    """To a name or into a folder, which may be new, seen from where the user stands; never over a file unless told."""
-    here = config_home.root / "here"
-    named = document("handoff", SESSION, "--out", "x.md")["data"]
-    assert named["documents"] == [str(here / "x.md")]
-    assert named["session_id"] in (here / "x.md").read_text("utf-8")
-    (found,) = document("handoff", SESSION, "--out", "docs/")["data"]["documents"]
-    assert Path(found).parent == here / "docs"
-    children = sorted(parent.parent.iterdir())
-    error = document("handoff", SESSION, "--out", "x.md", code=2)["error"]
-    assert "--force" in error["remedy"]
-    assert sorted(parent.parent.iterdir()) == children, "what can't be finished isn't begun"
-    text = cli("handoff", SESSION, "--out", "x.md", "--force").stdout.decode()
-    assert str(here / "x.md") in text
-    assert named["session_id"] not in (here / "x.md").read_text("utf-8")
-
-
-def test_a_dry_run_writes_no_document_either(config_home: ConfigHome, document: Document, parent: Path) -> None:
-    """It names what would be written."""
-    store("handoff_dir", "_handoffs")
-    store("ledger_file", "NOW.md")
-    before = everything(config_home)
-    data = document("handoff", SESSION, "--out", "x.md", "--dry-run")["data"]
-    assert len(data["documents"]) == 2
-    assert data["ledger"].endswith("/proj/NOW.md")
-    assert everything(config_home) == before
-
-
-def test_the_settings_count_for_every_handoff(cli: Cli, parent: Path, project: Path) -> None:
-    """What was written stands in the receipt, what could not be in a note; the exit code is that of the child."""
-    store("handoff_dir", "_handoffs")
-    store("ledger_file", "../NOW.md")
-    done = cli("handoff", SESSION)
-    assert done.returncode == 0
-    (path,) = (project / "_handoffs").iterdir()
-    assert f"document        {path}" in done.stdout.decode()
-    assert done.stderr.decode().startswith("note: ledger_file was passed over: ")
-
-
 @pytest.mark.parametrize(
     ("key", "value"), [("ledger_file", "notes.txt"), ("ledger_file", ".bashrc"), ("handoff_dir", "a\nb")]
 )
 def test_settings_that_name_no_such_place(document: Document, key: str, value: str) -> None:
     """A ledger is a Markdown file: no shell reads it."""
     assert document("config", key, value, code=2)["error"]["code"] == "usage"
-
-
-def test_a_setting_is_switched_off_again(document: Document, cli: Cli, parent: Path, project: Path) -> None:
-    """By an empty value."""
-    store("handoff_dir", "_handoffs")
-    assert document("config", "handoff_dir", "")["data"]["settings"][0]["value"] == ""
-    assert document("handoff", SESSION)["data"]["documents"] == []
-    assert list(project.iterdir()) == []
 
 
 def test_a_kept_digest_is_read_and_not_found(config_home: ConfigHome, cli: Cli, document: Document) -> None:

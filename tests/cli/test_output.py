@@ -85,7 +85,7 @@ WORDS: dict[str, list[list[str]]] = {
     "completion": [["completion", "fish"]],
 }
 """What each verb is called with here; of any other the help."""
-STYLED = ("sessions", "search", "lineage", "info", "doctor", "stats", "config", "fsck")
+STYLED = ("sessions", "search", "lineage", "info", "doctor", "config", "fsck")
 """Verbs that have some colour on a terminal."""
 CHOICES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "COLORTERM")
 Told = Callable[..., str]
@@ -142,7 +142,11 @@ def test_no_verb_is_coloured_where_it_must_not_be(told: Told, verb: str) -> None
 @pytest.mark.parametrize("verb", STYLED)
 def test_colour_where_it_is_wanted(told: Told, verb: str) -> None:
     """On a terminal, and in a pipe that asks for it; the words are the same with and without."""
-    (words, *_) = WORDS[verb]
+    is_styled(told, WORDS[verb][0])
+
+
+def is_styled(told: Told, words: list[str]) -> None:
+    """Whether what a verb prints has colour where it is wanted."""
     on_terminal = told(words, terminal=True, TERM="xterm-256color")
     assert SEQUENCE.search(on_terminal)
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):

@@ -127,15 +127,6 @@ def test_a_rollover_says_what_is_waited_for_then_opens(
     assert "text" in ask("rollover", screen=False)
 
 
-def test_a_mark_and_the_way_back(parent: Path) -> None:
-    """The mark is told in a text; the way back opens the child."""
-    assert ask("checkpoint", "try it")["text"].startswith("checkpoint set")
-    assert "Type it after the command" in ask("rewind")["text"]
-    back = ask("rewind", "it does not work")
-    (child,) = children(parent)
-    assert (back["open"], back["fill"]) == (child.stem, "")
-
-
 def test_what_is_to_be_pasted_is_copied(parent: Path) -> None:
     """As by the classic hooks: the id, the digest's facts, or nothing."""
     assert SESSION in ask("session")["text"]
@@ -207,5 +198,5 @@ def test_what_is_offered_says_what_the_triggers_say() -> None:
     """One wording for one thing, but for the trim, which asks in another way."""
     about = {row.verb: (row.argument.replace("<", "").replace(">", ""), row.about) for row in TRIGGERS}
     same = [each for each in COMMANDS.values() if each.verb in about and each.verb != "trim"]
-    assert len(same) == 8
+    assert len(same) >= 6
     assert [(each.argument, each.about) for each in same] == [about[each.verb] for each in same]

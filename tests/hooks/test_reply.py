@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks.hosts import host_of
-from resume_hooks.hooks.reply import block, start
+from resume_hooks.hooks.reply import start
 
 
 def said(context: str, message: str) -> dict[str, Any]:
@@ -43,12 +42,3 @@ def test_nothing_drives_the_terminal() -> None:
     found = said("a\x1b[2J\ud800b\x00", "one\ntwo\x1b]0;x\x07")
     assert found["systemMessage"] == "one two"
     assert found["hookSpecificOutput"]["additionalContext"] == "a\ufffdb"
-
-
-def test_codex_is_answered_in_its_own_form() -> None:
-    """Two keys and no third, which its strict schema would refuse; the one form of a trigger that it knows."""
-    host = host_of({"turn_id": "t", "model": "gpt-5"})
-    card = "  /resume-hooks:handoff [next step]   or  >handoff [next step]\n\nTo confirm, type /resume-hooks:trim yes"
-    found = json.loads(block(card, host))
-    assert found == {"decision": "block", "reason": "  >handoff [next step]\n\nTo confirm, type >trim yes"}
-    assert "hookSpecificOutput" in json.loads(block(card, host_of({"session_id": "s"})))

@@ -45,25 +45,6 @@ OURS = [
     (">trim>trim>trim", "trim", ""),
     (">trim yes>trimmed", "trim", "yes>trimmed"),
     (">handoff then >trim yes", "handoff", "then >trim yes"),
-    (">checkpoint", "checkpoint", ""),
-    (">Checkpoint try it", "checkpoint", "try it"),
-    ("/resume-hooks:checkpoint YES", "checkpoint", "YES"),
-    (">checkpoint try it>checkpoint yes", "checkpoint", "yes"),
-    (">checkpoint try it >checkpoint YES\n", "checkpoint", "YES"),
-    (">checkpoint>checkpoint yes", "checkpoint", "yes"),
-    (">checkpoint try it/resume-hooks:checkpoint yes", "checkpoint", "yes"),
-    (">checkpoint try it>checkpoint another", "checkpoint", "another"),
-    (">checkpoint test the >checkpoint trigger", "checkpoint", "test the >checkpoint trigger"),
-    (">checkpoint see >checkpoint yes please", "checkpoint", "see >checkpoint yes please"),
-    (">rewind", "rewind", ""),
-    (">rewind it was slower", "rewind", "it was slower"),
-    ("/resume-hooks:rewind\nlong\nreport", "rewind", "long\nreport"),
-    (">rewind>rewind it was slower", "rewind", "it was slower"),
-    (">rewind>REWIND>rewind", "rewind", ""),
-    (">rewind/resume-hooks:rewind it", "rewind", "it"),
-    (">rewind >handoff was tried", "rewind", ">handoff was tried"),
-    (">rewind a >rewind b", "rewind", "a >rewind b"),
-    (">rewind a>rewind b", "rewind", "a>rewind b"),
     (">search", "search", ""),
     (">Search why did we drop it?", "search", "why did we drop it?"),
     ('>search "connection pool" -redis', "search", '"connection pool" -redis'),
@@ -153,11 +134,6 @@ PASTED = [
     (f">trim>trim yes /resume {ID}", "trim"),
     (f"/resume-hooks:trim yes /resume {ID}", "trim"),
     (">trim /clear", "trim"),
-    (f">rewind it was slower/resume {ID}", "rewind"),
-    (">rewind it was slower /clear", "rewind"),
-    (f">rewind>rewind it /resume {ID}", "rewind"),
-    (f">checkpoint try it/resume {ID}", "checkpoint"),
-    (f">checkpoint try it>checkpoint yes /resume {ID}", "checkpoint"),
     (">resume /clear", "resume"),
     (">resume/clear", "resume"),
     (f">continue/resume {ID}", "resume"),
@@ -178,6 +154,11 @@ PASTED = [
 @pytest.mark.parametrize(("prompt", "verb", "text"), OURS)
 def test_ours(prompt: str, verb: str, text: str) -> None:
     """Recognised with its verb, its text as it was typed, and its form."""
+    is_ours(prompt, verb, text)
+
+
+def is_ours(prompt: str, verb: str, text: str) -> None:
+    """What a prompt is recognised as."""
     assert recognise(prompt) == Trigger(verb, text, prompt.startswith("/"), pasted=False)
 
 
@@ -190,6 +171,11 @@ def test_not_ours(prompt: str, why: str) -> None:
 @pytest.mark.parametrize(("prompt", "verb"), PASTED)
 def test_pasted_over_left_over_text(prompt: str, verb: str) -> None:
     """A trigger that ends in a command of the client: nothing is to be made of it."""
+    is_pasted(prompt, verb)
+
+
+def is_pasted(prompt: str, verb: str) -> None:
+    """What a prompt over which a command was pasted is recognised as."""
     found = recognise(prompt)
     assert found is not None
     assert (found.verb, found.pasted) == (verb, True)
@@ -255,7 +241,6 @@ def test_long_prompts_are_decided(prompt: str) -> None:
         (">resume>handoff fix it", "handoff", "fix it"),
         (">handoff>handoff x", "handoff", "x"),
         (">help>lineage", "lineage", ""),
-        (">checkpoint>rewind it was slower", "rewind", "it was slower"),
         (">session-id>recover-context", "recover-context", ""),
         ("/resume-hooks:trim>resume", "resume", ""),
     ],

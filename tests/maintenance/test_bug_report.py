@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from resume_hooks import part_table
 from resume_hooks.cli.schema.doctor import BugReport
 from resume_hooks.maintenance import bug_report
 from resume_hooks.maintenance.bug_report import Anonymous
@@ -19,6 +20,7 @@ from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage.stored_settings import store
 from resume_hooks.system import bug_log
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, system, user, write_session
+from tests.needs import here
 
 NAME = "aliceplanted"
 PLANTED = {
@@ -103,7 +105,8 @@ def test_what_a_reader_needs_is_in_it(laden: Path) -> None:
     assert codes["settings-refused"]["detail"] == ""
     assert found["versions"]["plugin"] == ["other", "1.2.3"]
     values = {row["key"]: row["value"] for row in found["settings"]}
-    assert (values["handoff_dir"], values["summary_model"]) == ("set", "<user>-model")
+    expected = here({"handoff_dir": "set", "summary_model": "<user>-model"}, part_table.SETTINGS)
+    assert {key: values[key] for key in expected} == expected
     assert [entry.split()[2:4] for entry in found["log"]] == [["search", "KeyError"]] * 2
 
 

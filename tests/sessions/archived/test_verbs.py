@@ -29,13 +29,18 @@ __all__ = ["cli", "document"]
     [
         ("trim", SESSION, "--in-place"), ("rename", SESSION, "Other"), ("tag", SESSION, "later"),
         ("delete", SESSION, "--yes"), ("resume", SESSION, "--print"), ("resume", SESSION, "--way", "as-is"),
-        ("continue", SESSION), ("checkpoint", SESSION), ("rewind-files", SESSION, "--to", "last", "--yes"),
+        ("continue", SESSION),
         ("continue", SESSION, "--print"),
     ],
     ids=" ".join,
 )  # fmt: skip
 def test_what_would_change_it_is_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
     """With the one command that brings it back; nothing of the copy changes."""
+    assert_refused(config_home, cli, words)
+
+
+def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
+    """That a verb which would change an archived copy says so."""
     kept = away(laid_out(config_home, turns=3).path, config_home.environ)
     before = {path: path.read_bytes() for path in Path(kept.folder).rglob("*") if path.is_file()}
     done = cli(*words)

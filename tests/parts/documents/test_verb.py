@@ -1,0 +1,59 @@
+"""``handoff --out``, and the settings that ask for a document at each handoff."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from resume_hooks.storage.stored_settings import store
+from tests.builders import SESSION, ConfigHome
+from tests.cli.conftest import Cli, Document
+from tests.cli.test_handoff import everything, parent, project
+
+__all__ = ["parent", "project"]
+
+
+def test_out_writes_the_document(config_home: ConfigHome, cli: Cli, document: Document, parent: Path) -> None:
+    """To a name or into a folder, which may be new, seen from where the user stands; never over a file unless told."""
+    here = config_home.root / "here"
+    named = document("handoff", SESSION, "--out", "x.md")["data"]
+    assert named["documents"] == [str(here / "x.md")]
+    assert named["session_id"] in (here / "x.md").read_text("utf-8")
+    (found,) = document("handoff", SESSION, "--out", "docs/")["data"]["documents"]
+    assert Path(found).parent == here / "docs"
+    children = sorted(parent.parent.iterdir())
+    error = document("handoff", SESSION, "--out", "x.md", code=2)["error"]
+    assert "--force" in error["remedy"]
+    assert sorted(parent.parent.iterdir()) == children, "what can't be finished isn't begun"
+    text = cli("handoff", SESSION, "--out", "x.md", "--force").stdout.decode()
+    assert str(here / "x.md") in text
+    assert named["session_id"] not in (here / "x.md").read_text("utf-8")
+
+
+def test_a_dry_run_writes_no_document_either(config_home: ConfigHome, document: Document, parent: Path) -> None:
+    """It names what would be written."""
+    store("handoff_dir", "_handoffs")
+    store("ledger_file", "NOW.md")
+    before = everything(config_home)
+    data = document("handoff", SESSION, "--out", "x.md", "--dry-run")["data"]
+    assert len(data["documents"]) == 2
+    assert data["ledger"].endswith("/proj/NOW.md")
+    assert everything(config_home) == before
+
+
+def test_the_settings_count_for_every_handoff(cli: Cli, parent: Path, project: Path) -> None:
+    """What was written stands in the receipt, what could not be in a note; the exit code is that of the child."""
+    store("handoff_dir", "_handoffs")
+    store("ledger_file", "../NOW.md")
+    done = cli("handoff", SESSION)
+    assert done.returncode == 0
+    (path,) = (project / "_handoffs").iterdir()
+    assert f"document        {path}" in done.stdout.decode()
+    assert done.stderr.decode().startswith("note: ledger_file was passed over: ")
+
+
+def test_a_setting_is_switched_off_again(document: Document, cli: Cli, parent: Path, project: Path) -> None:
+    """By an empty value."""
+    store("handoff_dir", "_handoffs")
+    assert document("config", "handoff_dir", "")["data"]["settings"][0]["value"] == ""
+    assert document("handoff", SESSION)["data"]["documents"] == []
+    assert list(project.iterdir()) == []
