@@ -21,7 +21,8 @@ PACKAGES = {
 }  # fmt: skip
 
 GROUND = {
-    "__init__", "__main__", "api", "clock", "errors", "part", "part_table", "paths", "seam", "settings", "team", "version",
+    "__init__", "__main__", "api", "clock", "errors", "part", "part_table", "paths", "seam", "settings", "team",
+    "version",
 }  # fmt: skip
 
 
