@@ -417,12 +417,13 @@ def damaged(decided: RolloverPlan, part: str) -> RolloverPlan:
     """The plan with one line that says something else."""
     import dataclasses
 
+    assert isinstance(decided.body, FreshLines)
     lines = list(decided.body.bodies)
     if part == "opening":
         lines[1] = lines[1].replace(b"go on", b"go off")
     if part == "metadata":
         lines[0] = lines[0].replace(SESSION.encode(), session_id(9).encode())
-    return dataclasses.replace(decided, body=FreshLines(tuple(lines)))
+    return dataclasses.replace(decided, body=FreshLines(tuple(lines), decided.opening))
 
 
 def test_the_checks_name_what_a_rollover_promises(config_home: ConfigHome) -> None:

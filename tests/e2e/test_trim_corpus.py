@@ -19,14 +19,15 @@ import pytest
 
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
+from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.records import message
 from resume_hooks.transcripts.transcript import scan
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING
+from tests.derive.trim.sessions import chain_of
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE, spoken
@@ -113,7 +114,7 @@ def holds_nothing_trimmed(decided: TrimPlan, request: dict[str, Any]) -> None:
 
 def gone(decided: TrimPlan) -> Iterator[str]:
     """The texts that a plan gives up whole."""
-    transcript = scan(decided.body.source)
+    transcript = scan(chain_of(decided).source)
     nodes = {node.number: node for node in transcript.chain}
     for choice in decided.choices:
         value: Any = transcript.read(nodes[choice.piece.number])

@@ -21,7 +21,7 @@ from resume_hooks.cli.options import (
 from resume_hooks.derive import agents, cut_point
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, BeforeCompaction, Truncator
-from resume_hooks.derive.fork import ForkFacts
+from resume_hooks.derive.fork import ForkPlan
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import Reference
@@ -105,7 +105,7 @@ def _session_of(at: Reference, options: VerbOptions) -> SessionFile:
     return session
 
 
-def _data(decided: ForkFacts) -> dict[str, Any] | None:
+def _data(decided: ForkPlan) -> dict[str, Any] | None:
     cut = decided.cut
     if cut is None:
         return None
@@ -117,7 +117,7 @@ def _data(decided: ForkFacts) -> dict[str, Any] | None:
     }
 
 
-def _text(decided: ForkFacts, made: Receipt) -> str:
+def _text(decided: ForkPlan, made: Receipt) -> str:
     facts: list[tuple[str, object]] = []
     if decided.cut is not None:
         turn = f", in turn {decided.cut.turn}" if decided.cut.turn else ""

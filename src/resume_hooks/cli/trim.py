@@ -18,7 +18,7 @@ from resume_hooks.cli.output import table
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim import in_place
-from resume_hooks.derive.trim.decision import TrimNumbers
+from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import MIN_SAVINGS, Options, TypedOptions, options_of
 from resume_hooks.derive.trim.preview import preview, remarks, savings_data
@@ -114,7 +114,7 @@ def _refuse(options: VerbOptions) -> None:
         raise UsageError("--start would open a live session a second time", "Leave --start or --live out.")
 
 
-def _text(decided: TrimNumbers, made: Receipt) -> str:
+def _text(decided: TrimPlan, made: Receipt) -> str:
     if not made.written:
         return f"{preview(decided)}\n\nNothing was written."
     return receipt_text(made, [("note", sentence) for sentence in remarks(decided)])

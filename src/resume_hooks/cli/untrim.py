@@ -12,7 +12,7 @@ from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, l
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trimmed_session import TrimmedSession, read_trimmed
-from resume_hooks.derive.untrim import UntrimFacts
+from resume_hooks.derive.untrim import UntrimPlan
 from resume_hooks.errors import UsageError
 
 
@@ -56,7 +56,7 @@ def _numbers(reading: TrimmedSession, options: VerbOptions) -> tuple[int, ...] |
     return numbers or None
 
 
-def _data(decided: UntrimFacts) -> dict[str, Any]:
+def _data(decided: UntrimPlan) -> dict[str, Any]:
     return {
         "trimmed": decided.trimmed,
         "restored": len(decided.restored),
@@ -65,7 +65,7 @@ def _data(decided: UntrimFacts) -> dict[str, Any]:
     }
 
 
-def _text(decided: UntrimFacts, made: Receipt) -> str:
+def _text(decided: UntrimPlan, made: Receipt) -> str:
     if decided.is_idle:
         return "Nothing in this session is trimmed.\n\nNothing was written."
     facts = [

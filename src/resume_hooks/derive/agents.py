@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.draft import Draft, draft
-from resume_hooks.derive.child.write import Sizes
+from resume_hooks.derive.child.write import Body, Sizes
 from resume_hooks.derive.fresh_child import NOTHING, Contents, Opening, RolloverPlan
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
@@ -22,16 +22,17 @@ from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.plan_file import plan_of_work
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.provenance import ChildSize
 
 if TYPE_CHECKING:  # each verb loads its own alone
     from resume_hooks.derive.child.write import ChildPlan
     from resume_hooks.derive.conversation import SpokenText
     from resume_hooks.derive.cut_point import Truncator
-    from resume_hooks.derive.fork import ForkFacts
-    from resume_hooks.derive.trim.decision import Trimmable, TrimNumbers
+    from resume_hooks.derive.fork import ForkPlan
+    from resume_hooks.derive.trim.decision import Trimmable, TrimPlan
     from resume_hooks.derive.trim.options import Options
     from resume_hooks.derive.trimmed_session import TrimmedSession
-    from resume_hooks.derive.untrim import UntrimFacts
+    from resume_hooks.derive.untrim import UntrimPlan
 
 
 class Writer(Protocol):
@@ -40,13 +41,13 @@ class Writer(Protocol):
     def draft(self, session: SessionFile, kind: Kind, output_dir: str | None = None, *, about: str = "") -> Draft:
         """A child to be, in the agent's folders."""
 
-    def fresh(self, told: Opening) -> RolloverPlan:
+    def opening(self, told: Opening) -> Body:
         """A child that opens with what we tell."""
 
-    def conversation(self, made: Draft, told: str, said: Sequence[SpokenText], sizes: Sizes) -> ForkFacts:
-        """A child that holds a conversation as text, behind what we tell."""
+    def conversation(self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> Body:
+        """A child that holds a conversation as text, behind what we tell; ``head`` are our fields of its first line."""
 
-    def fork(self, session: SessionFile, cut: Truncator | None, output_dir: str | None) -> ForkFacts:
+    def fork(self, session: SessionFile, cut: Truncator | None, output_dir: str | None) -> ForkPlan:
         """A copy of a session of its own."""
 
     def repair(self, session: SessionFile) -> ChildPlan:
@@ -65,7 +66,7 @@ class Writer(Protocol):
 
     def untrim(
         self, reading: TrimmedSession, numbers: Collection[int] | None, *, strict: bool, output_dir: str | None
-    ) -> UntrimFacts:
+    ) -> UntrimPlan:
         """A child of a trimmed session of its own."""
 
 
@@ -95,7 +96,7 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     planned = "" if contents.new_task or own != NAME else plan_of_work(ends, made.ancestors, where)
     note = "\n".join(filter(None, (_origin_note(made, where), planned)))
     told = fresh_child.opening(parent, ends, made, step, contents, note)
-    return writes.fresh(told) if writes else fresh_child.fresh(told)
+    return fresh_child.fresh(told, writes.opening(told) if writes else None)
 
 
 def fork(
@@ -106,7 +107,7 @@ def fork(
     home: str | None = None,
     output_dir: str | None = None,
     to: str = "",
-) -> ForkFacts:
+) -> ForkPlan:
     """As ``fork.plan``; for another agent than the session's own its conversation as text."""
     require_whole(session, where)
     own = agent_at(session.path, where).name
@@ -144,13 +145,14 @@ def rewound(told: Opening, kept: Sequence[str], where: Where) -> ChildPlan:
 
 def trim(
     session: SessionFile, where: Where, options: Options, window: int = 0, *, output_dir: str | None = None
-) -> TrimNumbers:
-    """As ``trim.plan``."""
+) -> TrimPlan:
+    """Decide on a trimmed child. UsageError for options that can't be meant, or what can't be a parent."""
     from resume_hooks.derive.trim.decision import decide
+    from resume_hooks.derive.trim.plan import plan_of
 
     found = scanned(session, where, window)
     decision = decide(found, options, where)
-    return found.child(found.draft("trim", where, output_dir), options, decision, "rules")
+    return plan_of(found, draft_of(session, "trim", where, output_dir), options, decision, "rules")
 
 
 def scanned(session: SessionFile, where: Where, window: int = 0) -> Trimmable:
@@ -171,7 +173,7 @@ def untrim(
     *,
     strict: bool = False,
     output_dir: str | None = None,
-) -> UntrimFacts:
+) -> UntrimPlan:
     """As ``untrim.plan``."""
     writes = _writer(agent_at(reading.session.path, where).name, where)
     if writes is None:
@@ -181,10 +183,11 @@ def untrim(
     return writes.untrim(reading, numbers, strict=strict, output_dir=output_dir)
 
 
-def _told(session: SessionFile, where: Where, writes: Writer | None, output_dir: str | None) -> ForkFacts:
+def _told(session: SessionFile, where: Where, writes: Writer | None, output_dir: str | None) -> ForkPlan:
     """The conversation of a session as another agent's."""
     from resume_hooks.derive.conversation import conversation
-    from resume_hooks.derive.told_conversation import told_plan
+    from resume_hooks.derive.fork import ForkPlan
+    from resume_hooks.derive.told_conversation import told_lines
     from resume_hooks.transcripts.transcript import scan
 
     said = conversation(scan(session.path), session.session_id)
@@ -194,8 +197,9 @@ def _told(session: SessionFile, where: Where, writes: Writer | None, output_dir:
     told = f"{made.block}\n\n{_origin_note(made, where)} The conversation follows as text, without its thinking."
     before = tokens.recent_context(session.path).tokens
     after = round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
-    sizes = Sizes(before, after)
-    return writes.conversation(made, told, said, sizes) if writes else told_plan(made, told, said, sizes)
+    head = made.head(ChildSize(after, tokens.CHARACTERS_PER_TOKEN))
+    write = writes.conversation if writes else told_lines
+    return ForkPlan(draft=made, body=write(made, head, told, said), sizes=Sizes(before, after))
 
 
 def draft_of(parent: SessionFile, kind: Kind, where: Where, output_dir: str | None = None, *, to: str = "") -> Draft:

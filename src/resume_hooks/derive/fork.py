@@ -14,17 +14,10 @@ from typing import Final
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of, snapshots_of
 from resume_hooks.derive.child.draft import Draft, draft
+from resume_hooks.derive.child.parent_scan import EveryRecord, ParentScan, lineage_if_needed, scan_parent
 from resume_hooks.derive.child.relocate import Relocation, relocation
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
-from resume_hooks.derive.child.rewrite_plan import (
-    EveryRecord,
-    ParentScan,
-    RewritePlan,
-    Watcher,
-    lineage_if_needed,
-    scan_parent,
-)
-from resume_hooks.derive.child.write import ChildPlan, Sizes
+from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import Cut, Truncator
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where, canonical, project_folders
@@ -33,12 +26,11 @@ from resume_hooks.sessions.lineage_block import moved_note
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.raw_edit import with_own
-from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.write_scan import WriteScan
 
@@ -46,34 +38,38 @@ FORK: Final = "fork"
 REHOMED: Final = "rehome"
 
 
-class ForkFacts(ChildPlan):
-    """Where a fork is cut, whatever form it has, and what moved with it."""
-
-    __slots__ = ()
-    cut: Cut | None
-    relocation: Relocation | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForkPlan(ForkFacts, RewritePlan):
+class ForkPlan(ChildPlan):
     """A fork; ``cut`` is None if the whole live conversation stays, ``relocation`` if its home stays."""
 
-    cut: Cut | None
-    relocation: Relocation | None
+    cut: Cut | None = None
+    relocation: Relocation | None = None
 
     def watchers(self) -> Sequence[Watcher]:
-        """Whether every record of the parent says where it came from."""
-        parent_id, uuids = self.draft.parent.session_id, {node.uuid for node in self.body.linear.nodes}
+        """Whether every record of the parent says where it came from, and the child is at home where it shall be."""
+        nodes = self.body.linear.nodes if isinstance(self.body, ChainRewrite) else ()
+        parent_id, uuids = self.draft.parent.session_id, {node.uuid for node in nodes}
 
         def is_marked(_: Line, record: Record, node: Node | None) -> bool:
             return node is None or node.uuid not in uuids or record.get("forkedFrom") == _mark(parent_id, node.uuid)
 
-        return [EveryRecord("every record names the one that it was", is_marked)]
+        return [EveryRecord("every record names the one that it was", is_marked), _HomeSeen(self.relocation)]
 
-    def checks(self, path: str) -> list[Check]:
-        """Also that it is at home where it was meant to be."""
-        at_home = self.relocation is None or HeadTail(path).cwd == self.relocation.new
-        return [*RewritePlan.checks(self, path), Check("it is at home in its folder", at_home)]
+
+class _HomeSeen:
+    """A watcher: whether the first record that tells a folder tells the one that the session moved to."""
+
+    def __init__(self, move: Relocation | None) -> None:
+        self._move = move
+        self._home = ""
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
+        """Take in one record."""
+        self._home = self._home or string(record, "cwd")
+
+    def checks(self) -> list[Check]:
+        """What was seen."""
+        return [Check("it is at home in its folder", self._move is None or self._home == self._move.new)]
 
 
 def plan(
@@ -106,7 +102,6 @@ def plan(
         body=_body(child, part, parent, move, after),
         sizes=Sizes(before, after),
         remarks=(*(place.remarks if place else ()), *_on_snapshots(bool(snapshots_of(part, parent.survey)), move)),
-        thoughts=frozenset(parent.read_back.thoughts),
         cut=place,
         relocation=move,
     )
@@ -125,6 +120,7 @@ def _body(child: Draft, part: Transcript, parent: ParentScan, move: Relocation |
             *books_of(part, parent.survey, parent.ends, child.session_id, move),
         ],
         mark=Marking(parent.session.session_id, move),
+        thoughts=frozenset(parent.read_back.thoughts),
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from resume_hooks.derive.child.bookkeeping import carried_lines
 from resume_hooks.derive.child.draft import Draft, draft
-from resume_hooks.derive.child.write import ChildPlan, Sizes
+from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.errors import NothingToHandOff, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text, entries
@@ -63,21 +63,27 @@ class Opening(NamedTuple):
     contents: Contents = NOTHING
 
 
-class FreshLines(NamedTuple):
-    """The lines of a fresh child, without endings."""
+@dataclass(frozen=True, slots=True)
+class FreshLines(Body):
+    """The lines of a fresh child, without endings; ``opening`` is what its model reads first, None for any."""
 
     bodies: tuple[bytes, ...]
+    opening: str | None = None
 
     def lines(self) -> Iterator[bytes]:
         """The lines with their endings."""
         return (body + b"\n" for body in self.bodies)
+
+    def checks(self, path: str, plan: ChildPlan) -> list[Check]:
+        """Every session's invariants, and that the opening is whole."""
+        whole = Check("the lineage and the next step are whole", opening_of(path) == self.opening)
+        return [*Body.checks(self, path, plan), *([] if self.opening is None else [whole])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloverPlan(ChildPlan):
     """A fresh child; ``opening`` is what its model reads first."""
 
-    body: FreshLines
     opening: str
     contents: Contents = NOTHING
 
@@ -85,11 +91,6 @@ class RolloverPlan(ChildPlan):
     def keeps_tasks(self) -> bool:
         """Whether the child goes on with the parent's task list."""
         return not self.contents.new_task and self.draft.agent == self.draft.parent_agent
-
-    def checks(self, path: str) -> list[Check]:
-        """Every session's invariants, and that the opening is whole."""
-        whole = Check("the lineage and the next step are whole", opening_of(path) == self.opening)
-        return [*ChildPlan.checks(self, path), whole]
 
 
 def plan(
@@ -127,18 +128,23 @@ def opening(
     return Opening(child, child.head(summary=bool(contents.summary)), text, card, ends, sizes, contents)
 
 
-def fresh(told: Opening) -> RolloverPlan:
-    """The plan of a child that is told this."""
-    child, contents = told.child, told.contents
+def lines_of(told: Opening) -> FreshLines:
+    """The lines of a child that is told this."""
     bodies = (
         told.head,
-        *opening_lines(child.setting, told.text, told.card),
-        *([entries.line(contents.digest)] if contents.digest else []),
-        *carried_lines(told.ends, child.session_id),
+        *opening_lines(told.child.setting, told.text, told.card),
+        *([entries.line(told.contents.digest)] if told.contents.digest else []),
+        *carried_lines(told.ends, told.child.session_id),
     )
+    return FreshLines(bodies, told.text)
+
+
+def fresh(told: Opening, body: Body | None = None) -> RolloverPlan:
+    """The plan of a child that is told this; ``body`` are its lines where another agent reads them."""
+    child, contents = told.child, told.contents
     return RolloverPlan(
         draft=child,
-        body=FreshLines(bodies),
+        body=body or lines_of(told),
         sizes=told.sizes,
         remarks=on_secrets(child.block, contents),
         opening=told.text,

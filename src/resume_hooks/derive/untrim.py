@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from resume_hooks import clock
@@ -14,8 +14,7 @@ from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.chain_edits import OPENING_REACH, Edit
 from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
-from resume_hooks.derive.child.rewrite_plan import RewritePlan, Watcher
-from resume_hooks.derive.child.write import ChildPlan, Sizes
+from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, is_marked, origins_in, pairs
 from resume_hooks.derive.rebuilt_records import Refilling, lacking, originals_of
 from resume_hooks.derive.trim.calibration import Scale
@@ -62,25 +61,22 @@ class Restoration(NamedTuple):
     thoughts: frozenset[int]
 
 
-class UntrimFacts(ChildPlan):
-    """What an untrim came to, whatever form its child has.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntrimPlan(ChildPlan):
+    """An untrim: the records that are ``restored`` and that can't be, of those that are ``trimmed``.
 
-    ``after`` is what the client would send of the child, ``trimmed`` how many records lack contents. ``undone`` are the
-    trims of the running client that are taken back, ``back`` the characters that come back with them.
+    ``after`` is what the client would send of the child, ``characters`` how many of what is sent come back. ``undone``
+    are the trims of the running client that are taken back, ``digests`` are of restored contents as the child must hold
+    them, by uuid.
     """
 
-    __slots__ = ()
     restored: Sequence[object]
     missing: tuple[MissingOriginal, ...]
     trimmed: int
     after: ContextUse
-    undone: int
-    back: int
-
-    @property
-    def characters(self) -> int:
-        """Characters of what is sent that come back."""
-        return self.back
+    characters: int
+    undone: int = 0
+    digests: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def facts(self) -> list[str]:
@@ -94,24 +90,6 @@ class UntrimFacts(ChildPlan):
     def is_idle(self) -> bool:
         """Whether nothing is trimmed."""
         return not (self.restored or self.undone)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UntrimPlan(UntrimFacts, RewritePlan):
-    """An untrim; ``digests`` are of restored contents as the child must hold them, by uuid."""
-
-    restored: tuple[Restoration, ...]
-    missing: tuple[MissingOriginal, ...]
-    trimmed: int
-    after: ContextUse
-    digests: Mapping[str, bytes]
-    undone: int
-    back: int
-
-    @property
-    def characters(self) -> int:
-        """Characters of what is sent that come back."""
-        return self.back + sum(row.characters for row in self.restored)
 
     def watchers(self) -> Sequence[Watcher]:
         """Whether what was restored is as it was."""
@@ -137,6 +115,7 @@ def plan(
     child = draft(session, ends, KIND, where, output_dir)
     whole = len(restored) == len(reading.trimmed)
     before, after = _sizes(reading, restored, whole=whole)
+    own = {piece.digest for piece in reading.pieces.found if piece.kind == THINKING}
     body = chain_rewrite(
         child,
         transcript,
@@ -146,21 +125,20 @@ def plan(
         edits=_edits(transcript, restored, whole=whole),
         books=books_of(transcript, reading.survey, ends, child.session_id),
         shrunk=True,
+        thoughts=frozenset(own.union(*(row.thoughts for row in restored))),
     )
-    own = {piece.digest for piece in reading.pieces.found if piece.kind == THINKING}
     return UntrimPlan(
         draft=child,
         body=body,
         sizes=Sizes(before.tokens, after.tokens),
         remarks=tuple(sentences(missing)),
-        thoughts=frozenset(own.union(*(row.thoughts for row in restored))),
         restored=restored,
         missing=missing,
         trimmed=len(reading.trimmed),
         after=after,
+        characters=reading.back + sum(row.characters for row in restored),
         digests=_digests(body, transcript, restored),
         undone=reading.undone,
-        back=reading.back,
     )
 
 

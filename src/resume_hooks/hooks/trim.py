@@ -12,7 +12,7 @@ from resume_hooks.clock import normal
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.trim.decision import TrimNumbers
+from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import HELP, parse
 from resume_hooks.derive.trim.preview import brief, remarks
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
@@ -113,12 +113,12 @@ def _is_anothers(question: Question, where: Where) -> bool:
     return asked.is_open and bool(question.child) and not Clients(where).leave_to(client_pid(), question.child, maker)
 
 
-def _decide(parent: SessionFile, text: str, request: Request) -> TrimNumbers:
+def _decide(parent: SessionFile, text: str, request: Request) -> TrimPlan:
     options = parse(text)
     return agents.trim(parent, request.where, options, request.window)
 
 
-def _write(decided: TrimNumbers, question: Question, where: Where) -> Receipt:
+def _write(decided: TrimPlan, question: Question, where: Where) -> Receipt:
     """Make the child, out of any time limit: what is written is never cut in two. Its question stays, answered."""
     try:
         receipt = write(decided, where)

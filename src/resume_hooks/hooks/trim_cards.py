@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim.decision import TrimNumbers
+from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.in_client import STAY_IN_PLACE
 from resume_hooks.derive.trim.preview import remarks, totals
 from resume_hooks.hooks.child_cards import child_card
@@ -31,7 +31,7 @@ def question_card(preview: str, options: str, unkept: str, *, slash: bool) -> st
     return f"{first}\n{_with(options)}{_indented(preview)}\n{_WAYS}\nTo make it: {yes}"
 
 
-def short_question(decided: TrimNumbers) -> str:
+def short_question(decided: TrimPlan) -> str:
     """The same in four lines at most, where the client asks it itself and can trim in place, too."""
     stay = [each for each in decided.choices if each.piece.kind in STAY_IN_PLACE]
     characters = sum(each.piece.characters - len(each.placeholder) - each.kept for each in stay)

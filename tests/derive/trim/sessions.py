@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from resume_hooks.derive.child.rewrite_chain import ChainRewrite
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
+from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
+from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import Record, parse
@@ -77,6 +79,12 @@ def written(home: ConfigHome, rows: Iterable[Record | bytes] | Chain, session_id
 def reading_of(path: Path) -> SessionScan:
     """A file as a trim reads it."""
     return plan.read(session_file(str(path)))
+
+
+def chain_of(decided: TrimPlan) -> ChainRewrite:
+    """The parent's records as a trimmed child holds them."""
+    assert isinstance(decided.body, ChainRewrite)
+    return decided.body
 
 
 def planned(home: ConfigHome, path: Path, **options: Any) -> TrimPlan:

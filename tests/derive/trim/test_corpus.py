@@ -17,6 +17,7 @@ from resume_hooks.transcripts.records import blocks
 from resume_hooks.transcripts.transcript import Transcript, scan
 from tests.builders import ConfigHome
 from tests.corpus import RealSession
+from tests.derive.trim.sessions import chain_of
 from tests.needs import corpus, corpus_sessions
 
 SETTINGS = {
@@ -55,7 +56,7 @@ def assert_trimmed_well(home: ConfigHome, scanned: SessionScan, how: Options) ->
     decided = plan.plan(scanned, home.where, how, output_dir=str(home.project()))
     write(decided, home.where)
     child = scan(decided.draft.path)
-    stubs = Counter(("result", call) for call in decided.body.linear.open_calls)
+    stubs = Counter(("result", call) for call in chain_of(decided).linear.open_calls)
     assert calls_of(child) == calls_of(scanned.transcript) + stubs
     assert thoughts_of(child) <= thoughts_of(scanned.transcript)
     again = plan.plan(plan.read(session_file(decided.draft.path)), home.where, how)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
+from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import session_file
@@ -28,6 +28,7 @@ from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, MEDIA, THINKING
 from tests.builders import SESSION
 from tests.derive.trim.nasty import options, transcripts
+from tests.derive.trim.sessions import chain_of
 
 VARIABLE = re.compile(
     rb'"(?:sessionId":(?:"[^"]*"|null)|parentUuid":(?:"[^"]*"|null)|timestamp":"[^"]*"|\w+_tokens":\d+)'
@@ -58,7 +59,7 @@ class Case:
 def staying(decided: TrimPlan) -> list[Node]:
     """The records of the parent that a child has."""
     uuids = {(parse(line) or {}).get("uuid") for line in decided.body.lines()}
-    return [node for node in decided.body.linear.nodes if node.uuid in uuids]
+    return [node for node in chain_of(decided).linear.nodes if node.uuid in uuids]
 
 
 def body(path: Path, node: Node) -> bytes:
@@ -111,9 +112,9 @@ def assert_answered_in_turn(child: Transcript) -> None:
 def assert_lines_stay(case: Case, child: Transcript) -> None:
     """A record that no edit names is the same, byte for byte, but for what a child must change."""
     there = {node.uuid: body(case.child, node) for node in child.nodes}
-    for node in case.plan.body.linear.nodes:
+    for node in chain_of(case.plan).linear.nodes:
         raw = body(case.parent, node)
-        if node.number in case.plan.body.edits or node.given_uuid or b'": ' in raw:
+        if node.number in chain_of(case.plan).edits or node.given_uuid or b'": ' in raw:
             continue
         if VARIABLE.sub(b"", raw) != VARIABLE.sub(b"", there[node.uuid]):
             old, new = parse(raw) or {}, parse(there[node.uuid]) or {}
@@ -174,7 +175,7 @@ def test_every_trim_holds(data: bytes, how: Options) -> None:
         assert_lines_stay(case, child)
         assert_contents_gone(case, child)
         assert_thoughts_whole(case, child)
-        if not case.plan.body.linear.dropped:  # a stray result may have changed what its call looked like
+        if not chain_of(case.plan).linear.dropped:  # a stray result may have changed what its call looked like
             assert case.planned(case.child, how).choices == ()
         assert sorted(os.listdir(case.parent.parent)) == sorted([case.parent.name, case.child.name])
 

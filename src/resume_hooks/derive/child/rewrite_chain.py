@@ -6,6 +6,7 @@ it, an instant that would go back, token counts where the session shrank, and wh
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,11 +15,16 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.child.chain_edits import OPENING_REACH, Edit, edits_of, opening_with_block, with_block
-from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.child.copy_sidecars import backups_named, sidecars_of
+from resume_hooks.derive.child.draft import NOBODY, Draft
+from resume_hooks.derive.child.write import Body, ChildPlan
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import Where
 from resume_hooks.sessions.opening_layout import ChildSetting, closing_lines, lineage_line, stub_line
 from resume_hooks.storage.atomic import BUFFER
+from resume_hooks.system.text import counted
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.invariants import Check, ReadBack, check_session
 from resume_hooks.transcripts.linearize import Linear, answers_meet, linearize
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
@@ -33,6 +39,9 @@ Mark = Callable[[bytes, Node], bytes]
 LATEST_MS = 4_102_444_800_000
 """The year 2100: what claims to be later is no instant, and nothing could come after it."""
 
+MEETINGS = "{count} directly after another: what stood between is lost, and the API takes them for one."
+"""The warning of a child of a damaged session."""
+
 
 class Closing(NamedTuple):
     """What a child tells after the records that it took over: ``text`` to the model, ``card`` on the screen."""
@@ -42,13 +51,14 @@ class Closing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ChainRewrite:
+class ChainRewrite(Body):
     """The live chain of the file ``source`` as the lines of a child.
 
     ``edits`` go by line number of the parent's file, the first is done first; ``lineage`` becomes a record of its own
     before the node at the place ``introduced``, unless it is ``""``; ``books`` are lines after the chain. ``shrunk``:
     token counts are set to zero, since they tell of a larger context, and old clients would compact at once.
-    ``closing`` ends the chain; ``mark`` is asked last for each record of the parent.
+    ``closing`` ends the chain; ``mark`` is asked last for each record of the parent. ``thoughts`` are digests of the
+    thinking that it may hold, None: any.
     """
 
     source: str
@@ -62,6 +72,7 @@ class ChainRewrite:
     shrunk: bool
     closing: Closing | None
     mark: Mark | None
+    thoughts: frozenset[int] | None
     meetings: int
     """Answers right behind another one, what stood between being lost: the API takes them for one."""
 
@@ -94,6 +105,24 @@ class ChainRewrite:
         for body in (*thread.closing(), *self.books):
             yield body + b"\n"
 
+    def checks(self, path: str, plan: ChildPlan) -> list[Check]:
+        """Every session's invariants, every call, no thinking but the parent's, and what the watchers saw."""
+        read_back, watchers = ReadBack(), plan.watchers()
+        checks = check_session(path, plan.draft.session_id, [read_back, *watchers])
+        checks += read_back.checks(self.linear, read_back.thoughts if self.thoughts is None else self.thoughts)
+        return checks + [check for watcher in watchers for check in watcher.checks()]
+
+    def sidecars(self, draft: Draft, where: Where) -> contextlib.AbstractContextManager[list[str]]:
+        """The parent's large tool outputs, and the file backups that the child's lines name, under its own id."""
+        if draft.parent is NOBODY:
+            return contextlib.nullcontext([])
+        return sidecars_of(draft, backups_named(self.books), where)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where what was said between two answers is lost."""
+        return (MEETINGS.format(count=counted(self.meetings, "answer")),) if self.meetings else ()
+
     def _staying(self, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
         """The records that stay: their places in the row, and their lines as edited."""
         for place, node in enumerate(self.linear.nodes):
@@ -119,6 +148,7 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
     shrunk: bool | None = None,
     closing: Closing | None = None,
     mark: Mark | None = None,
+    thoughts: frozenset[int] | None = None,
 ) -> ChainRewrite:
     """Plan a child of ``transcript`` that holds its live chain. Reads, writes nothing.
 
@@ -142,6 +172,7 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
         shrunk=not tokens.context_of(transcript.chain).measured if shrunk is None else shrunk,
         closing=closing,
         mark=mark,
+        thoughts=thoughts,
         meetings=0,
     )
     return replace(rewrite, meetings=_meetings(rewrite, transcript, survey))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final, NamedTuple, Protocol
@@ -28,7 +28,10 @@ from resume_hooks.system.text import encodable
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import Parent, read_parent
+from resume_hooks.transcripts.records import Record
 
 FORGETTING: Final = "scrub"
 """The kind of child that is made to be rid of something: it has no more of its ancestors archived."""
@@ -43,11 +46,37 @@ class Sizes(NamedTuple):
     tools_trimmed: int = 0
 
 
-class Body(Protocol):
-    """What a child holds."""
+class Watcher(Protocol):
+    """An observer of a written child, and what it found."""
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:
+        """Take in one record."""
+
+    def checks(self) -> list[Check]:
+        """What must hold once the whole file was read."""
+
+
+class Body:
+    """What a child holds, in the form of its agent; by default that of this client."""
+
+    __slots__ = ()
 
     def lines(self) -> Iterable[bytes]:
         """Its lines with their endings, all but the title."""
+        raise NotImplementedError
+
+    def checks(self, path: str, plan: ChildPlan) -> list[Check]:
+        """What the form asks of the child's file as read back from ``path``."""
+        return invariants.check_session(path, plan.draft.session_id)
+
+    def sidecars(self, draft: Draft, where: Where) -> contextlib.AbstractContextManager[list[str]]:  # noqa: ARG002
+        """Put what belongs beside its file there, and take it back if the block fails; yields what could not be put."""
+        return contextlib.nullcontext([])
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should hear of it."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +91,7 @@ class ChildPlan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a person should hear of it."""
-        return (*self.draft.warnings, *self.remarks)
+        return (*self.draft.warnings, *self.remarks, *self.body.warnings)
 
     @property
     def keeps_tasks(self) -> bool:
@@ -76,11 +105,15 @@ class ChildPlan:
 
     def checks(self, path: str) -> list[Check]:
         """What its file must hold as read back from ``path``."""
-        return invariants.check_session(path, self.draft.session_id)
+        return self.body.checks(path, self)
 
-    def sidecars(self, where: Where) -> contextlib.AbstractContextManager[list[str]]:  # noqa: ARG002
-        """Put what belongs beside its file there, and take it back if the block fails; yields what could not be put."""
-        return contextlib.nullcontext([])
+    def watchers(self) -> Sequence[Watcher]:
+        """Fresh observers of what this kind of child promises of its parent's records, where it holds them."""
+        return ()
+
+    def sidecars(self, where: Where) -> contextlib.AbstractContextManager[list[str]]:
+        """As ``Body.sidecars``."""
+        return self.body.sidecars(self.draft, where)
 
 
 class Written(NamedTuple):

@@ -17,10 +17,10 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.child.parent_scan import EveryRecord
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import chain_rewrite
-from resume_hooks.derive.child.rewrite_plan import EveryRecord, RewritePlan, Watcher
-from resume_hooks.derive.child.write import ChildPlan, Sizes, receipt
+from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher, receipt
 from resume_hooks.derive.imports.block_filter import fitting_id
 from resume_hooks.derive.imports.record_filter import FIELDS, ConversationOnly, has_fitting_blocks, is_hidden, is_said
 from resume_hooks.errors import NotATranscript
@@ -64,7 +64,7 @@ class ImportSource(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportPlan(RewritePlan):
+class ImportPlan(ChildPlan):
     """An import; ``existing`` is a session of this project that was imported from the same bytes.
 
     Counts: ``lines`` of the source, those of them ``damaged``, the ``records`` taken over, those of them ``hidden``.
@@ -89,8 +89,8 @@ class ImportPlan(RewritePlan):
         with open(path, "rb") as stream:
             first = stream.readline()
         return [
-            *RewritePlan.checks(self, path),
-            Check("the first line names the source", first == self.body.head + b"\n"),
+            *ChildPlan.checks(self, path),
+            Check("the first line names the source", first == next(iter(self.body.lines()))),
             Check("it is nobody's child", read_parent(path) is None),
         ]
 
@@ -137,6 +137,7 @@ def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
         edits=dict.fromkeys((node.number for node in row.nodes), ConversationOnly(setting)),
         books=_tag(ends, setting.session_id),
         shrunk=True,
+        thoughts=frozenset(reading.read_back.thoughts),
     )
     said = [node.number for node in row.nodes if node.number in sorting.said]
     return ImportPlan(
@@ -144,7 +145,6 @@ def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
         body=body,
         sizes=_sizes(source, reading),
         remarks=(TORN,) if _is_torn(transcript) else (),
-        thoughts=frozenset(reading.read_back.thoughts),
         source=source,
         existing=_existing(folder, source.sha256),
         lines=transcript.line_count,

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
 
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.write import ChildPlan
+from resume_hooks.derive.child.write import Body, ChildPlan
 from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.candidates import TrimMaterial
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.savings import Savings, savings_of
 from resume_hooks.derive.trim.selection import Choice, Origins, choose
 from resume_hooks.paths import Where
-from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.tokens import ContextUse
@@ -59,14 +59,8 @@ class Trimmable(Protocol):
     def said(self) -> Iterator[Words]:
         """The words of both sides, oldest first."""
 
-    def again(self, where: Where) -> Trimmable:
-        """The same session as it is now. SessionNotFound, NothingToTrim."""
-
-    def draft(self, kind: Kind, where: Where, output_dir: str | None = None) -> Draft:
-        """A child to be. UsageError for what can't be a parent."""
-
-    def child(self, made: Draft, options: Options, decision: Decision, method: str) -> TrimNumbers:
-        """The plan of a trimmed child, of what was decided by a ``method``."""
+    def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> Body:
+        """What a trimmed child holds behind its first line, ``head``."""
 
 
 class Decision(NamedTuple):
@@ -84,10 +78,10 @@ class Decision(NamedTuple):
     unknown_tools: tuple[str, ...]
 
 
-class TrimNumbers(ChildPlan):
-    """The numbers of a trim that a person decides by, whatever form its child has."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimPlan(ChildPlan):
+    """A trimmed child, and the numbers that a person decides by."""
 
-    __slots__ = ()
     options: Options
     decision: Decision
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import Draft, draft
-from resume_hooks.derive.child.rewrite_chain import chain_rewrite
-from resume_hooks.derive.child.rewrite_plan import RewritePlan
+from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import Sizes
 from resume_hooks.derive.originals import Originals
 from resume_hooks.derive.trim.calibration import Scale, weigh
@@ -19,7 +18,8 @@ from resume_hooks.derive.trim.decision import (
     BEFORE,
     USER,
     Decision,
-    TrimNumbers,
+    Trimmable,
+    TrimPlan,
     Words,
     decide,
     parameters,
@@ -31,9 +31,7 @@ from resume_hooks.derive.trim.selection import Origins, edits_of, without_screen
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline_scan import first_words
-from resume_hooks.sessions.agents.registry import agent_at
 from resume_hooks.sessions.archived.sessions import own_path
-from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -101,25 +99,22 @@ class SessionScan:
                 text = records.prompt_text(record) if node.prompt else records.text(record)
                 yield Words(place, who, text, first_words(record) if node.prompt else text)
 
-    def again(self, where: Where) -> SessionScan:
-        """The file as it is now."""
-        return read(agent_at(self.session.path, where).session(self.session.path), self.context.window)
-
-    def draft(self, kind: Kind, where: Where, output_dir: str | None = None) -> Draft:
-        """A child in the same project."""
-        return draft(self.session, self.glance, kind, where, output_dir)
-
-    def child(self, made: Draft, options: Options, decision: Decision, method: str) -> TrimPlan:
-        """A child with the same live chain."""
-        return plan_of(self, made, options, decision, method)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrimPlan(TrimNumbers, RewritePlan):
-    """A trimmed child, and the numbers that a person decides by."""
-
-    options: Options
-    decision: Decision
+    def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> ChainRewrite:
+        """The same live chain."""
+        edits = edits_of(decision.choices, decision.origins)
+        if options.screen:
+            edits |= without_screens(edits, self.transcript.chain, decision.origins, options.screen)
+        return chain_rewrite(
+            child,
+            self.transcript,
+            self.survey,
+            head=head,
+            lineage=f"{child.block}\n{LEGEND}",
+            edits=edits,
+            books=books_of(self.transcript, self.survey, self.glance, child.session_id),
+            shrunk=True,
+            thoughts=decision.thoughts,
+        )
 
 
 def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> SessionScan:
@@ -143,34 +138,21 @@ def plan(
 ) -> TrimPlan:
     """Decide on a trimmed child. UsageError for options that can't be meant, or what can't be a parent."""
     decision = decide(scanned, options, where)
-    return plan_of(scanned, scanned.draft("trim", where, output_dir), options, decision, method)
+    child = draft(scanned.session, scanned.glance, "trim", where, output_dir)
+    return plan_of(scanned, child, options, decision, method)
 
 
-def plan_of(scanned: SessionScan, child: Draft, options: Options, decision: Decision, method: str) -> TrimPlan:
-    """The child of a decision."""
+def plan_of(scanned: Trimmable, child: Draft, options: Options, decision: Decision, method: str) -> TrimPlan:
+    """The child of a decision that was made by a ``method``."""
     head = child.head(
         ChildSize(decision.after.tokens, decision.savings.ratio),
         trim=Trim({**parameters(options), "method": method}, stats(decision)),
     )
-    edits = edits_of(decision.choices, decision.origins)
-    if options.screen:
-        edits |= without_screens(edits, scanned.transcript.chain, decision.origins, options.screen)
-    body = chain_rewrite(
-        child,
-        scanned.transcript,
-        scanned.survey,
-        head=head,
-        lineage=f"{child.block}\n{LEGEND}",
-        edits=edits,
-        books=books_of(scanned.transcript, scanned.survey, scanned.glance, child.session_id),
-        shrunk=True,
-    )
     tools = tools_trimmed(decision.choices)
     return TrimPlan(
         draft=child,
-        body=body,
+        body=scanned.body(child, head, options, decision),
         sizes=Sizes(decision.before.tokens, decision.after.tokens, decision.savings.characters, tools),
-        thoughts=decision.thoughts,
         options=options,
         decision=decision,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from resume_hooks.derive.trim.decision import TrimNumbers
+from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import RULE_WORDS
 from resume_hooks.derive.trim.savings import SavingsRow
 from resume_hooks.system.text import one_line, plain_line
@@ -16,7 +16,7 @@ COLUMNS = 72
 BRIEF = 42  # columns of what is named in a card
 
 
-def preview(decided: TrimNumbers) -> str:
+def preview(decided: TrimPlan) -> str:
     """What a trim would do, in lines of at most about eighty columns; tokens first, bytes second."""
     saved = decided.savings
     lines = totals(decided)
@@ -31,7 +31,7 @@ def preview(decided: TrimNumbers) -> str:
     return "\n".join([*lines, *(f"\n{sentence}" for sentence in remarks(decided))])
 
 
-def brief(decided: TrimNumbers) -> str:
+def brief(decided: TrimPlan) -> str:
     """What a trim would do, in a card's few lines: the totals, the largest piece, what should be known."""
     largest = [
         f"largest: {one_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), BRIEF)}, {piece.tokens:,} tokens"
@@ -40,7 +40,7 @@ def brief(decided: TrimNumbers) -> str:
     return "\n".join([*totals(decided), *largest, *remarks(decided)])
 
 
-def totals(decided: TrimNumbers) -> list[str]:
+def totals(decided: TrimPlan) -> list[str]:
     """Before, after, and the difference."""
     before, after, saved = decided.before, decided.after, decided.savings
     about = "" if before.measured else "about "
@@ -51,7 +51,7 @@ def totals(decided: TrimNumbers) -> list[str]:
     ]
 
 
-def remarks(decided: TrimNumbers) -> list[str]:
+def remarks(decided: TrimPlan) -> list[str]:
     """What a person should know before deciding: whether it pays, fits the target, and would be compacted at once."""
     sentences = [f"No tool of this conversation is called {name}." for name in decided.decision.unknown_tools]
     if not decided.pays:
@@ -69,7 +69,7 @@ def remarks(decided: TrimNumbers) -> list[str]:
     return sentences
 
 
-def savings_data(decided: TrimNumbers) -> dict[str, Any]:
+def savings_data(decided: TrimPlan) -> dict[str, Any]:
     """The numbers in their documented JSON form."""
     saved = decided.savings
     return {

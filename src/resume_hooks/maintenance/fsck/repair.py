@@ -10,8 +10,7 @@ from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
-from resume_hooks.derive.child.rewrite_plan import RewritePlan, Watcher
-from resume_hooks.derive.child.write import Sizes
+from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.fsck.branches import LONGER, NEWER
 from resume_hooks.maintenance.fsck.damaged_bytes import GARBAGE, TORN, UTF8, salvaged
@@ -40,9 +39,10 @@ _LOSSES = frozenset({GARBAGE, TORN, UTF8, TWICE, MARKS_LOST, OUTPUT_GONE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepairPlan(RewritePlan):
+class RepairPlan(ChildPlan):
     """A repaired child; ``lost`` says in words what it can't hold."""
 
+    body: ChainRewrite
     report: DefectReport
     lost: tuple[str, ...]
 

@@ -13,15 +13,9 @@ from typing import Final, NamedTuple
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.child.parent_scan import ParentScan, lineage_if_needed, scan_parent
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, Closing, chain_rewrite
-from resume_hooks.derive.child.rewrite_plan import (
-    ParentScan,
-    RewritePlan,
-    Watcher,
-    lineage_if_needed,
-    scan_parent,
-)
-from resume_hooks.derive.child.write import ChildPlan, Sizes
+from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.fresh_child import Opening, fresh
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.checkpoints.checkpoint import Mark, refuse_subagent
@@ -49,7 +43,7 @@ EMPTY = "Report cannot be empty."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _CutPlan(RewritePlan):
+class _CutPlan(ChildPlan):
     """The child that holds the records up to the mark, and the report."""
 
     report: str
@@ -107,8 +101,7 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
         decided = fresh(told)
     else:
         body = _cut(parent, child, head, closing, kept)
-        thoughts = frozenset(parent.read_back.thoughts)
-        decided = _CutPlan(draft=child, body=body, sizes=sizes, thoughts=thoughts, report=closing.text)
+        decided = _CutPlan(draft=child, body=body, sizes=sizes, report=closing.text)
     decided = replace(decided, remarks=(*remarks, *decided.remarks))
     return RewindPlan(decided, mark, report, left_out, lost)
 
@@ -136,6 +129,7 @@ def _cut(parent: ParentScan, child: Draft, head: bytes, closing: Closing, kept: 
         lineage=lineage_if_needed(child, part),
         books=books_of(part, parent.survey, parent.ends, child.session_id),
         closing=closing,
+        thoughts=frozenset(parent.read_back.thoughts),
     )
 
 

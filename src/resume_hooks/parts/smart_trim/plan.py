@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from resume_hooks.derive import agents
 from resume_hooks.derive.child import write as child
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim.decision import Trimmable, TrimNumbers, decision_of
+from resume_hooks.derive.trim.decision import Trimmable, TrimPlan, decision_of
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.plan import plan_of
 from resume_hooks.derive.trim.rules import Pick
 from resume_hooks.derive.trim.selection import Choice, choice_of
 from resume_hooks.errors import PlanOutdated
@@ -118,7 +120,7 @@ class SmartPlan:
     """What ``trimming.plan.write`` needs, and who gave up each content. ``useless`` verdicts would save nothing."""
 
     offer: Offer
-    trim: TrimNumbers
+    trim: TrimPlan
     rows: tuple[tuple[Verdict, Choice], ...]
     useless: int
     output_dir: str | None
@@ -130,7 +132,7 @@ def plan(offered: Offer, verdicts: Sequence[Verdict], where: Where, output_dir: 
     scanned, options = offered.scanned, offered.options
     choices = [choice for _, choice in rows]
     decision = decision_of(scanned, options, offered.material, choices, offered.origins)
-    decided = scanned.child(scanned.draft(KIND, where, output_dir), options, decision, "smart")
+    decided = plan_of(scanned, agents.draft_of(scanned.session, KIND, where, output_dir), options, decision, "smart")
     return SmartPlan(offered, decided, rows, len(verdicts) - len(rows), output_dir)
 
 
@@ -144,9 +146,8 @@ def write(decided: SmartPlan, where: Where) -> Receipt:
     if (now.size, now.mtime) == (session.size, session.mtime):
         return child.write(decided.trim, where)
     verdicts = [verdict for verdict, _ in decided.rows]
-    later = planned_before(
-        decided.offer.scanned.again(where), decided.offer.options, verdicts, where, decided.output_dir
-    )
+    scanned = agents.scanned(now, where, decided.offer.scanned.context.window)
+    later = planned_before(scanned, decided.offer.options, verdicts, where, decided.output_dir)
     made = child.write(later.trim, where)
     return made._replace(warnings=(*made.warnings, WENT_ON))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.trim.decision import TrimNumbers
+from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve
@@ -35,7 +35,7 @@ def session(root: Path) -> tuple[Path, Where]:
     return path, Where({"HOME": str(root)})
 
 
-def planned(where: Where) -> TrimNumbers:
+def planned(where: Where) -> TrimPlan:
     """A trim of it."""
     return agents.trim(resolve(rollouts.THREAD, "/", where, foreign=True), where, Options())
 

@@ -19,7 +19,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.checkpoints import checkpoint, rewind
-from resume_hooks.parts.codex.derive.parent import LIMIT
+from resume_hooks.parts.codex.derive.thread import LIMIT
 from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED
 from resume_hooks.parts.codex.transcripts.history import effective
 from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta

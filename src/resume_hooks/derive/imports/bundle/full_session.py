@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.relocate import Relocation, relocation
-from resume_hooks.derive.child.write import ChildPlan, Sizes
+from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.derive.imports.bundle.read_bundle import BundledSession
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, find_session, private_folder
@@ -40,7 +40,7 @@ _NAMING = (b'"sessionId"', b'"cwd"', b'_metadata"', b'"forkedFrom"', b'"original
 
 
 @dataclass(frozen=True, slots=True)
-class MovedLines:
+class MovedLines(Body):
     """The lines of a bundled session as they stand in the file ``path``.
 
     ``called`` maps the ids of sessions to what they are called here.

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import orjson
 
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.relocate import Relocation
-from resume_hooks.derive.child.write import Sizes
+from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.cut_point import Cut
-from resume_hooks.derive.fork import ForkFacts
+from resume_hooks.derive.fork import ForkPlan
 from resume_hooks.derive.fresh_child import Opening
 from resume_hooks.errors import NothingToFork, UsageError
-from resume_hooks.parts.codex.derive.child import CodexPlan, body_of
-from resume_hooks.parts.codex.derive.parent import CodexParent
-from resume_hooks.parts.codex.derive.rollout import Payload, Told, message
+from resume_hooks.parts.codex.derive.rollout import item_record, message, told_body
+from resume_hooks.parts.codex.derive.thread import CodexThread
 from resume_hooks.parts.codex.transcripts import items as of_items
 from resume_hooks.parts.codex.transcripts.lines import OPENING
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.provenance import ChildSize
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import Record, parse
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 Clean = Callable[[bytes], bytes]
@@ -31,15 +29,7 @@ Clean = Callable[[bytes], bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CodexForkPlan(ForkFacts, CodexPlan):
-    """A forked rollout; ``cut`` is None if all of it stays."""
-
-    cut: Cut | None
-    relocation: Relocation | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodexCleanPlan(CodexForkPlan):
+class CleanPlan(ChildPlan):
     """A rollout in which ``clean`` finds nothing to take out of any line."""
 
     clean: Clean
@@ -48,69 +38,57 @@ class CodexCleanPlan(CodexForkPlan):
         """Also that, as read back."""
         with open(path, "rb") as stream:
             left = any(self.clean(raw) != raw for raw in stream)
-        return [*CodexPlan.checks(self, path), Check("no secret is found in it", not left)]
+        return [*ChildPlan.checks(self, path), Check("no secret is found in it", not left)]
 
 
-def cleaned(parent: CodexParent, child: Draft, clean: Clean) -> CodexCleanPlan:
+def cleaned(parent: CodexThread, child: Draft, clean: Clean) -> CleanPlan:
     """The child of all that is sent, each item as ``clean`` leaves it; what is encrypted goes where that changes it."""
 
-    def without(record: Payload) -> Payload:
+    def without(record: Record) -> Record:
         return parse(clean(orjson.dumps(record))) or record
 
     told = []
-    for item in parent.told():
-        payload = without(item.payload)
-        if payload == item.payload or of_items.kind(payload) not in {*of_items.ENCRYPTED, of_items.REASONING}:
-            told.append(item._replace(payload=payload))
-    context = tuple(line._replace(record=without(line.record)) for line in parent.context)
+    for record in parent.told:
+        payload = without(record["payload"])
+        if payload == record["payload"] or of_items.kind(payload) not in {*of_items.ENCRYPTED, of_items.REASONING}:
+            told.append({**record, "payload": payload})
+    surroundings = [line._replace(record=without(line.record)) for line in parent.surroundings]
     child = child._replace(own_title=without({"title": child.own_title or child.stem})["title"])
-    tokens = parent.use.tokens
-    return CodexCleanPlan(
-        draft=child,
-        body=body_of(
-            child,
-            replace(parent, meta=without(parent.meta), context=context),
-            told,
-            child.head(ChildSize(tokens, CHARACTERS_PER_TOKEN)),
-        ),
-        sizes=Sizes(tokens, tokens),
-        cut=None,
-        clean=clean,
-    )
+    tokens = parent.context.tokens
+    head = child.head(ChildSize(tokens, CHARACTERS_PER_TOKEN))
+    body = told_body(child, head, without(parent.meta), told, surroundings)
+    return CleanPlan(draft=child, body=body, sizes=Sizes(tokens, tokens), clean=clean)
 
 
-def rewound(parent: CodexParent, closing: Opening, kept: Sequence[str]) -> CodexForkPlan:
+def rewound(parent: CodexThread, closing: Opening, kept: Sequence[str]) -> ChildPlan:
     """The child that stands at the last of the items ``kept``, and then is told the ``closing``."""
-    child, told = closing.child, parent.told()
-    last = max((place for place, item in enumerate(told) if item.uuid in set(kept)), default=-1)
-    own = [uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/{side}") for side in ("told", "card")]
-    words = [message(records.USER, closing.text), message(records.ASSISTANT, closing.card)]
-    marks = {OPENING: True}
-    closed = [Told(each, child.setting.at, str(one), marks) for each, one in zip(words, own, strict=True)]
-    body = body_of(child, parent, [*told[: last + 1], *closed], closing.head, whole=False)
-    return CodexForkPlan(draft=child, body=body, sizes=closing.sizes, cut=None)
+    child, said = closing.child, {records.USER: closing.text, records.ASSISTANT: closing.card}
+    own = [str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/{side}")) for side in ("told", "card")]
+    closed = [
+        item_record(message(role, text), child.setting.at, one, {OPENING: True})
+        for (role, text), one in zip(said.items(), own, strict=True)
+    ]
+    body = told_body(child, closing.head, parent.meta, [*parent.told[: _count(parent, kept)], *closed])
+    return ChildPlan(draft=child, body=body, sizes=closing.sizes)
 
 
-def plan(parent: CodexParent, child: Draft, cut: Cut | None) -> CodexForkPlan:
+def plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
     """The child of a parent, of what stands before the ``cut``. NothingToFork where that is nothing."""
-    told = parent.told()
-    if cut is not None:
-        kept = {node.uuid for node in cut.nodes}
-        last = max((place for place, item in enumerate(told) if item.uuid in kept), default=-1)
-        if last < 0:
-            raise UsageError(
-                f"{cut.asked.capitalize()} lies before a compaction", "Codex can be cut behind that alone."
-            )
-        told = told[: last + 1]
-    if not any(of_items.kind(item.payload) == of_items.MESSAGE for item in told):
+    count = len(parent.items) if cut is None else _count(parent, [node.uuid for node in cut.nodes])
+    if cut is not None and not count:
+        raise UsageError(f"{cut.asked.capitalize()} lies before a compaction", "Codex can be cut behind that alone.")
+    if not any(of_items.kind(item.payload) == of_items.MESSAGE for item in parent.items[:count]):
         raise NothingToFork("There is nothing to fork: nothing was said up to there that a client would send")
-    gone = sum(of_items.size(item.payload) for item in parent.items[len(told) :])
-    after = max(0, parent.use.tokens - round(gone / CHARACTERS_PER_TOKEN))
+    gone = sum(of_items.size(item.payload) for item in parent.items[count:])
+    after = max(0, parent.context.tokens - round(gone / CHARACTERS_PER_TOKEN))
     head = child.head(ChildSize(after, CHARACTERS_PER_TOKEN))
-    return CodexForkPlan(
-        draft=child,
-        body=body_of(child, parent, told, head, whole=not gone),
-        sizes=Sizes(parent.use.tokens, after),
-        remarks=cut.remarks if cut else (),
-        cut=cut,
-    )
+    # After a cut the client tells its surroundings anew.
+    told = told_body(child, head, parent.meta, parent.told[:count], () if gone else parent.surroundings)
+    sizes = Sizes(parent.context.tokens, after)
+    return ForkPlan(draft=child, body=told, sizes=sizes, remarks=cut.remarks if cut else (), cut=cut)
+
+
+def _count(parent: CodexThread, kept: Sequence[str]) -> int:
+    """How many items there are up to the last of the ``kept`` ones."""
+    wanted = set(kept)
+    return max((place for place, item in enumerate(parent.items, 1) if item.uuid in wanted), default=0)

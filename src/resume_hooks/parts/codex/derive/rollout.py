@@ -6,16 +6,32 @@ numbers, pointers and counts of the parent. A count that is nearly full would ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import orjson
+
+from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.child.write import Body, ChildPlan
 from resume_hooks.parts.codex.transcripts import items as of_items
-from resume_hooks.parts.codex.transcripts.history import OWN_ID
-from resume_hooks.parts.codex.transcripts.lines import CONTEXT, EVENT, ITEM, META, OPENING, RolloutLine
+from resume_hooks.parts.codex.transcripts.history import OWN_ID, History
+from resume_hooks.parts.codex.transcripts.lines import (
+    CONTEXT,
+    EVENT,
+    ITEM,
+    META,
+    OPENING,
+    TITLE,
+    RolloutLine,
+    rollout_lines,
+)
+from resume_hooks.parts.codex.transcripts.meta import REQUIRED, parse_name, read_meta
 from resume_hooks.system.text import encodable
+from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.raw_edit import encode
-
-Payload = dict[str, Any]
+from resume_hooks.transcripts.records import Record
 
 WORLD = "world_state"
 
@@ -23,49 +39,76 @@ _LEFT_OUT = frozenset({"history_mode", "history_base", "forked_from_ordinal_excl
 """What ties a file to others; a child stands alone."""
 
 
-class Told(NamedTuple):
-    """Something the model is told: an item of the API, when it was said, its id, and marks that no model sees."""
+@dataclass(frozen=True, slots=True)
+class RolloutBody(Body):
+    """The lines of a child with their endings, and the items that the model is to get of it."""
 
-    payload: Payload
-    at: str
-    uuid: str
-    marks: Mapping[str, Any] = {}
+    written: tuple[bytes, ...]
+    items: tuple[Record, ...]
+
+    def lines(self) -> Iterator[bytes]:
+        """Those."""
+        return iter(self.written)
+
+    def checks(self, path: str, plan: ChildPlan) -> list[Check]:
+        """What every rollout of ours must hold, and that what is sent is what was meant."""
+        history, kinds, numbers, ordinals = History(), [], 0, 0
+        for line in rollout_lines(path):
+            history.take(line)
+            kinds.append(line.kind)
+            numbers = line.number + 1
+            ordinals += "ordinal" in line.record
+        with open(path, "rb") as stream:
+            count = sum(1 for _ in stream)
+        meta, named = read_meta(path), parse_name(plan.draft.path)
+        sent = [item.payload for item in history.items]
+        return [
+            Check("every line is a whole record", numbers == len(kinds) == count),
+            Check("it begins with its session, once", kinds[:1] == [META] and kinds.count(META) == 1),
+            Check("the first line tells what every client asks for", all(meta.payload.get(key) for key in REQUIRED)),
+            Check("it carries its own id", named is not None and meta.payload.get("id") == named.thread_id),
+            Check("it needs no other file", meta.base is None and not meta.paginated and not ordinals),
+            Check("what is sent of it is what was meant", sent == list(self.items)),
+            Check("no count of tokens is carried over", not history.measured),
+            Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
+        ]
 
 
-class Identity(NamedTuple):
-    """Who a child is: its id, the instant, its parent's id, and the fields of ours that its first line holds."""
+def told_body(
+    child: Draft, head: bytes, meta: Record, told: Sequence[Record], surroundings: Sequence[RolloutLine] = ()
+) -> RolloutBody:
+    """A child that is ``told`` these items; ``head`` are our fields of its first line, ``meta`` its parent's.
 
-    session_id: str
-    at: str
-    parent_id: str
-    head: Mapping[str, Any]
+    ``surroundings`` are lines with which the client knows what it need not tell again. They stand before the last item:
+    what follows them, the client takes for told after them.
+    """
+    lines = [meta_line(child, head, meta)]
+    for place, record in enumerate(told):
+        if place == len(told) - 1:
+            lines += (_line(line.kind, line.payload, line.timestamp) for line in surroundings)
+        if event := _event(record["payload"]):
+            lines.append(_line(EVENT, event, record["timestamp"]))
+        lines.append(encode(record) + b"\n")
+    return RolloutBody(tuple(lines), tuple(record["payload"] for record in told))
 
 
-def meta_line(meta: Payload, who: Identity) -> bytes:
+def item_record(payload: Record, at: str, uuid: str, marks: Mapping[str, Any] = {}) -> Record:
+    """The line of something that the model is told: an item, when it was said, its id, marks that no model sees."""
+    return {"timestamp": at, "type": ITEM, "payload": payload, OWN_ID: uuid, **marks}
+
+
+def meta_line(child: Draft, head: bytes, meta: Record) -> bytes:
     """The first line, after ``meta``, the parent's; newer fields than the parent's client knew are not added."""
     payload = {key: value for key, value in meta.items() if key not in _LEFT_OUT}
-    payload |= {"id": who.session_id, "timestamp": who.at, "source": "cli"}
+    payload |= {"id": child.session_id, "timestamp": child.setting.at, "source": "cli"}
     if "session_id" in payload:
-        payload["session_id"] = who.session_id
-    if who.parent_id:
-        payload["forked_from_id"] = who.parent_id
-    return _line(META, payload, who.at, who.head)
+        payload["session_id"] = child.session_id
+    if child.parent_agent == child.agent:
+        payload["forked_from_id"] = child.parent.session_id
+    return _line(META, payload, child.setting.at, orjson.loads(head) | {TITLE: child.own_title or child.stem})
 
 
-def told_lines(told: Sequence[Told], context: Iterable[RolloutLine] = ()) -> Iterator[bytes]:
-    """The lines of what was said; ``context`` are records with which the client knows what it need not tell again.
-
-    They stand before the last item: what follows them, the client takes for told after them.
-    """
-    for place, item in enumerate(told):
-        if place == len(told) - 1:
-            yield from (_line(line.kind, line.payload, line.timestamp) for line in context)
-        if event := _event(item.payload):
-            yield _line(EVENT, event, item.at)
-        yield _line(ITEM, item.payload, item.at, {OWN_ID: item.uuid, **item.marks})
-
-
-class Context:
+class Surroundings:
     """What the client believes to have told the model of its surroundings; it is fed with a thread's lines."""
 
     def __init__(self) -> None:
@@ -87,7 +130,7 @@ class Context:
         return [*self._world, *([self._turn] if self._turn else [])]
 
 
-def fresh_lines(told: Payload, answer: Payload, title: str, turn: str, at: str) -> list[bytes]:
+def fresh_lines(told: Record, answer: Record, title: str, turn: str, at: str) -> list[bytes]:
     """A child that holds nothing of its parent but what we tell: one message each of the user and of the assistant.
 
     ``title`` stands on the screen and in lists in the place of the first.
@@ -102,13 +145,13 @@ def fresh_lines(told: Payload, answer: Payload, title: str, turn: str, at: str) 
     ]
 
 
-def message(role: str, text: str) -> Payload:
+def message(role: str, text: str) -> Record:
     """A message of the user or of the assistant."""
     kind = "output_text" if role == "assistant" else "input_text"
     return {"type": "message", "role": role, "content": [{"type": kind, "text": encodable(text)}]}
 
 
-def _event(payload: Payload) -> Payload | None:
+def _event(payload: Record) -> Record | None:
     """What the screen shows of an item: words of the user and of the model; the rest it leaves out."""
     if of_items.kind(payload) != of_items.MESSAGE:
         return None
@@ -117,10 +160,10 @@ def _event(payload: Payload) -> Payload | None:
     return _said("user_message", of_items.text(payload)) if of_items.is_prompt(payload) else None
 
 
-def _said(kind: str, text: str) -> Payload:
-    more: Payload = {"images": [], "local_images": [], "text_elements": []} if kind == "user_message" else {}
+def _said(kind: str, text: str) -> Record:
+    more: Record = {"images": [], "local_images": [], "text_elements": []} if kind == "user_message" else {}
     return {"type": kind, "message": text, **more}
 
 
-def _line(kind: str, payload: Payload, at: str, marks: Mapping[str, Any] = {}) -> bytes:
+def _line(kind: str, payload: Record, at: str, marks: Mapping[str, Any] = {}) -> bytes:
     return encode({"timestamp": at, "type": kind, "payload": payload, **marks}) + b"\n"

@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write import Sizes
-from resume_hooks.derive.untrim import MissingOriginal, UntrimFacts, lost, sentences
+from resume_hooks.derive.untrim import MissingOriginal, UntrimPlan, lost, sentences
 from resume_hooks.errors import NotATranscript, SessionNotFound
-from resume_hooks.parts.codex.derive.child import CodexPlan, body_of
-from resume_hooks.parts.codex.derive.parent import CodexParent
-from resume_hooks.parts.codex.derive.rollout import Payload, Told
+from resume_hooks.parts.codex.derive.thread import CodexThread
 from resume_hooks.parts.codex.sessions.files import Rollouts
 from resume_hooks.parts.codex.transcripts import items as of_items
 from resume_hooks.parts.codex.transcripts.history import History
@@ -21,57 +18,45 @@ from resume_hooks.parts.codex.transcripts.lines import COMPACTED, RolloutLine
 from resume_hooks.parts.codex.transcripts.segments import chain_lines
 from resume_hooks.transcripts.placeholders import MARKS, Origin
 from resume_hooks.transcripts.provenance import ChildSize
-from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
+from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
-Lookup = Callable[[Origin], Payload | None]
+Lookup = Callable[[Origin], Record | None]
 """The item as its origin holds it; None where that is gone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodexUntrimPlan(UntrimFacts, CodexPlan):
-    """An untrimmed rollout."""
-
-    restored: tuple[int, ...]
-    missing: tuple[MissingOriginal, ...]
-    trimmed: int
-    after: ContextUse
-    back: int
-    undone: int = 0  # nothing of Codex is trimmed in place
-
-
-def plan(
-    parent: CodexParent, child: Draft, look: Lookup, wanted: Mapping[str, int], *, strict: bool
-) -> CodexUntrimPlan:
+def plan(parent: CodexThread, child: Draft, look: Lookup, wanted: Mapping[str, int], *, strict: bool) -> UntrimPlan:
     """Decide what comes back of the items ``wanted``, by their ids, each with its line as references name it.
 
     SessionNotFound where nothing is there, or with ``strict`` not all.
     """
-    chosen = [place for place in sorted(parent.origins) if parent.items[place].uuid in wanted]
-    edited, missing = dict[int, Told](), list[MissingOriginal]()
+    trimmed = parent.trimmed
+    chosen = [place for place in sorted(trimmed) if parent.items[place].uuid in wanted]
+    edited, missing = dict[int, Record](), list[MissingOriginal]()
     for place in chosen:
-        item, origin = parent.items[place], parent.origins[place]
-        original = look(origin)
+        item, original = parent.items[place], look(trimmed[place])
         if original is None or not _is_same(original, item.payload):
-            why = "its original is gone" if original is None else f"{origin.reference} holds something else"
+            why = "its original is gone" if original is None else f"{trimmed[place].reference} holds something else"
             missing.append(MissingOriginal(wanted[item.uuid], why))
             continue
-        marks = {key: value for key, value in parent.marks.get(place, {}).items() if key not in MARKS}
-        edited[place] = Told(original, item.timestamp, item.uuid, marks)
+        kept = {key: value for key, value in parent.told[place].items() if key not in MARKS}
+        edited[place] = {**kept, "payload": original}
     if missing and (strict or not edited):
         raise SessionNotFound(lost(missing, len(chosen)), "Nothing was written.")
-    back = sum(of_items.size(told.payload) - of_items.size(parent.items[at].payload) for at, told in edited.items())
-    after = parent.use._replace(tokens=parent.use.tokens + round(back / CHARACTERS_PER_TOKEN))
+    back = sum(of_items.size(told["payload"]) - of_items.size(parent.items[at].payload) for at, told in edited.items())
+    before = parent.context
+    after = before._replace(tokens=before.tokens + round(back / CHARACTERS_PER_TOKEN))
     head = child.head(ChildSize(after.tokens, CHARACTERS_PER_TOKEN))
-    return CodexUntrimPlan(
+    return UntrimPlan(
         draft=child,
-        body=body_of(child, parent, parent.told(edited), head),
-        sizes=Sizes(parent.use.tokens, after.tokens),
+        body=parent.child_body(child, head, edited),
+        sizes=Sizes(before.tokens, after.tokens),
         remarks=tuple(sentences(missing)),
         restored=tuple(edited),
         missing=tuple(missing),
-        trimmed=len(parent.origins),
+        trimmed=len(trimmed),
         after=after,
-        back=back,
+        characters=back,
     )
 
 
@@ -79,7 +64,7 @@ class RolloutOriginals:
     """The items that origins name, read from the threads that hold them, each thread once."""
 
     def __init__(self, rollouts: Rollouts, origins: Iterable[Origin]) -> None:
-        self._found: dict[tuple[str, str], Payload] = {}
+        self._found: dict[tuple[str, str], Record] = {}
         wanted: defaultdict[str, set[str]] = defaultdict(set)
         for origin in origins:
             wanted[origin.session_id].add(origin.uuid)
@@ -98,12 +83,12 @@ class RolloutOriginals:
                 if item.uuid in uuids:
                     self._found.setdefault((session_id, item.uuid), item.payload)
 
-    def of(self, origin: Origin) -> Payload | None:
+    def of(self, origin: Origin) -> Record | None:
         """The item as its origin holds it; None where that is gone."""
         return self._found.get((origin.session_id, origin.uuid))
 
 
-def _is_same(original: Payload, trimmed: Payload) -> bool:
+def _is_same(original: Record, trimmed: Record) -> bool:
     """Whether two items are the same but for what a trim takes out."""
     same = of_items.kind(original) == of_items.kind(trimmed) and original.get("role") == trimmed.get("role")
     return same and of_items.call_id(original) == of_items.call_id(trimmed)

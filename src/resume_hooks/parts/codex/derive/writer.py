@@ -10,14 +10,15 @@ from dataclasses import replace
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.draft import ChildPlace, Draft, draft
 from resume_hooks.derive.child.receipt import FRESH
-from resume_hooks.derive.child.write import ChildPlan, Sizes
+from resume_hooks.derive.child.write import ChildPlan
 from resume_hooks.derive.conversation import SpokenText
 from resume_hooks.derive.cut_point import Truncator
-from resume_hooks.derive.fork import ForkFacts
-from resume_hooks.derive.fresh_child import FreshLines, Opening, RolloverPlan, on_secrets
+from resume_hooks.derive.fork import ForkPlan
+from resume_hooks.derive.fresh_child import Opening
 from resume_hooks.derive.trimmed_session import TrimmedSession
-from resume_hooks.derive.untrim import UntrimFacts, wanted_of
-from resume_hooks.parts.codex.derive import child, fork, fresh, parent, trim, untrim
+from resume_hooks.derive.untrim import UntrimPlan, wanted_of
+from resume_hooks.parts.codex.derive import fork, fresh, thread, untrim
+from resume_hooks.parts.codex.derive.rollout import RolloutBody
 from resume_hooks.parts.codex.sessions.files import SESSIONS, Rollouts
 from resume_hooks.parts.codex.sessions.strategy import NAME
 from resume_hooks.parts.codex.transcripts.meta import name_of
@@ -25,8 +26,6 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_at, ends_of
 from resume_hooks.sessions.child_titles import Kind, child_title
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.transcripts.provenance import ChildSize
-from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 from resume_hooks.transcripts.transcript import scan
 
 
@@ -48,28 +47,15 @@ class CodexWriter:
         count = 1 + sum(row.kind == kind for row in made.ancestors)
         return made._replace(own_title=child_title(made.root_title, kind, count) if kind in FRESH else ends.title)
 
-    def fresh(self, told: Opening) -> RolloverPlan:
+    def opening(self, told: Opening) -> RolloutBody:
         """A child that opens with what we tell."""
-        meta = fresh.meta_for(told.child, self._home)
-        bodies, items = fresh.opening(told, meta)
-        return fresh.FreshRollout(
-            draft=told.child,
-            body=FreshLines(tuple(bodies)),
-            sizes=told.sizes,
-            remarks=on_secrets(told.child.block, told.contents),
-            opening=told.text,
-            contents=told.contents,
-            told=tuple(items),
-        )
+        return fresh.opening(told, fresh.meta_for(told.child, self._home))
 
-    def conversation(self, made: Draft, told: str, said: Sequence[SpokenText], sizes: Sizes) -> ForkFacts:
+    def conversation(self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> RolloutBody:
         """A child that holds a conversation as text, behind what we tell."""
-        head = made.head(ChildSize(sizes.after, CHARACTERS_PER_TOKEN))
-        lines, items = fresh.conversation(made, head, fresh.meta_for(made, self._home), told, said)
-        body = child.RolloutBody(tuple(lines), tuple(items))
-        return fork.CodexForkPlan(draft=made, body=body, sizes=sizes, cut=None)
+        return fresh.conversation(made, head, fresh.meta_for(made, self._home), told, said)
 
-    def fork(self, session: SessionFile, cut: Truncator | None, output_dir: str | None) -> ForkFacts:
+    def fork(self, session: SessionFile, cut: Truncator | None, output_dir: str | None) -> ForkPlan:
         """A copy of what is sent of a thread, whole or up to a place."""
         made = self.draft(session, "fork", output_dir)
         place = cut_point.cut(scan(self._readable(session)), cut) if cut is not None else None
@@ -78,7 +64,7 @@ class CodexWriter:
     def repair(self, session: SessionFile) -> ChildPlan:
         """A child that needs no other file, of what can be read, without outputs whose calls are gone."""
         made, original = self.draft(session, "repair"), agent_at(session.path, self._where).original(session.path)
-        read = parent.read_left(original, Rollouts(self._home).path_of)
+        read = thread.read_left(session, original, Rollouts(self._home).path_of)
         told = fresh.meta_told(made, self._home) | {key: value for key, value in read.meta.items() if value}
         return fork.plan(replace(read, meta=told), made, None)
 
@@ -92,23 +78,23 @@ class CodexWriter:
         """A child of the items up to the last of these, and of what is told after them."""
         return fork.rewound(self._read(told.child.parent), told, kept)
 
-    def scanned(self, session: SessionFile, window: int) -> trim.CodexScan:
+    def scanned(self, session: SessionFile, window: int) -> thread.CodexThread:
         """What is sent of a thread, and what of it can be trimmed."""
         numbers = {node.uuid: node.number for node in scan(self._readable(session)).nodes}
-        return trim.CodexScan(session, self._read(session, window), numbers, self)
+        return replace(self._read(session, window), numbers=numbers)
 
     def untrim(
         self, reading: TrimmedSession, numbers: Collection[int] | None, *, strict: bool, output_dir: str | None
-    ) -> UntrimFacts:
+    ) -> UntrimPlan:
         """A child in which what was trimmed is as it was, all of it or the items at these lines."""
         read, wanted = self._read(reading.session), {node.uuid: node.number for node in wanted_of(reading, numbers)}
-        held = untrim.RolloutOriginals(Rollouts(self._home), read.origins.values())
+        held = untrim.RolloutOriginals(Rollouts(self._home), read.trimmed.values())
         made = self.draft(reading.session, "untrim", output_dir)
         return untrim.plan(read, made, held.of, wanted, strict=strict)
 
-    def _read(self, session: SessionFile, window: int = 0) -> parent.CodexParent:
+    def _read(self, session: SessionFile, window: int = 0) -> thread.CodexThread:
         original = agent_at(session.path, self._where).original(session.path)
-        return parent.read(original, Rollouts(self._home).path_of, window)
+        return thread.read(session, original, Rollouts(self._home).path_of, window)
 
     def _readable(self, session: SessionFile) -> str:
         return agent_at(session.path, self._where).readable(session).path

@@ -14,8 +14,8 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of
 from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.child.draft import draft
+from resume_hooks.derive.child.parent_scan import ParentScan
 from resume_hooks.derive.child.rewrite_chain import chain_rewrite
-from resume_hooks.derive.child.rewrite_plan import ParentScan, RewritePlan
 from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
@@ -41,7 +41,7 @@ BACKUPS_LEFT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScrubPlan(RewritePlan):
+class ScrubPlan(ChildPlan):
     """A child without secrets; ``chain`` are the ids of the records that it takes over."""
 
     cleaner: Cleaner
@@ -53,7 +53,7 @@ class ScrubPlan(RewritePlan):
         chain = tuple(node.uuid for node in scan(path).chain if node.uuid in wanted)
         clean = not any(each.found for each in cleaned_of(path, self.cleaner, lines=True))
         return [
-            *RewritePlan.checks(self, path),
+            *ChildPlan.checks(self, path),
             Check("no secret is found in it", clean),
             Check("every record of the conversation is in its place", chain == self.chain),
         ]
@@ -61,7 +61,7 @@ class ScrubPlan(RewritePlan):
     @contextlib.contextmanager
     def sidecars(self, where: Where) -> Iterator[list[str]]:
         """What every child gets, without secrets."""
-        with RewritePlan.sidecars(self, where) as missed:
+        with ChildPlan.sidecars(self, where) as missed:
             if left := _clean_sidecars(self, where):
                 missed.append(BACKUPS_LEFT.format(count=f"{len(left):,}"))
             yield missed
@@ -99,12 +99,12 @@ def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: st
         edits=thoughts.edits,
         books=[marking.line(row) for row in books],
         mark=marking,
+        thoughts=frozenset(said.thoughts),
     )
     return ScrubPlan(
         draft=child,
         body=body,
         sizes=Sizes(parent.tokens, parent.tokens),
-        thoughts=frozenset(said.thoughts),
         cleaner=cleaner,
         chain=tuple(node.uuid for node in body.linear.nodes if node.number not in thoughts.gone),
     )

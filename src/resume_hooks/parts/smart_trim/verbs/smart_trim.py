@@ -71,7 +71,7 @@ def command(options: VerbOptions) -> Receipt:
     session = located(named, options.where, foreign=True)
     scanned = agents.scanned(session, options.where, settings.number("context_window"))
     # What can't be a parent is refused before a model is paid for.
-    require_start(options, scanned.draft(KIND, options.where, options.output_dir))
+    require_start(options, agents.draft_of(session, KIND, options.where, options.output_dir))
     planned = _given_back(scanned, stored, options) if stored else _asked(scanned, options)
     decided = planned.decided
     wanted = decided.trim.pays and not options.dry_run
