@@ -20,7 +20,7 @@ from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.search.engine import find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, session_scope
-from resume_hooks.sessions import locate
+from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.lineage import Ancestor, Family, without_trims
 
@@ -103,7 +103,7 @@ def rollover(session_file: str | Path, *, next_step: str = "", dry_run: bool = F
     Raises ResumeHooksError; nothing is left behind then.
     """
     kind: Kind = "handoff" if next_step.strip() else "rollover"
-    session = locate.session_file(_named(session_file))
+    session = readable(_named(session_file), Where())
     contents = Contents(digest_of(session, Where())) if kind == "handoff" else NOTHING
     decided = agents.fresh(session, Where(), kind=kind, next_step=next_step, contents=contents)
     return carry_out(decided, Where(), dry_run=dry_run)
@@ -115,7 +115,7 @@ def trim(session_file: str | Path, options: Options | None = None, *, dry_run: b
     Where it would not pay, nothing is written: the receipt's ``written`` is false and its ``file`` empty. Raises
     ResumeHooksError; nothing is left behind then.
     """
-    session = locate.session_file(_named(session_file))
+    session = readable(_named(session_file), Where())
     chosen = options_of() if options is None else options
     decided = agents.trim(session, Where(), chosen, settings.number("context_window"))
     return carry_out(decided, Where(), dry_run=dry_run)
@@ -137,7 +137,7 @@ def fork_session(
     if at is not None and turn is not None:
         raise UsageError("at and turn exclude each other", "A session is cut once.")
     cut = cut_point.AtTurn(turn) if turn is not None else cut_point.parse_record(str(at)) if at is not None else None
-    session = locate.session_file(_named(session_file))
+    session = readable(_named(session_file), Where())
     decided = agents.fork(session, Where(), cut=cut, home=None if home is None else os.fspath(home))
     return carry_out(decided, Where(), dry_run=dry_run)
 

@@ -84,7 +84,7 @@ def model_of(options: VerbOptions, session: SessionFile) -> HeadlessModel:
         raise UsageError(f"--model must be {error}, not '{options.model}'") from error
     from resume_hooks.derive.model.headless import model_for  # only who asks a model waits for it
 
-    return model_for(session.path, options.where, given)
+    return model_for(session, options.where, given)
 
 
 def time_limit(options: VerbOptions) -> float:

@@ -24,7 +24,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.compare import HANDOFF, ROLLOVER, TRIM, Comparison
 from resume_hooks.paths import Where
 from resume_hooks.seam import verb_module
-from resume_hooks.sessions.agents.registry import agent_at
+from resume_hooks.sessions.agents.registry import agent_of
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile
@@ -66,7 +66,7 @@ def command(options: VerbOptions) -> None:
         return
     if made is not None:
         tell(made)
-    elif options.watched and not options.show and (why := agent_at(session.path, options.where).why_live(session)):
+    elif options.watched and not options.show and (why := agent_of(session, options.where).why_live(session)):
         say(f"note: it may be open in a client: {why}. --fork keeps two clients apart.", err=True)
     finish(begun, Finish(show=options.show or not options.watched))
 
@@ -156,7 +156,7 @@ def make_fork(session: SessionFile) -> Receipt:
 
 def ask_way(session: SessionFile, found: Comparison) -> str:
     """Ask how to continue; the recommended answer is marked, the one for an empty line is pointed at."""
-    why_live = agent_at(session.path, Where()).why_live(session)
+    why_live = agent_of(session, Where()).why_live(session)
     if why_live:
         say(f"It may be open in a client: {why_live}. Two clients in one session mix it up; a fork keeps them apart.")
     advised = found.advice.strategy if found.advice else ""

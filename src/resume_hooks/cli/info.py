@@ -13,7 +13,7 @@ from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import watched
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, label_of, left_of, original
+from resume_hooks.sessions.agents.registry import label_of, left_of, name_at, original
 from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.notes import notes_of
@@ -44,7 +44,7 @@ def command(options: VerbOptions) -> None:
         transcript = scan(session.path, observers=watching)
     data = facts(session.session_id, HeadTail(session.path), transcript)
     data["longest_line"] = longest_line(data["session_file"])
-    left = left_of(session.path, options.where)
+    left = left_of(session.agent)
     notes = [*([left] if left else []), *notes_of(session.session_id, options.where)]
     options.emit(data, lambda: table(_shown(data)), notes)
 
@@ -55,7 +55,7 @@ def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str
     context = tokens.session_context(glance.path, transcript.chain, window if isinstance(window, int) else 0)
     return {
         "session_id": session_id,
-        "agent": agent_at(glance.path, Where()).name,
+        "agent": name_at(glance.path, Where()),
         "session_file": own,
         "title": glance.title,
         "tag": glance.tag,

@@ -107,7 +107,7 @@ class VerbOptions(SimpleNamespace):
     def located_whole(self) -> SessionFile:
         """The session that the locator names, whoever wrote it. UsageError where its prompts alone are left."""
         session = self.located(foreign=True)
-        require_whole(session, self.where)
+        require_whole(session)
         return session
 
     def emit(self, data: object, text: Callable[[], str], warnings: Sequence[str] = ()) -> None:

@@ -16,11 +16,10 @@ from resume_hooks.cli.options import (
     max_chars_option,
 )
 from resume_hooks.cli.progress import watched
-from resume_hooks.paths import Where
 from resume_hooks.reading.outline import Outline, OutlineTurn, outline
 from resume_hooks.reading.outline_scan import Compaction
 from resume_hooks.reading.outline_text import outline_text
-from resume_hooks.sessions.agents.registry import left_of, original
+from resume_hooks.sessions.agents.registry import left_of
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
 from resume_hooks.sessions.record_references import TranscriptNames, names_of
 from resume_hooks.transcripts import turns as words
@@ -54,7 +53,7 @@ def command(options: VerbOptions) -> None:
     chosen = [turn for turn in found.turns if turn.number in within and _touches(turn, options.touched)]
     names = names_of(session, options.where)
     shown = options.max_chars, options.touched
-    left = left_of(session.path, options.where)
+    left = left_of(session.agent)
     text = functools.partial(outline_text, found, chosen, names, *shown)
     options.emit(_data(session, found, chosen, names), text, [left] if left else [])
 
@@ -76,7 +75,7 @@ def _data(session: SessionFile, found: Outline, turns: list[OutlineTurn], names:
     return {
         **found._asdict(),
         "session_id": session.session_id,
-        "session_file": original(session.path, Where()),
+        "session_file": session.original,
         "turns": [_row(turn, names) for turn in turns],
         "compactions": compactions,
         "subagents": [

@@ -11,13 +11,12 @@ from resume_hooks.cli.options import VerbOptions, as_one_value, complete_locator
 from resume_hooks.cli.progress import watched
 from resume_hooks.derive.originals import OriginalRecord, look_up
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import WHOLE
 from resume_hooks.reading.pages import around, page
 from resume_hooks.reading.passages import PassageFile, passage
 from resume_hooks.reading.render import render
 from resume_hooks.reading.selections import TurnReader
-from resume_hooks.sessions.agents.registry import left_of
+from resume_hooks.sessions.agents.registry import left_of, name_at
 from resume_hooks.sessions.locate import SessionFile, names_subagent, resolve_transcript
 from resume_hooks.sessions.record_references import (
     EXAMPLE,
@@ -217,7 +216,7 @@ def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> Reco
 def _around(found: OriginalRecord, before: int, options: VerbOptions) -> None:
     """A record, of trimmed content the original, between those that stand around it in its own file."""
     asked, record = found.asked, records.record_in(found.original)
-    session = SessionFile(asked.session_id, asked.file, 0, 0)
+    session = SessionFile(asked.session_id, asked.file, 0, 0, name_at(asked.file, options.where))
     names = names_of(session, options.where)
     earlier, later = around(RecordLines(asked.file, asked.session_id), names, asked, before, options.after or 0)
     shown = render(record, found.original)
@@ -242,5 +241,5 @@ def _what(turns: Turns | None, count: int, kind: str, found: int) -> str:
 
 
 def _about(session: SessionFile, names: TranscriptNames, what: str) -> str:
-    left = " · prompts only" if left_of(session.path, Where()) else ""
+    left = " · prompts only" if left_of(session.agent) else ""
     return f"{one_line(title_of(session.path), 60)} · {one_line(names.short, 60)}{left} · {what}"

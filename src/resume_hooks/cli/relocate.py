@@ -17,7 +17,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.paths import Where, canonical, project_names
 from resume_hooks.seam import answers
-from resume_hooks.sessions.agents.registry import is_foreign
+from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, only_archived_left
 from resume_hooks.sessions.locate import SessionFile, is_known, session_file
@@ -55,7 +55,7 @@ class Lost(NamedTuple):
 
 def find_loss(session: SessionFile, where: Where) -> Lost | None:
     """Why a session can't be continued where it is; None if it can, as any of another agent. Only reads."""
-    if is_foreign(session.path, where):
+    if session.agent != NAME:
         return None
     if is_archived_copy(session.path, where):
         return Lost("Its file is gone from the client's folders; the vault has the only copy.", (), kept=True)

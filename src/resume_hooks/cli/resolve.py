@@ -6,7 +6,6 @@ import click
 
 from resume_hooks import clock
 from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
-from resume_hooks.sessions.agents.registry import agent_at, original
 from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -27,8 +26,8 @@ def command(options: VerbOptions) -> None:
     session = options.located(foreign=True)
     data = {
         "session_id": session.session_id,
-        "agent": agent_at(session.path, options.where).name,
-        "session_file": original(session.path, options.where),
+        "agent": session.agent,
+        "session_file": session.original,
         "title": HeadTail(session.path).title,
         "size": session.size,
         "ended": clock.from_epoch(session.mtime),

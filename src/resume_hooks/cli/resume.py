@@ -29,7 +29,7 @@ from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
 from resume_hooks.seam import answers
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import agent_at, original, readable, require_whole
+from resume_hooks.sessions.agents.registry import label_of, name_at, original, readable, require_whole
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form, is_pull_request
@@ -95,7 +95,7 @@ def command(options: VerbOptions) -> None:
 
 def _continue(session: SessionFile, way: str | None, options: VerbOptions) -> None:
     """Ask in which way to continue a session, unless one is given, and start the client. Back by Esc."""
-    require_whole(session, options.where)
+    require_whole(session)
     # Children are made of an archived copy, too.
     if way in {None, AS_IS} or not is_archived_copy(session.path, options.where):
         session = settle(session)
@@ -195,7 +195,7 @@ def _chosen(options: VerbOptions) -> SessionFile:
 def _answer(way: str | None, options: VerbOptions) -> None:
     """Where nobody can be asked: the ways to continue, compared, or what was asked for; the command comes last."""
     session = _located(options.locator)
-    require_whole(session, options.where)
+    require_whole(session)
     lost = relocate.find_loss(session, options.where)
     if way is not None or options.show or options.copy:
         if lost is not None and not (lost.kept and way not in {None, AS_IS}):
@@ -241,10 +241,9 @@ def facts(found: compare.Comparison, shell: str) -> dict[str, Any]:
 def render(found: compare.Comparison) -> str:
     """A comparison for people, with what to type for each way."""
     short = found.session_id[:8]
-    agent = agent_at(found.glance.path, Where())
     commands = table(
         [
-            ("go on", f"/resume {found.session_id}   in {agent.label}"),
+            ("go on", f"/resume {found.session_id}   in {label_of(name_at(found.glance.path, Where()), Where())}"),
             *((way, typed(f"{way} {short}")) for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)),
             ("", ">trim, >handoff, >rollover   in the session itself"),
         ]

@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, commands, launch
+from resume_hooks.sessions.agents.registry import commands, launch, name_at
 from resume_hooks.system.invocation import quoted
 
 CONFIG = "CLAUDE_CONFIG_DIR"
@@ -53,9 +53,9 @@ class Start(NamedTuple):
 
 def start_of(session_id: str, path: str, folder: str, where: Where) -> Start:
     """The start of the session at ``path``, whose home is ``folder``; other agents find theirs from anywhere."""
-    agent = agent_at(path, where)
-    if agent.name != NAME:
-        return Start(session_id, folder if os.path.isdir(folder) else "", agent=agent.name)
+    agent = name_at(path, where)
+    if agent != NAME:
+        return Start(session_id, folder if os.path.isdir(folder) else "", agent=agent)
     projects = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     config = os.path.dirname(projects)
     known = os.path.basename(projects) == "projects" and config != where.config

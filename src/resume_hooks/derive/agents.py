@@ -17,7 +17,7 @@ from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, ends_of, home_of, known_as, label_of, left_of, require_whole
+from resume_hooks.sessions.agents.registry import ends_of, home_of, known_as, label_of, left_of, require_whole
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.plan_file import plan_of_work
@@ -83,14 +83,13 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
 ) -> RolloverPlan:
     """As ``fresh_child.plan``, for the agent ``to``, by default the session's own."""
     if kind != "handoff":
-        require_whole(parent, where)
-    own = agent_at(parent.path, where).name
-    target = to or own
+        require_whole(parent)
+    own, target = parent.agent, to or parent.agent
     if own == target == NAME:
         return fresh_child.plan(
             parent, where, kind=kind, next_step=next_step, output_dir=output_dir, contents=contents, child=child
         )
-    ends, writes = ends_of(parent.path, where), _writer(target, where)
+    ends, writes = ends_of(parent, where), _writer(target, where)
     step = fresh_child.usable_step(ends, next_step)
     made = child or _draft(parent, kind, where, writes, output_dir, about=step)
     planned = "" if contents.new_task or own != NAME else plan_of_work(ends, made.ancestors, where)
@@ -109,9 +108,8 @@ def fork(
     to: str = "",
 ) -> ForkPlan:
     """As ``fork.plan``; for another agent than the session's own its conversation as text."""
-    require_whole(session, where)
-    own = agent_at(session.path, where).name
-    target = to or own
+    require_whole(session)
+    own, target = session.agent, to or session.agent
     if own == target == NAME:
         from resume_hooks.derive import fork as forking
 
@@ -128,14 +126,14 @@ def fork(
 
 def repair(session: SessionFile, where: Where) -> ChildPlan:
     """A child of another agent's session that holds what can be read of it."""
-    return _known_writer(agent_at(session.path, where).name, where).repair(session)
+    return _known_writer(session.agent, where).repair(session)
 
 
 def cleaned(
     session: SessionFile, where: Where, clean: Callable[[bytes], bytes], kind: Kind, *, output_dir: str | None = None
 ) -> ChildPlan:
     """A child of another agent's session, of each line as ``clean`` leaves it."""
-    return _known_writer(agent_at(session.path, where).name, where).cleaned(session, clean, kind, output_dir)
+    return _known_writer(session.agent, where).cleaned(session, clean, kind, output_dir)
 
 
 def rewound(told: Opening, kept: Sequence[str], where: Where) -> ChildPlan:
@@ -157,8 +155,8 @@ def trim(
 
 def scanned(session: SessionFile, where: Where, window: int = 0) -> Trimmable:
     """As ``trim.plan.read``."""
-    require_whole(session, where)
-    writes = _writer(agent_at(session.path, where).name, where)
+    require_whole(session)
+    writes = _writer(session.agent, where)
     if writes is not None:
         return writes.scanned(session, window)
     from resume_hooks.derive.trim import plan as trimming
@@ -175,7 +173,7 @@ def untrim(
     output_dir: str | None = None,
 ) -> UntrimPlan:
     """As ``untrim.plan``."""
-    writes = _writer(agent_at(reading.session.path, where).name, where)
+    writes = _writer(reading.session.agent, where)
     if writes is None:
         from resume_hooks.derive import untrim as untrimming
 
@@ -204,7 +202,7 @@ def _told(session: SessionFile, where: Where, writes: Writer | None, output_dir:
 
 def draft_of(parent: SessionFile, kind: Kind, where: Where, output_dir: str | None = None, *, to: str = "") -> Draft:
     """A child to be, for the agent ``to``, by default the session's own."""
-    return _draft(parent, kind, where, _writer(to or agent_at(parent.path, where).name, where), output_dir)
+    return _draft(parent, kind, where, _writer(to or parent.agent, where), output_dir)
 
 
 def _draft(
@@ -212,14 +210,14 @@ def _draft(
 ) -> Draft:
     if writes is not None:
         return writes.draft(parent, kind, output_dir, about=about)
-    return draft(parent, ends_of(parent.path, where), kind, where, output_dir, about=about)
+    return draft(parent, ends_of(parent, where), kind, where, output_dir, about=about)
 
 
 def _origin_note(made: Draft, where: Where) -> str:
     """Which agent's the session before was; ``""`` where it is the same."""
     if made.agent == made.parent_agent:
         return ""
-    if left := left_of(made.parent.path, where):
+    if left := left_of(made.parent_agent):
         return f"{left}: what was done there can be seen in the files alone."
     own = label_of(made.parent_agent, where)
     return (

@@ -18,7 +18,7 @@ from resume_hooks.errors import (
 )
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
-from resume_hooks.sessions import locate
+from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import typed
@@ -87,7 +87,7 @@ class Request(NamedTuple):
         """The session's file. A ResumeHooksError in the verb's own words where there is none."""
         if self.path is None:
             raise without_transcript(*WITHOUT_TRANSCRIPT[self.trigger.verb])
-        return locate.session_file(self.path)
+        return readable(self.path, self.where)
 
     @property
     def command(self) -> str:

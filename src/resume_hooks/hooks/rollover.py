@@ -57,7 +57,7 @@ def answer(request: Request) -> TriggerAnswer:
     _keep(request, written, [UNFINISHED], writing=True)
     if request.trigger.hooked:
         offer_clear(written)  # Esc ends us without a word: then /clear still leads on
-    model = model_for(parent.path, where)
+    model = model_for(parent, where)
     limit = min(settings.number("summary_timeout"), deadline - REPLACING - time.monotonic())
     calls = ModelCalls(model, limit, lambda _number, _count: None)
     outcome = add_summary.add_summary(begun, written, calls, where)

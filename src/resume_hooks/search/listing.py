@@ -21,7 +21,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.protocol import Agent, ResumeCommands
-from resume_hooks.sessions.agents.registry import agent_at, opened_stores, store_of
+from resume_hooks.sessions.agents.registry import agent_of, opened_stores, store_of
 from resume_hooks.sessions.expiry import SOON, is_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.liveness import Clients
@@ -181,7 +181,7 @@ class SessionLister:
 
     def at(self, session: SessionFile, project: Project | None, *, helpers: bool = False) -> ListedSession | None:
         """The row of a session; None where it is none to be listed. SessionNotFound where it can't be read."""
-        agent = agent_at(session.path, self.where)
+        agent = agent_of(session, self.where)
         ends = agent.ends(session.path)
         is_helper = ends.is_helper and ends.says_something
         if not (ends.is_listed or is_helper) or not (project is None or project.holds(ends.folders, ends.project)):
@@ -228,8 +228,8 @@ class SessionLister:
 
     def goes_soon(self, session: SessionFile) -> bool:
         """Whether the client may delete a session within seven days."""
-        own = agent_at(session.path, self.where).name == NAME
-        return own and self._kept_days is not None and session.mtime + self._kept_days * DAY < self._now + SOON
+        kept = self._kept_days if session.agent == NAME else None
+        return kept is not None and session.mtime + kept * DAY < self._now + SOON
 
     def _expiry(self, mtime: float) -> str | None:
         return None if self._kept_days is None else clock.from_epoch(mtime + self._kept_days * DAY)

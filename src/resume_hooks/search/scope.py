@@ -14,7 +14,7 @@ from resume_hooks.paths import Where, project_key
 from resume_hooks.search.index.postings import SCHEMA, Postings
 from resume_hooks.search.roles import ALIASES, ROLES
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import agent_at
+from resume_hooks.sessions.agents.registry import name_at
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.project_folder import home_folder
@@ -105,7 +105,7 @@ def enter(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
     left_out: set[str] = set()
     rows = db.execute("SELECT id, session, agent, folder, cwd, path FROM files WHERE hidden=0").fetchall()
     for file_id, session, agent, folder, cwd, path in rows:
-        if scope.programs and agent_at(path, where).name not in scope.programs:
+        if scope.programs and name_at(path, where) not in scope.programs:
             continue
         if scope.sessions is not None and (session not in scope.sessions or scope.agent not in ("", agent)):
             continue

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, is_session_file, session_id_of
-from resume_hooks.sessions.agents.registry import agent_at, ends_of, found, is_foreign, left_of, parent_of, store_of
+from resume_hooks.sessions.agents.registry import agent_at, found, is_foreign, left_of, store_of
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import all_vaulted, is_archived_copy, opened, own_path, place_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
@@ -246,7 +246,7 @@ def _id_at(path: str, where: Where) -> str:
 def _recorded_parent(path: str, where: Where) -> Parent | None:
     """The parent that a file names. SessionNotFound where it can't be read."""
     try:
-        return parent_of(path, where)
+        return agent_at(path, where).parent(path)
     except OSError as error:
         raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
 
@@ -254,10 +254,11 @@ def _recorded_parent(path: str, where: Where) -> Parent | None:
 def _row(session: str | ArchivedSession, parent: Parent | None, where: Where) -> Ancestor:
     """The row of the session at a path, or of an archived one by what its manifest says."""
     if isinstance(session, str):
-        ends = ends_of(session, where)
+        agent = agent_at(session, where)
+        ends = agent.ends(session)
         session_id, place = _id_at(session, where), own_path(session, where)
         title, created, ended, size = ends.title, ends.created, ends.ended, ends.size
-        status = KEPT if is_archived_copy(session, where) else TYPED if left_of(session, where) else "present"
+        status = KEPT if is_archived_copy(session, where) else TYPED if left_of(agent.name) else "present"
     else:
         session_id, place, about = session.session_id, place_of(session, where), session.about
         title, created, ended, size = session.title, about.created, about.ended, session.transcript.size

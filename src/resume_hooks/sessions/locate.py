@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, require_whole
+from resume_hooks.sessions.agents.registry import agent_of, require_whole
 from resume_hooks.sessions.archived_locator import archived_copy
 from resume_hooks.sessions.locator_candidates import Surroundings, candidates, titled
 from resume_hooks.sessions.locator_forms import (
@@ -86,9 +86,9 @@ def resolve(
 
 def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> SessionFile:
     """A session in our form of record. UsageError for another agent's where none is taken."""
-    agent = agent_at(session.path, where)
+    agent = agent_of(session, where)
     if not foreign:
-        require_whole(session, where)
+        require_whole(session)
     if agent.name != NAME and not foreign:
         raise UsageError(
             f"{session.session_id} is a session of {agent.label}, which this verb does not work on",
@@ -104,7 +104,7 @@ def _latest(around: Surroundings, *, foreign: bool) -> SessionFile:
     try:
         return latest(around.cwd, around.where)
     except SessionNotFound:
-        near = [session for session in around.near if agent_at(session.path, around.where).name != NAME]
+        near = [session for session in around.near if session.agent != NAME]
         if not (foreign and near):
             raise
         return near[0]

@@ -17,7 +17,7 @@ from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, project_names, read_at
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, ends_of, store_of
+from resume_hooks.sessions.agents.registry import agent_of, ends_of, store_of
 from resume_hooks.sessions.session_files import SessionFile, belongs, fits, newest_first, where_hidden
 from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
@@ -91,13 +91,12 @@ class Surroundings:
     def is_of_this_folder(self, session: SessionFile) -> bool:
         """Whether a session is of the working directory, and not of one with the same key."""
         try:
-            return fits(ends_of(session.path, self.where), self.cwd)
+            return fits(ends_of(session, self.where), self.cwd)
         except SessionNotFound:
             return False  # deleted since it was listed
 
     def _naming(self, session: SessionFile) -> bytes:
-        agent = agent_at(session.path, self.where)
-        return naming_lines(session) if agent.name == NAME else agent.naming(session.path)
+        return naming_lines(session) if session.agent == NAME else agent_of(session, self.where).naming(session.path)
 
     def _fitting(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool], *, near: bool) -> list[SessionFile]:
         if (pattern, near) not in self._sifted:
@@ -116,7 +115,7 @@ def candidates(sessions: Iterable[SessionFile], where: Where) -> list[dict[str, 
     rows: list[dict[str, object]] = []
     for session in sessions:
         try:
-            title = ends_of(session.path, where).title
+            title = ends_of(session, where).title
         except SessionNotFound:
             continue  # deleted since the folder was listed
         rows.append(
@@ -132,7 +131,7 @@ def candidates(sessions: Iterable[SessionFile], where: Where) -> list[dict[str, 
 
 def _read(session: SessionFile, where: Where) -> Facts | None:
     try:
-        ends = ends_of(session.path, where)
+        ends = ends_of(session, where)
     except SessionNotFound:
         return None  # deleted since it was listed
     return Facts(titles_of(ends), ends.tag, ends.pull_requests, ends.is_listed)

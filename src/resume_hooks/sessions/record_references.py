@@ -13,7 +13,8 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where, find_session, is_session_id
-from resume_hooks.sessions.agents.registry import is_foreign, store_of
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import store_of
 from resume_hooks.sessions.archived.layout import session_in
 from resume_hooks.sessions.archived.manifest import archived_ids
 from resume_hooks.sessions.locate import SessionFile
@@ -86,7 +87,7 @@ def names_of(session: SessionFile, where: Where) -> TranscriptNames:
     """The names of a transcript that ``subagents.locate`` finds again."""
     session_id, slash, agent = session.session_id.partition("/")
     known = find_session(session_id, where)
-    vaulted = known is None and (session_in(session.path, where) == session_id or is_foreign(session.path, where))
+    vaulted = known is None and (session_in(session.path, where) == session_id or session.agent != NAME)
     files = [one.path for one in subagents_of(known)] if slash and known else [known]
     if not vaulted and session.path not in files:
         return TranscriptNames(session.path, session.path)

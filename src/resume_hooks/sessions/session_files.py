@@ -28,13 +28,27 @@ from resume_hooks.transcripts.records import kind, parse, refuse_foreign
 MAX_SEARCHED = 8 * 1024 * 1024  # bytes of a file of any name in which a session's records are looked for
 
 
+OWN_AGENT = "claude"
+"""The agent of a session that nothing else is said of: this client."""
+
+
 class SessionFile(NamedTuple):
-    """A session on disk. ``mtime`` is in seconds since the epoch, ``size`` in bytes."""
+    """A session on disk. ``mtime`` is in seconds since the epoch, ``size`` in bytes, ``agent`` the one whose it is.
+
+    ``source`` is the agent's own file where what lies at ``path`` is a copy in our form of record.
+    """
 
     session_id: str
     path: str
     mtime: float
     size: int
+    agent: str = OWN_AGENT
+    source: str = ""
+
+    @property
+    def original(self) -> str:
+        """Where its agent has it."""
+        return self.source or self.path
 
 
 def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.derive.child.draft import NOBODY
 from resume_hooks.derive.model.headless import model_for
 from resume_hooks.derive.summary.form import Summary
 from resume_hooks.errors import HeadlessFailed
@@ -83,7 +84,6 @@ def test_the_schema_is_strict() -> None:
 
 def test_which_client_is_asked(config_home: ConfigHome, tmp_path: Path) -> None:
     """That of the session's own agent where it is here, else the other, else its own, which says that it is missing."""
-    rollout = "/x/rollout-2026-11-22T09-39-56-01a00000-0000-7000-8000-000000000001.jsonl"
 
     def names(*programs: str) -> list[str]:
         for name in ("claude", "codex"):
@@ -92,7 +92,7 @@ def test_which_client_is_asked(config_home: ConfigHome, tmp_path: Path) -> None:
             (tmp_path / name).write_text("")
             (tmp_path / name).chmod(0o755)
         where = Where({**config_home.environ, "PATH": str(tmp_path), "HOME": str(tmp_path)})
-        return [model_for(path, where).name for path in (rollout, "/x/1.jsonl")]
+        return [model_for(NOBODY._replace(agent=agent), where).name for agent in ("codex", "claude")]
 
     assert names("claude", "codex") == ["codex", "haiku"]
     assert names("codex") == ["codex", "codex"]

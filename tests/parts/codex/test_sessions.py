@@ -117,12 +117,12 @@ def test_names_of_the_database(config_home: ConfigHome, home: Path) -> None:
         db.execute("INSERT INTO threads VALUES(?, '', 'From the table')", (THREAD,))
     db.close()
     path = agent.store.sessions()[0].path
-    assert registry.ends_of(path, config_home.where).title == "From the table"
+    assert registry.agent_at(path, config_home.where).ends(path).title == "From the table"
     (home / "session_index.jsonl").write_text(json.dumps({"id": THREAD, "thread_name": "From the list"}))
-    assert registry.ends_of(path, config_home.where).title == "From the list"
+    assert registry.agent_at(path, config_home.where).ends(path).title == "From the list"
     (home / "session_index.jsonl").unlink()
     (home / "state_5.sqlite").write_bytes(b"no database")
-    assert registry.ends_of(path, config_home.where).title == "Fix the flaky test"
+    assert registry.agent_at(path, config_home.where).ends(path).title == "Fix the flaky test"
 
 
 def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
@@ -253,7 +253,7 @@ def test_packed_threads(config_home: ConfigHome, home: Path, monkeypatch: pytest
         packed.write_bytes(zstandard.compress(path.read_bytes()))
         path.unlink()
         assert len(scan(found(config_home).path).chain) == 2
-        assert registry.ends_of(str(packed), config_home.where).title == "Fix the flaky test"
+        assert registry.agent_at(str(packed), config_home.where).ends(str(packed)).title == "Fix the flaky test"
     monkeypatch.setattr(files, "can_unpack", lambda: False)
     packed.write_bytes(b"\x28\xb5\x2f\xfd")
     (agent,) = registry.others(config_home.where)
@@ -274,13 +274,13 @@ def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
     write(home, [*_big(), counted(7_000, 201)])
     write(home, [meta(OTHER, base_instructions={"text": "i" * 90_000}), *_big()[1:]], OTHER)
     for path in (session.path for session in registry.store_of(config_home.where).sessions()):
-        ends = registry.ends_of(path, config_home.where)
+        ends = registry.agent_at(path, config_home.where).ends(path)
         assert (ends.title, ends.cwd, ends.branch, ends.small) == ("Start here", "/home/user/proj", "", False)
         assert ends.own_turns
         assert ends.project == "-home-user-proj"
     thread = registry.others(config_home.where)[0].store.find(THREAD)
     assert thread is not None
-    ends = registry.ends_of(thread.path, config_home.where)
+    ends = registry.ends_of(thread, config_home.where)
     context = tokens.end_context(ends.last_records)
     assert context is not None
     assert context.tokens == 7_000

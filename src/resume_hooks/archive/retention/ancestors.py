@@ -97,7 +97,8 @@ def unarchived(path: str, where: Where) -> DatedSession | None:
         return None
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         return None
-    return None if is_archived(session.session_id, session.mtime, where) else DatedSession(*session)
+    dated = DatedSession(session.session_id, session.path, session.mtime, session.size)
+    return None if is_archived(dated.session_id, dated.mtime, where) else dated
 
 
 def _why(error: Exception) -> str:

@@ -44,8 +44,9 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
         row = Chooser(offered, Where(), typed=typed, everywhere=everywhere).run()
     if row is None:
         raise click.Abort
-    require_whole(SessionFile(row.session_id, row.path, row.mtime, row.size), Where())
-    return readable(row.path, Where())
+    session = readable(row.path, Where())
+    require_whole(session)
+    return session
 
 
 def _numbered(sessions: Iterator[Listed], typed: str) -> ListedSession:

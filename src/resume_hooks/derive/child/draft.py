@@ -13,7 +13,7 @@ from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, ends_of
+from resume_hooks.sessions.agents.registry import agent_at, label_of
 from resume_hooks.sessions.archived.sessions import is_archived_copy, own_path, project_folder_of
 from resume_hooks.sessions.child_titles import Kind, child_title, free_title, root_of
 from resume_hooks.sessions.lineage import Ancestor, Family
@@ -134,15 +134,17 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
         raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
     family = Family(where)
     ancestors = tuple(family.lineage(parent.path))
-    of = agent_at(parent.path, where)
-    if of.name != NAME and place is None and kind not in HANDED_OVER:
-        raise UsageError(f"{of.label}'s sessions know no {kind}", "Hand it over first: resume-hooks fork --to claude.")
-    parent = parent._replace(path=of.original(parent.path))
-    version = ends.version if of.name == NAME else FOREIGN_VERSION
+    if parent.agent != NAME and place is None and kind not in HANDED_OVER:
+        raise UsageError(
+            f"{label_of(parent.agent, where)}'s sessions know no {kind}",
+            "Hand it over first: resume-hooks fork --to claude.",
+        )
+    parent = parent._replace(path=parent.original, source="")
+    version = ends.version if parent.agent == NAME else FOREIGN_VERSION
     setting = ChildSetting(str(uuid.uuid4()), home or home_folder(ends, where), ends.branch, version, clock.now())
     if place is not None:
         own_folder = place.folder
-    elif home or of.name != NAME:
+    elif home or parent.agent != NAME:
         own_folder = project_folder(setting.cwd, where)
     else:
         own_folder = project_folder_of(parent.path, where)
@@ -151,7 +153,7 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
     root_title, _ = redact(plain_line(about or _root_title(ancestors, family, where)))
     stem = child_title(root_title, kind)
     block = lineage_block.render(ancestors, title=stem, session_id=setting.session_id, file=path, created=setting.at)
-    given = bool(home) or place is not None or of.name != NAME  # the folder, by whose session it will be
+    given = bool(home) or place is not None or parent.agent != NAME  # the folder, by whose session it will be
     known = given or is_known(parent, where) or is_archived_copy(parent.path, where)
     parent_file = own_path(parent.path, where)
     return Draft(
@@ -167,7 +169,7 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
         block=redact(block)[0],  # a title is often the first prompt
         warnings=() if known and output_dir is None else (OUTSIDE,),
         agent=place.agent if place else NAME,
-        parent_agent=of.name,
+        parent_agent=parent.agent,
     )
 
 
@@ -197,7 +199,7 @@ def _root_title(ancestors: Sequence[Ancestor], family: Family, where: Where) -> 
     if oldest.derivation_type != "original":
         return root_of(oldest.title)
     path = family.path_of(oldest)
-    root = ends_of(path, where) if path else None
+    root = agent_at(path, where).ends(path) if path else None
     if root is None or root.given_title:
         return oldest.title
     from resume_hooks.reading.digest.goal_title import goal_title  # only where nobody gave a title

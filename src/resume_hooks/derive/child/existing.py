@@ -13,7 +13,7 @@ from resume_hooks import clock
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import agent_at, ends_of, store_of
+from resume_hooks.sessions.agents.registry import agent_of, ends_of, store_of
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.liveness import Clients
 from resume_hooks.sessions.locate import SessionFile
@@ -55,9 +55,9 @@ def existing_child(parent: SessionFile, kind: str, where: Where, next_step: str 
     session = store_of(where).find(link.child_id) if link and link.kind == kind else None
     if link is None or session is None:
         return None
-    agent = agent_at(session.path, where)
+    agent = agent_of(session, where)
     try:
-        child, ends = agent.ends(session.path), ends_of(parent.path, where)
+        child, ends = agent.ends(session.path), ends_of(parent, where)
         path = agent.readable(session).path
     except (SessionNotFound, NotATranscript):
         return None  # gone since it was found

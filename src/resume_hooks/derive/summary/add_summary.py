@@ -26,7 +26,7 @@ from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, digest_at
 from resume_hooks.redaction.texts import redact
-from resume_hooks.sessions.agents.registry import ends_of, readable
+from resume_hooks.sessions.agents.registry import agent_at, readable
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
@@ -84,7 +84,7 @@ def unfinished(parent: SessionFile, where: Where) -> Receipt | None:
     made = existing_child(parent, "rollover", where)
     if made is None or digest_at(readable(made.file, where).path) is None:
         return None
-    first = ends_of(made.file, where).first_records[0]
+    first = agent_at(made.file, where).ends(made.file).first_records[0]
     return None if mapping(first, "continue_metadata").get("summary_included") else made
 
 

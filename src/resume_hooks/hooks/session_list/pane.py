@@ -218,7 +218,7 @@ def _row(session_id: str, where: Where) -> ListedSession:
 def done(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str, Any]:
     """Open the session that is marked, or a child of it. Raises ResumeHooksError."""
     row = _row(_asked(event).at, where)
-    if word in {OPEN, "fork"} and (left := registry.left_of(row.path, where)):
+    if word in {OPEN, "fork"} and (left := registry.left_of(row.agent)):
         raise UsageError(left, "h goes on from them in a fresh session")
     if word == OPEN:
         if row.session_id == here:

@@ -16,7 +16,7 @@ from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, report
 from resume_hooks.paths import Where
 from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, known_as
+from resume_hooks.sessions.agents.registry import agent_of, known_as
 from resume_hooks.sessions.session_files import SessionFile
 
 
@@ -30,10 +30,10 @@ class Repair(NamedTuple):
 
 def examine(session: SessionFile, where: Where) -> DefectReport:
     """As ``diagnose.examine``."""
-    agent = agent_at(session.path, where)
+    agent = agent_of(session, where)
     if agent.name == NAME:
         return diagnose.examine(session, where)
-    path = agent.original(session.path)
+    path = session.original
     try:
         known = known_as(agent.name)
         found = list(function_of(known.part, known.defects)(path, agent.file_of)) if known and known.defects else []
@@ -44,7 +44,7 @@ def examine(session: SessionFile, where: Where) -> DefectReport:
 
 def repaired(session: SessionFile, where: Where, branch: str | None = None) -> Repair:
     """As ``repair.plan``."""
-    agent = agent_at(session.path, where)
+    agent = agent_of(session, where)
     if agent.name == NAME:
         decided = repair.plan(session, where, branch=branch)
         return Repair(decided, decided.report, decided.lost)

@@ -62,6 +62,10 @@ class PromptsLeft(Claude):
         except OSError:
             return []
 
+    def session(self, path: str) -> SessionFile:
+        """The copy at a path."""
+        return super().session(path)._replace(agent=NAME)
+
     def naming(self, path: str) -> bytes:
         """Its title, which is its first prompt."""
         return orjson.dumps(HeadTail(path).title).lower()
@@ -113,7 +117,7 @@ class PromptsLeft(Claude):
     def _there(self) -> list[SessionFile]:
         """The copies that there are. OSError."""
         folders = (os.path.join(self._copies, name) for name in os.listdir(self._copies))
-        return [session for folder in folders for session in session_files.sessions_in(folder)]
+        return [each._replace(agent=NAME) for folder in folders for each in session_files.sessions_in(folder)]
 
     def _copied(self, lost: dict[str, PromptedSession]) -> list[SessionFile]:
         """Every lost session with its copy: what is missing or outdated is written, what is no longer lost goes."""

@@ -18,7 +18,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats.count import Counts, count, from_row, to_row
 from resume_hooks.paths import Where, project_key, read_regular
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, all_files, briefly, left_of
+from resume_hooks.sessions.agents.registry import all_files, briefly, left_of, name_at
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.transcript_files import TranscriptFile, owning_session
 from resume_hooks.storage import state_file
@@ -84,7 +84,7 @@ def _files(where: Where) -> dict[str, TranscriptFile]:
     """Every transcript by its session and agent; of several copies of one the newest."""
     found: dict[str, TranscriptFile] = {}
     for file in sorted(all_files(where), key=lambda file: file.mtime):
-        if left_of(file.path, where):
+        if left_of(name_at(file.path, where)):
             continue  # counted while its transcript was there
         session_id = file.session_id or owning_session(file.path) or ""
         found[f"{session_id}/{file.agent}"] = file
@@ -114,7 +114,7 @@ def _with_before(counts: Counts, file: TranscriptFile, family: Family) -> Counts
 def _counted(key: str, row: _Kept, where: Where, *, there: bool) -> TranscriptCounts:
     session_id, _, agent = key.partition("/")
     path, size, _ = row.stamp
-    program = agent_at(path, where).name
+    program = name_at(path, where)
     folder = path.removeprefix(where.projects + os.sep).partition(os.sep)[0]
     if program != NAME:
         folder = next(map(project_key, row.counts.folders), "")

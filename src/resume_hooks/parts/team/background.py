@@ -140,7 +140,7 @@ def require_model_may_search(where: Where) -> None:
 
 def _is_of(session: SessionFile, team: Team, where: Where, known: dict[str, bool]) -> bool:
     try:
-        home = home_folder(ends_of(session.path, where), where)
+        home = home_folder(ends_of(session, where), where)
     except SessionNotFound:
         return False
     if home not in known:

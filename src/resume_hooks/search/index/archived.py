@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import ENDING, Where
-from resume_hooks.sessions.agents.registry import agent_at, is_foreign
+from resume_hooks.sessions.agents.registry import is_foreign, readable
 from resume_hooks.sessions.archived.layout import MANIFEST, beside, folder_of, real, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, archived_ids, find
 from resume_hooks.sessions.archived.sessions import opened
@@ -66,9 +66,8 @@ class TranscriptPaths:
     def _copy(self, path: str) -> str:
         """The copy of a session of another agent."""
         if path not in self._folders:
-            agent = agent_at(path, self._where)
             with contextlib.suppress(SessionNotFound, NotATranscript, WriteFailed):
-                self._folders[path] = agent.readable(agent.session(path)).path
+                self._folders[path] = readable(path, self._where).path
         return self._folders.get(path) or path
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from resume_hooks.paths import Where
 from resume_hooks.sessions import session_files, transcript_files
 from resume_hooks.sessions.agents.protocol import Launch, ResumeCommands
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session_files import OWN_AGENT, SessionFile
 from resume_hooks.sessions.session_store import LocalStore, SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.system.invocation import resume_command
@@ -17,7 +17,7 @@ from resume_hooks.transcripts import provenance
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import Parent
 
-NAME = "claude"
+NAME = OWN_AGENT
 
 
 class Claude:

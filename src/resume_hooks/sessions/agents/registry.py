@@ -19,7 +19,6 @@ from resume_hooks.sessions.session_files import SessionFile, newest_first
 from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.provenance import Parent
 
 ALL = "all"
 COPIES = "mirrors"  # in the state folder: sessions of other agents in our form of record, a folder an agent
@@ -144,15 +143,20 @@ def agents(where: Where, name: str = ALL) -> list[Agent]:
 
 
 def agent_at(path: str, where: Where) -> Agent:
-    """The agent that a path is of, by its name or as one of our copies; this client's for any other."""
-    known = _known_at(path, where)
-    return known.load(where) if known else Claude(where)
+    """The agent that a path is of, which nobody need ask who has the session."""
+    return _agent_named(name_at(path, where), where)
 
 
-def _known_at(path: str, where: Where) -> Known | None:
+def name_at(path: str, where: Where) -> str:
+    """The name of the agent that a path is of, by its name or as one of our copies; this client's for any other."""
     copies, name = os.path.join(copies_in(where), ""), os.path.basename(path)
     copied = os.path.abspath(path).removeprefix(copies).partition(os.sep)[0] if copies in path else ""
-    return next((one for one in OTHERS if re.fullmatch(one.named, name) or one.name == copied), None)
+    return next((one.name for one in OTHERS if re.fullmatch(one.named, name) or one.name == copied), NAME)
+
+
+def agent_of(session: SessionFile, where: Where) -> Agent:
+    """The agent of a session."""
+    return _agent_named(session.agent, where)
 
 
 def known_as(name: str) -> Known | None:
@@ -190,30 +194,25 @@ def label_of(name: str, where: Where) -> str:
 
 def is_foreign(path: str, where: Where) -> bool:
     """Whether a path is another agent's, or our copy of such a session."""
-    return agent_at(path, where).name != NAME
+    return name_at(path, where) != NAME
 
 
-def left_of(path: str, where: Where) -> str:
-    """What to say of a session that is not whole; ``""`` of any other."""
-    known = _known_at(path, where)
+def left_of(agent: str) -> str:
+    """What to say of an agent's sessions that are not whole; ``""`` where they are."""
+    known = known_as(agent)
     return known.left if known else ""
 
 
-def require_whole(session: SessionFile, where: Where) -> None:
+def require_whole(session: SessionFile) -> None:
     """Raise UsageError for a session of which the prompts alone are left."""
-    if left := left_of(session.path, where):
+    if left := left_of(session.agent):
         remedy = f"Go on from them in a fresh session: resume-hooks handoff {session.session_id}"
         raise UsageError(f"{session.session_id} can't be used for this. {left}", remedy)
 
 
-def ends_of(path: str, where: Where) -> HeadTail:
+def ends_of(session: SessionFile, where: Where) -> HeadTail:
     """What the two ends of a session tell, whoever wrote it. SessionNotFound if it can't be read."""
-    return agent_at(path, where).ends(path)
-
-
-def parent_of(path: str, where: Where) -> Parent | None:
-    """The parent that a session names, whoever wrote it. OSError, SessionNotFound."""
-    return agent_at(path, where).parent(path)
+    return agent_of(session, where).ends(session.path)
 
 
 def readable(path: str, where: Where) -> SessionFile:

@@ -18,7 +18,7 @@ from resume_hooks.cli.output import table
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.checkpoints import checkpoint, state
 from resume_hooks.parts.checkpoints.checkpoint import Mark
-from resume_hooks.sessions.agents.registry import original, require_whole
+from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
 from resume_hooks.system.invocation import typed
@@ -50,7 +50,7 @@ def command(options: VerbOptions) -> None:
     if options.show + options.clear + bool(options.goal or options.yes) > 1:
         raise UsageError("--show, --clear, and a new checkpoint exclude each other", "Ask for one of them.")
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
-    require_whole(session, options.where)
+    require_whole(session)
     checkpoint.refuse_subagent(session)
     active = state.find(session.session_id)
     if options.show or options.clear:
@@ -99,7 +99,7 @@ def _answer(session: SessionFile, found: _Marks, options: VerbOptions) -> None:
     mark, replaced, done, written = found
     data = {
         "session_id": session.session_id,
-        "file": original(session.path, options.where),
+        "file": session.original,
         "written": written,
         "active": mark is not None and done != "forgotten",
         "checkpoint": _row(mark),

@@ -43,7 +43,7 @@ def command(options: VerbOptions) -> None:
     """
     require_client(options)
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
-    require_whole(session, options.where)
+    require_whole(session)
     refuse_subagent(session)
     mark = state.find(session.session_id)
     if mark is None:

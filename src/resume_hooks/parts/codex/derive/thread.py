@@ -47,7 +47,6 @@ class CodexThread:
     """
 
     session: SessionFile
-    path: str
     meta: Record
     items: tuple[Item, ...]
     told: tuple[Record, ...]
@@ -74,8 +73,9 @@ class CodexThread:
         """Its own lines, and for what was trimmed before what is said of it."""
         own = str(self.meta.get("id"))
         uuids = {place: item.uuid for place, item in enumerate(self.items)}
-        here = {place: Origin(own, self.path, uuid, self.numbers.get(uuid, 0)) for place, uuid in uuids.items()}
-        return Origins(own, self.path, here | self.trimmed, uuids, lambda _: True)
+        file, lines = self.session.original, self.numbers
+        here = {place: Origin(own, file, uuid, lines.get(uuid, 0)) for place, uuid in uuids.items()}
+        return Origins(own, file, here | self.trimmed, uuids, lambda _: True)
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """The contents in its items."""
@@ -118,33 +118,32 @@ def _who(item: Record) -> str:
     return ASSISTANT if of_items.kind(item) == of_items.MESSAGE and item.get("role") == "assistant" else ""
 
 
-def read(session: SessionFile, path: str, find: Finder, window: int = 0) -> CodexThread:
-    """The thread whose newest file lies at ``path``. SessionNotFound, NotATranscript as ``chain_lines``."""
-    return _read(session, path, chain_lines(path, find), window)
+def read(session: SessionFile, find: Finder, window: int = 0) -> CodexThread:
+    """The thread that a session is. SessionNotFound, NotATranscript as ``chain_lines``."""
+    return _read(session, chain_lines(session.original, find), window)
 
 
-def read_left(session: SessionFile, path: str, find: Finder) -> CodexThread:
+def read_left(session: SessionFile, find: Finder) -> CodexThread:
     """As much as is there of a thread: its newest file alone where others are gone; no output without its call."""
     try:
-        whole = read(session, path, find)
+        whole = read(session, find)
     except (NotATranscript, SessionNotFound):
-        whole = _read(session, path, rollout_lines(path))
+        whole = _read(session, rollout_lines(session.original))
     items = [item.payload for item in whole.items]
     calls = {place for pair in of_items.pairs(items).values() for place in pair}
     kept = [place for place, item in enumerate(items) if of_items.kind(item) not in of_items.OUTPUTS or place in calls]
     return replace(whole, items=tuple(whole.items[at] for at in kept), told=tuple(whole.told[at] for at in kept))
 
 
-def _read(session: SessionFile, path: str, lines: Iterable[RolloutLine], window: int = 0) -> CodexThread:
-    history, surroundings, marks = History(path), Surroundings(), _Marks()
+def _read(session: SessionFile, lines: Iterable[RolloutLine], window: int = 0) -> CodexThread:
+    history, surroundings, marks = History(session.original), Surroundings(), _Marks()
     for line in lines:
         history.take(line)
         surroundings.take(line)
         marks.take(line)
     return CodexThread(
         session=session,
-        path=path,
-        meta=read_meta(path).payload,
+        meta=read_meta(session.original).payload,
         items=tuple(history.items),
         told=tuple(item_record(item.payload, item.timestamp, item.uuid, marks.of(item)) for item in history.items),
         surroundings=tuple(surroundings.lines),

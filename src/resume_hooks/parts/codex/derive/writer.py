@@ -23,7 +23,7 @@ from resume_hooks.parts.codex.sessions.files import SESSIONS, Rollouts
 from resume_hooks.parts.codex.sessions.strategy import NAME
 from resume_hooks.parts.codex.transcripts.meta import name_of
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import agent_at, ends_of
+from resume_hooks.sessions.agents.registry import agent_of, ends_of
 from resume_hooks.sessions.child_titles import Kind, child_title
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts.transcript import scan
@@ -42,7 +42,7 @@ class CodexWriter:
         folder = os.path.join(self._home, SESSIONS, time.strftime("%Y", now), *time.strftime("%m %d", now).split())
         started = time.strftime("%Y-%m-%dT%H-%M-%S", now)
         place = ChildPlace(NAME, folder, lambda session_id: name_of(session_id, started))
-        ends = ends_of(session.path, self._where)
+        ends = ends_of(session, self._where)
         made = draft(session, ends, kind, self._where, output_dir, about=about, place=place)
         count = 1 + sum(row.kind == kind for row in made.ancestors)
         return made._replace(own_title=child_title(made.root_title, kind, count) if kind in FRESH else ends.title)
@@ -63,8 +63,8 @@ class CodexWriter:
 
     def repair(self, session: SessionFile) -> ChildPlan:
         """A child that needs no other file, of what can be read, without outputs whose calls are gone."""
-        made, original = self.draft(session, "repair"), agent_at(session.path, self._where).original(session.path)
-        read = thread.read_left(session, original, Rollouts(self._home).path_of)
+        made = self.draft(session, "repair")
+        read = thread.read_left(session, Rollouts(self._home).path_of)
         told = fresh.meta_told(made, self._home) | {key: value for key, value in read.meta.items() if value}
         return fork.plan(replace(read, meta=told), made, None)
 
@@ -93,11 +93,10 @@ class CodexWriter:
         return untrim.plan(read, made, held.of, wanted, strict=strict)
 
     def _read(self, session: SessionFile, window: int = 0) -> thread.CodexThread:
-        original = agent_at(session.path, self._where).original(session.path)
-        return thread.read(session, original, Rollouts(self._home).path_of, window)
+        return thread.read(session, Rollouts(self._home).path_of, window)
 
     def _readable(self, session: SessionFile) -> str:
-        return agent_at(session.path, self._where).readable(session).path
+        return agent_of(session, self._where).readable(session).path
 
 
 def writer(home: str, where: Where) -> CodexWriter:

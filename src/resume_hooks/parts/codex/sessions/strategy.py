@@ -88,12 +88,13 @@ class Codex:
             status = os.stat(rollout)
         except (OSError, ValueError) as error:
             raise SessionNotFound(f"{path} can't be read: {error}", "Check the path.") from error
-        return SessionFile(meta.thread_id, rollout, status.st_mtime, status.st_size)
+        return SessionFile(meta.thread_id, rollout, status.st_mtime, status.st_size, NAME)
 
     def readable(self, session: SessionFile) -> SessionFile:
         """A copy of the thread in our form of record, as it is now."""
-        path = self._copy_of(self.original(session.path))
-        return session._replace(path=path, size=os.stat(path).st_size)
+        rollout = session.source or self.original(session.path)
+        path = self._copy_of(rollout)
+        return session._replace(path=path, size=os.stat(path).st_size, source=rollout)
 
     @contextlib.contextmanager
     def briefly(self, path: str) -> Iterator[str]:
@@ -150,7 +151,7 @@ class Codex:
         if _is_locked(os.path.join(self._home, LOCKS, f"{session.session_id}.lock")):
             return "Codex has it open"
         try:
-            age = time.time() - os.stat(self.original(session.path)).st_mtime
+            age = time.time() - os.stat(session.original).st_mtime
         except OSError as error:
             return f"it can't be told whether Codex has it open ({error.strerror})"
         return f"it was written {max(0, round(age))} seconds ago" if age < FRESH else ""
@@ -218,7 +219,7 @@ def _project(path: str) -> str:
 
 def _session(thread: Thread) -> SessionFile:
     status = thread.newest.status
-    return SessionFile(thread.thread_id, thread.newest.path, status.st_mtime, status.st_size)
+    return SessionFile(thread.thread_id, thread.newest.path, status.st_mtime, status.st_size, NAME)
 
 
 def _file(thread: Thread) -> TranscriptFile:

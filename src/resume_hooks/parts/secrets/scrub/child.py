@@ -23,7 +23,7 @@ from resume_hooks.parts.secrets.scrub.locations import OWN, SIDECAR, Location, f
 from resume_hooks.parts.secrets.scrub.replace import replace
 from resume_hooks.parts.secrets.scrub.scan_place import cleaned_of
 from resume_hooks.paths import ENDING, Where
-from resume_hooks.sessions.agents.registry import is_foreign
+from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.archived.layout import HISTORY
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -69,7 +69,7 @@ class ScrubPlan(ChildPlan):
 
 def child_of(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ChildPlan:
     """As ``plan``, whoever wrote the session."""
-    if is_foreign(session.path, where):
+    if session.agent != NAME:
         clean = lambda raw: cleaner.line(raw).raw  # noqa: E731 - the cleaner as one function
         return agents.cleaned(session, where, clean, FORGETTING, output_dir=output_dir)
     return plan(session, where, cleaner, output_dir=output_dir)

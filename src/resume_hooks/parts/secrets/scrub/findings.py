@@ -36,7 +36,8 @@ from resume_hooks.parts.secrets.scrub.locations import (
 )
 from resume_hooks.parts.secrets.scrub.scan_place import CleanLocations, LocationContents, look
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import agent_at, is_foreign, original
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import agent_of, original
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.liveness import Clients
 from resume_hooks.sessions.session_files import SessionFile
@@ -156,8 +157,8 @@ def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
     rows = [_told(row, where) for place in everywhere if (row := _holding(place, found, where, clients))]
     if not os.path.lexists(session.path):
         return replace(found, rows=tuple(rows), live="")
-    if is_foreign(session.path, where):
-        live = agent_at(session.path, where).why_live(session)
+    if session.agent != NAME:
+        live = agent_of(session, where).why_live(session)
     else:
         live = "" if is_archived_copy(session.path, where) else clients.why_live(session)
     return replace(found, rows=tuple(rows), live=live, title=found.known.words(HeadTail(session.path).title))

@@ -22,7 +22,7 @@ from resume_hooks.parts.secrets.scrub.findings import HELD, LEFT, OUTSIDE, REMOV
 from resume_hooks.parts.secrets.scrub.locations import INDEXED, OWN
 from resume_hooks.parts.secrets.scrub.purge import clear_left, purge
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import is_foreign, original
+from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.system.invocation import typed
 
 SHOWN = 40  # places of one state that are named one by one
@@ -73,7 +73,7 @@ def command(options: VerbOptions) -> int:
     named = literals.named(_secrets_typed()) if options.secret_stdin else {}
     wanted = ScrubReach(options.lineage, options.everywhere, options.backups, options.documents, options.client)
     session = options.located_whole()
-    if options.in_place and is_foreign(session.path, options.where):
+    if options.in_place and session.agent != NAME:
         raise UsageError(
             _IN_PLACE, "Leave --in-place out: the child has none. Then delete the session where it was made."
         )
@@ -89,7 +89,7 @@ def _in_a_child(found: ScrubFindings, options: VerbOptions) -> int:
         made = make(options, child.child_of(found.session, options.where, found.scanner, output_dir=options.output_dir))
     warnings = list(made.warnings) if made else []
     if found.held:
-        foreign = is_foreign(found.session.path, options.where)
+        foreign = found.session.agent != NAME
         warnings.append(_REMAIN + ("" if foreign else f" Take them out: {_command(found, options)}"))
     _answer(found, options, made, warnings)
     if made is not None and made.written and options.start:
@@ -129,7 +129,7 @@ def _answer(
     written = done or (made is not None and made.written)
     data = {
         "session_id": found.session.session_id,
-        "file": original(found.session.path, options.where),
+        "file": found.session.original,
         "in_place": options.in_place,
         "written": written,
         "live": found.live,

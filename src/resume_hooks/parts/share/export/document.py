@@ -22,8 +22,9 @@ from resume_hooks.parts.share.export.select_records import ExportConversation, c
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import BundleRedactor
 from resume_hooks.reading.bundle import export as bundle
+from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.locate import SessionFile, session_file
+from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.text import encodable, plain_line
@@ -181,7 +182,7 @@ def lineage_of(session: SessionFile, where: Where) -> tuple[list[SessionFile], l
     for row in family.lineage(session.path):
         path = session.path if row.session_id == session.session_id else family.path_of(row)
         try:
-            there += [session_file(path)] if path else []
+            there += [readable(path, where)] if path else []
             gone += [] if path else [row.session_id]
         except SessionNotFound:  # deleted since it was found
             gone.append(row.session_id)

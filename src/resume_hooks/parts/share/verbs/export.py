@@ -24,8 +24,7 @@ from resume_hooks.parts.share.export.document import Document, ExportOptions, li
 from resume_hooks.parts.share.export.forms import FORMS, HTML, JSON, LIMIT
 from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
 from resume_hooks.parts.share.export.writing import Sink, WrittenFile, require_place, write
-from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import is_foreign, original
+from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
 from resume_hooks.sessions.transcript_files import subagent_name
@@ -70,7 +69,7 @@ def command(options: VerbOptions) -> None:
     """
     document_options = _choice(options)
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
-    if document_options.form == JSON and is_foreign(session.path, options.where):
+    if document_options.form == JSON and session.agent != NAME:
         raise UsageError(
             "A bundle holds sessions of Claude Code alone",
             "Write a page, Markdown or text; or bundle what this makes: resume-hooks fork --to claude",
@@ -144,7 +143,7 @@ def receipt(document: Document, path: str, written: WrittenFile, *, done: bool) 
     session = document.sessions[-1]
     return {
         "session_id": session.session_id,
-        "session_file": original(session.path, Where()),
+        "session_file": session.original,
         "document": path,
         "format": document.choice.form,
         "written": done,

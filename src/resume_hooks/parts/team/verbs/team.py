@@ -25,7 +25,8 @@ from resume_hooks.parts.team.sessions import TeamSession, listed, named
 from resume_hooks.parts.team.verbs.team_answer import act, answer, answer_search, push_notes, pushed_text, sessions_text
 from resume_hooks.parts.team.verbs.team_setup import ACTS
 from resume_hooks.paths import Where, canonical
-from resume_hooks.sessions.agents.registry import is_foreign, require_whole
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
@@ -232,8 +233,8 @@ def forget(options: VerbOptions) -> None:
 def _sent(locator: str | None, where: Where) -> SessionFile:
     """The session that a locator names. UsageError for another agent's."""
     session = located(locator, where, foreign=bool(locator))
-    require_whole(session, where)
-    if is_foreign(session.path, where):
+    require_whole(session)
+    if session.agent != NAME:
         remedy = f"A fork is sent: resume-hooks fork {session.session_id} --to claude"
         raise UsageError("A team takes the sessions of Claude Code alone", remedy)
     return session
