@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from resume_hooks import settings
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
@@ -117,7 +117,7 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
         "query": lambda: _asked(text),
         "title": lambda: child_titles.root_of(text),
         "trim": lambda: plan.plan(plan.read(session), config_home.where, Options(threshold=80, keep_recent=0)),
-        "handoff": lambda: fresh_child.plan(session, config_home.where, kind="handoff"),
+        "handoff": lambda: agents.fresh(session, config_home.where, kind="handoff"),
         "outline": lambda: outline(session),
         "reading": lambda: TurnReader(session),
         "fsck": lambda: examine(session, config_home.where),
@@ -140,7 +140,7 @@ def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHom
     """A title of ten megabytes is a line of eighty characters."""
     path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("t" * 10_000_000)])
     began = time.process_time()
-    decided = fresh_child.plan(session_file(path), config_home.where, kind="handoff")
+    decided = agents.fresh(session_file(path), config_home.where, kind="handoff")
     assert len(decided.draft.free_title()) <= 80
     event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
     assert len(answered(prompt.main, json.dumps(event).encode())) < 2 * reply.MAX_REASON
@@ -215,7 +215,7 @@ def test_counts_that_no_context_has(config_home: ConfigHome, count: object) -> N
     rows: list[Any] = [user("hello", uuid="u"), answer, user("so", uuid="v", parent="a")]
     session = session_file(write_session(config_home.project(), SESSION, rows))
     assert 0 <= tokens.recent_context(session.path).tokens <= 4 * records.MAX_TOKENS
-    made = write(fresh_child.plan(session, config_home.where), config_home.where)
+    made = write(agents.fresh(session, config_home.where), config_home.where)
     assert Path(made.file).is_file()
     plan.plan(plan.read(session), config_home.where, Options(threshold=80))
 

@@ -16,7 +16,7 @@ from claude_agent_sdk import get_session_info, get_session_messages, list_sessio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import MAX_STEP, FreshLines, RolloverPlan
@@ -59,7 +59,7 @@ def a_parent(home: ConfigHome, *more: Any, title: str = "Fix the parser", number
 def rolled(home: ConfigHome, parent: locate.SessionFile, **options: Any) -> tuple[Receipt, list[dict[str, Any]]]:
     """Plan and write a handoff; the receipt, and the child's records."""
     options.setdefault("kind", "handoff")
-    receipt = write(fresh_child.plan(parent, home.where, **options), home.where)
+    receipt = write(agents.fresh(parent, home.where, **options), home.where)
     return receipt, read(receipt.file)
 
 
@@ -324,20 +324,20 @@ def test_a_vanished_parent_before_the_plan(config_home: ConfigHome) -> None:
     parent = a_parent(config_home)
     os.unlink(parent.path)
     with pytest.raises(SessionNotFound):
-        fresh_child.plan(parent, config_home.where)
+        agents.fresh(parent, config_home.where)
 
 
 def test_a_vanished_parent_after_the_plan(config_home: ConfigHome) -> None:
     """The plan holds all that the child needs: it is made, and its lineage shows the gap."""
     parent = a_parent(config_home)
-    decided = fresh_child.plan(parent, config_home.where)
+    decided = agents.fresh(parent, config_home.where)
     os.unlink(parent.path)
     assert all(check.ok for check in write(decided, config_home.where).checks)
 
 
 def test_a_vanished_folder(config_home: ConfigHome) -> None:
     """Where the folder went between plan and write, the failure says so."""
-    decided = fresh_child.plan(a_parent(config_home), config_home.where)
+    decided = agents.fresh(a_parent(config_home), config_home.where)
     shutil.rmtree(config_home.project())
     with pytest.raises(WriteFailed, match=decided.draft.setting.session_id):
         write(decided, config_home.where)
@@ -346,7 +346,7 @@ def test_a_vanished_folder(config_home: ConfigHome) -> None:
 
 def test_a_name_that_is_taken_is_not_overwritten(config_home: ConfigHome) -> None:
     """A plan is applied once; the second time finds its file there and leaves it."""
-    decided = fresh_child.plan(a_parent(config_home), config_home.where)
+    decided = agents.fresh(a_parent(config_home), config_home.where)
     write(decided, config_home.where)
     before = listing(config_home.project())
     with pytest.raises(WriteFailed):
@@ -356,14 +356,14 @@ def test_a_name_that_is_taken_is_not_overwritten(config_home: ConfigHome) -> Non
 
 REFUSED = """
 import os, resource, signal, sys
-from resume_hooks.derive import fresh_child; from resume_hooks.paths import Where
+from resume_hooks.derive import agents; from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import WriteFailed
 if sys.argv[2] == "full":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 parent = locate.session_file(sys.argv[1])
-decided = fresh_child.plan(parent, Where(), kind="handoff")
+decided = agents.fresh(parent, Where(), kind="handoff")
 if sys.argv[2] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 else:
@@ -395,7 +395,7 @@ def test_a_state_folder_that_refuses_costs_only_the_second_link(config_home: Con
     """The child is made and named; the receipt warns that links.jsonl was not written."""
     (config_home.root / "file").write_text("")
     environ = {**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
-    decided = fresh_child.plan(a_parent(config_home), Where(environ), kind="handoff")
+    decided = agents.fresh(a_parent(config_home), Where(environ), kind="handoff")
     receipt = write(decided, Where(environ))
     assert os.path.exists(receipt.file)
     assert "the session itself holds it" in receipt.warnings[0]
@@ -404,7 +404,7 @@ def test_a_state_folder_that_refuses_costs_only_the_second_link(config_home: Con
 @pytest.mark.parametrize("broken", ["title", "opening", "metadata"])
 def test_a_failed_check_removes_the_file(config_home: ConfigHome, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read back is compared with what was decided; where they differ nothing is kept and nothing is linked."""
-    decided = fresh_child.plan(a_parent(config_home), config_home.where, kind="handoff", next_step="go on")
+    decided = agents.fresh(a_parent(config_home), config_home.where, kind="handoff", next_step="go on")
     before = listing(config_home.root)
     if broken == "title":
         monkeypatch.setattr("resume_hooks.derive.child.write.title_line", lambda own, _: title_line(own, "another"))

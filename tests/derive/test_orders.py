@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from resume_hooks import clock
-from resume_hooks.derive import fresh_child, untrim
+from resume_hooks.derive import agents, untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import ShownMessage
@@ -167,7 +167,7 @@ class Client:
         """A fresh session, where something was asked in this one."""
         session = session_file(str(self.path))
         try:
-            decided = fresh_child.plan(session, self.where, kind="handoff", next_step="go on")
+            decided = agents.fresh(session, self.where, kind="handoff", next_step="go on")
         except NothingToHandOff:
             return
         self.go_on_in(write(decided, self.where).file)

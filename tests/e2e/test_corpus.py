@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import NothingToHandOff
 from resume_hooks.paths import Where, is_session_id
@@ -41,7 +41,7 @@ def resumes_as_a_fresh_child(source: Path, client: ClientVersion, home: ClientHo
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     try:
-        plan = fresh_child.plan(locate.session_file(str(parent)), Where(environ), kind="handoff", next_step=_STEP)
+        plan = agents.fresh(locate.session_file(str(parent)), Where(environ), kind="handoff", next_step=_STEP)
     except NothingToHandOff:
         assert not any(node.prompt or node.context_tokens for node in scan(str(parent)).chain)
         return

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -50,7 +50,7 @@ def child(home: ClientHome) -> Path:
     ]
     parent = home.install_session(session_bytes(records), PARENT, set_cwd=True)
     environ = home.env()
-    plan = fresh_child.plan(locate.session_file(str(parent)), Where(environ), kind="handoff", next_step="go on")
+    plan = agents.fresh(locate.session_file(str(parent)), Where(environ), kind="handoff", next_step="go on")
     return Path(write(plan, Where(environ)).file)
 
 

@@ -19,8 +19,8 @@ import pytest
 
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
-from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.paths import Where
@@ -174,7 +174,7 @@ def test_the_child_looks_right_on_every_client(every_client: ClientVersion, home
     environ = home.env()
     source = locate.session_file(str(parent))
     contents = Contents(digest_of(source, Where(environ)))
-    plan = fresh_child.plan(source, Where(environ), kind="handoff", next_step="fix the tests", contents=contents)
+    plan = agents.fresh(source, Where(environ), kind="handoff", next_step="fix the tests", contents=contents)
     child = write(plan, Where(environ))
     with Tui(every_client, home, api) as tui:
         tui.start(resume=child.session_id)
@@ -192,7 +192,7 @@ def test_the_child_has_its_title_in_the_picker(client: ClientVersion, home: Clie
     run_print(client, home, api, "remember the word ALPHA")
     (parent,) = home.sessions()
     environ = home.env()
-    child = write(fresh_child.plan(locate.session_file(str(parent)), Where(environ), kind="handoff"), Where(environ))
+    child = write(agents.fresh(locate.session_file(str(parent)), Where(environ), kind="handoff"), Where(environ))
     with Tui(client, home, api) as tui:
         tui.start(["--resume"], ready=False)
         tui.wait_for(re.escape(child.title))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive import fork, fresh_child
+from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.paths import Where
@@ -57,7 +57,7 @@ def test_a_handoff_of_it_resumes(home: ClientHome, api: MockApi) -> None:
     environ = environ_of(home)
     away(parent, environ)
     kept = locate.resolve(parent.stem, "/", Where(environ))
-    made = write(fresh_child.plan(kept, Where(environ)), Where(environ))
+    made = write(agents.fresh(kept, Where(environ)), Where(environ))
     sent = messages(client, home, api, made)
     assert parent.stem in sent
     assert "(kept copy)" in sent

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.hooks import after_compaction
 from resume_hooks.hooks.after_compaction import given_back
@@ -67,7 +67,7 @@ def test_a_first_session_without_rules_gets_nothing(config_home: ConfigHome) -> 
 def test_the_lineage_comes_back(config_home: ConfigHome) -> None:
     """Of a child of ours, as its opening had it."""
     parent = write_session(config_home.project(), ONE, conversation(2))
-    plan = fresh_child.plan(locate.session_file(parent), config_home.where, kind="handoff", next_step="go on")
+    plan = agents.fresh(locate.session_file(parent), config_home.where, kind="handoff", next_step="go on")
     receipt = write(plan, config_home.where)
     text = given_back(receipt.session_id, receipt.file)
     assert text.startswith(f"{HEAD}\n\n{OPENING}\n")

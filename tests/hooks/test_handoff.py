@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents
@@ -42,7 +42,7 @@ def parent(config_home: ConfigHome) -> str:
 
 def made(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
     """A handoff of ``parent``."""
-    plan = fresh_child.plan(locate.session_file(parent), home.where, kind="handoff", next_step=step)
+    plan = agents.fresh(locate.session_file(parent), home.where, kind="handoff", next_step=step)
     return write(plan, home.where)
 
 
@@ -133,7 +133,7 @@ def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch
     ]
     parent = locate.session_file(str(write_session(config_home.project(), SESSION, talk)))
     contents = Contents(digest_of(parent, config_home.where))
-    plan = fresh_child.plan(parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents)
+    plan = agents.fresh(parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents)
     receipt = write(plan, config_home.where)
     assert len(plan.opening) > MOST
     monkeypatch.setenv("CLAUDE_PID", str(PID))

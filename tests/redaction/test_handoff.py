@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.reading.digest.as_text import full
@@ -41,9 +41,7 @@ def leaky(config_home: ConfigHome, tmp_path: Path) -> str:
 def test_the_child(config_home: ConfigHome, leaky: str) -> None:
     """Opening, digest and title say that something was there, and nothing of it."""
     contents = Contents(digest_of(session_file(leaky), config_home.where))
-    decided = fresh_child.plan(
-        session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents
-    )
+    decided = agents.fresh(session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents)
     receipt = write(decided, config_home.where)
     text = Path(receipt.file).read_text()
     assert not any(secret in text for secret in (GITHUB, PASSWORD))
@@ -54,14 +52,14 @@ def test_the_child(config_home: ConfigHome, leaky: str) -> None:
 def test_the_source_is_as_it_was(config_home: ConfigHome, leaky: str) -> None:
     """The parent keeps what it held: scrub takes it out, a handoff does not."""
     before = Path(leaky).read_bytes()
-    decided = fresh_child.plan(session_file(leaky), config_home.where)
+    decided = agents.fresh(session_file(leaky), config_home.where)
     write(decided, config_home.where)
     assert Path(leaky).read_bytes() == before
 
 
 def test_a_next_step_is_the_users_own_word(config_home: ConfigHome, leaky: str) -> None:
     """What is typed for the child reaches the child as it was typed."""
-    decided = fresh_child.plan(session_file(leaky), config_home.where, next_step=f"use {GITHUB}")
+    decided = agents.fresh(session_file(leaky), config_home.where, next_step=f"use {GITHUB}")
     assert next_step_of(decided.opening) == f"use {GITHUB}"
 
 
@@ -77,7 +75,7 @@ def test_half_a_token_is_none_either(config_home: ConfigHome) -> None:
 def test_a_session_without_secrets_says_nothing(config_home: ConfigHome) -> None:
     """No note where nothing was left out."""
     path = write_session(config_home.project(), SESSION, conversation(2))
-    decided = fresh_child.plan(session_file(str(path)), config_home.where)
+    decided = agents.fresh(session_file(str(path)), config_home.where)
     assert receipt(decided).warnings == ()
 
 

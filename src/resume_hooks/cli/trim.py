@@ -18,9 +18,9 @@ from resume_hooks.cli.output import table
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim import in_place
-from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import MIN_SAVINGS, Options, TypedOptions, options_of
+from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import preview, remarks, savings_data
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.project_folder import home_folder

@@ -29,8 +29,8 @@ if TYPE_CHECKING:  # each verb loads its own alone
     from resume_hooks.derive.conversation import SpokenText
     from resume_hooks.derive.cut_point import Truncator
     from resume_hooks.derive.fork import ForkPlan
-    from resume_hooks.derive.trim.decision import Trimmable, TrimPlan
     from resume_hooks.derive.trim.options import Options
+    from resume_hooks.derive.trim.plan import Trimmable, TrimPlan
     from resume_hooks.derive.trimmed_session import TrimmedSession
     from resume_hooks.derive.untrim import UntrimPlan
 
@@ -81,18 +81,19 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     child: Draft | None = None,
     to: str = "",
 ) -> RolloverPlan:
-    """As ``fresh_child.plan``, for the agent ``to``, by default the session's own."""
+    """Decide on a fresh child of ``parent`` for the agent ``to``, by default its own.
+
+    ``kind`` is rollover or handoff, ``child`` a draft that was made before. NothingToHandOff where nobody asked
+    anything there yet, UsageError for what can't be a parent or a step.
+    """
     if kind != "handoff":
         require_whole(parent)
-    own, target = parent.agent, to or parent.agent
-    if own == target == NAME:
-        return fresh_child.plan(
-            parent, where, kind=kind, next_step=next_step, output_dir=output_dir, contents=contents, child=child
-        )
-    ends, writes = ends_of(parent, where), _writer(target, where)
+    ends, writes = ends_of(parent, where), _writer(to or parent.agent, where)
     step = fresh_child.usable_step(ends, next_step)
-    made = child or _draft(parent, kind, where, writes, output_dir, about=step)
-    planned = "" if contents.new_task or own != NAME else plan_of_work(ends, made.ancestors, where)
+    if child is None and writes is not None:
+        child = writes.draft(parent, kind, output_dir, about=step)
+    made = child or draft(parent, ends, kind, where, output_dir, about=step)
+    planned = "" if contents.new_task or parent.agent != NAME else plan_of_work(ends, made.ancestors, where)
     note = "\n".join(filter(None, (_origin_note(made, where), planned)))
     told = fresh_child.opening(parent, ends, made, step, contents, note)
     return fresh_child.fresh(told, writes.opening(told) if writes else None)
@@ -121,7 +122,7 @@ def fork(
         return writes.fork(session, cut, output_dir)
     if cut is not None:
         raise UsageError("A cut and another agent exclude each other", "Fork it with the cut, then the fork with --to.")
-    return _told(session, where, writes, output_dir)
+    return _told(session, where, to, output_dir)
 
 
 def repair(session: SessionFile, where: Where) -> ChildPlan:
@@ -145,8 +146,7 @@ def trim(
     session: SessionFile, where: Where, options: Options, window: int = 0, *, output_dir: str | None = None
 ) -> TrimPlan:
     """Decide on a trimmed child. UsageError for options that can't be meant, or what can't be a parent."""
-    from resume_hooks.derive.trim.decision import decide
-    from resume_hooks.derive.trim.plan import plan_of
+    from resume_hooks.derive.trim.plan import decide, plan_of
 
     found = scanned(session, where, window)
     decision = decide(found, options, where)
@@ -181,7 +181,7 @@ def untrim(
     return writes.untrim(reading, numbers, strict=strict, output_dir=output_dir)
 
 
-def _told(session: SessionFile, where: Where, writes: Writer | None, output_dir: str | None) -> ForkPlan:
+def _told(session: SessionFile, where: Where, to: str, output_dir: str | None) -> ForkPlan:
     """The conversation of a session as another agent's."""
     from resume_hooks.derive.conversation import conversation
     from resume_hooks.derive.fork import ForkPlan
@@ -191,26 +191,22 @@ def _told(session: SessionFile, where: Where, writes: Writer | None, output_dir:
     said = conversation(scan(session.path), session.session_id)
     if not said:
         raise NothingToFork("There is nothing to fork: this session holds no conversation")
-    made = _draft(session, "fork", where, writes, output_dir)
+    made = draft_of(session, "fork", where, output_dir, to=to)
     told = f"{made.block}\n\n{_origin_note(made, where)} The conversation follows as text, without its thinking."
     before = tokens.recent_context(session.path).tokens
     after = round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
     head = made.head(ChildSize(after, tokens.CHARACTERS_PER_TOKEN))
+    writes = _writer(to, where)
     write = writes.conversation if writes else told_lines
     return ForkPlan(draft=made, body=write(made, head, told, said), sizes=Sizes(before, after))
 
 
 def draft_of(parent: SessionFile, kind: Kind, where: Where, output_dir: str | None = None, *, to: str = "") -> Draft:
     """A child to be, for the agent ``to``, by default the session's own."""
-    return _draft(parent, kind, where, _writer(to or parent.agent, where), output_dir)
-
-
-def _draft(
-    parent: SessionFile, kind: Kind, where: Where, writes: Writer | None, output_dir: str | None, *, about: str = ""
-) -> Draft:
+    writes = _writer(to or parent.agent, where)
     if writes is not None:
-        return writes.draft(parent, kind, output_dir, about=about)
-    return draft(parent, ends_of(parent, where), kind, where, output_dir, about=about)
+        return writes.draft(parent, kind, output_dir)
+    return draft(parent, ends_of(parent, where), kind, where, output_dir)
 
 
 def _origin_note(made: Draft, where: Where) -> str:

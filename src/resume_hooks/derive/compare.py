@@ -11,7 +11,6 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.derive.cost import OUTPUT, Habit, Rates, Strategy, cost, pays_after, rates_of
 from resume_hooks.derive.trim import plan
-from resume_hooks.derive.trim.decision import decide
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
@@ -168,7 +167,7 @@ def _trimmed(path: str, window: int, where: Where) -> _Trimmed | None:
         scanned = plan.read(locate.session_file(path), window)
     except NothingToTrim:
         return None
-    decided = decide(scanned, options_of(where=where), where)
+    decided = plan.decide(scanned, options_of(where=where), where)
     return _Trimmed(decided.after, scanned.transcript.chain)
 
 

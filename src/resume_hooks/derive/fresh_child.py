@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks.derive.child.bookkeeping import carried_lines
-from resume_hooks.derive.child.draft import Draft, draft
+from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.errors import NothingToHandOff, UsageError
-from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text, entries
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.redaction.texts import left_out, redact
-from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import opening_lines, opening_text, task_step
-from resume_hooks.sessions.plan_file import plan_of_work
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.text import counted, encodable, one_line, plain, plain_line
 from resume_hooks.transcripts import tokens
@@ -91,27 +88,6 @@ class RolloverPlan(ChildPlan):
     def keeps_tasks(self) -> bool:
         """Whether the child goes on with the parent's task list."""
         return not self.contents.new_task and self.draft.agent == self.draft.parent_agent
-
-
-def plan(
-    parent: SessionFile,
-    where: Where,
-    *,
-    kind: Kind = "rollover",
-    next_step: str = "",
-    output_dir: str | None = None,
-    contents: Contents = NOTHING,
-    child: Draft | None = None,
-) -> RolloverPlan:
-    """Decide on a child of ``parent``; ``kind`` is rollover or handoff, ``child`` a draft that was made before.
-
-    NothingToHandOff where nobody asked anything there yet, UsageError for what can't be a parent or a step.
-    """
-    ends = HeadTail(parent.path)
-    step = usable_step(ends, next_step)
-    child = child or draft(parent, ends, kind, where, output_dir, about=step)
-    note = "" if contents.new_task else plan_of_work(ends, child.ancestors, where)
-    return fresh(opening(parent, ends, child, step, contents, note))
 
 
 def opening(

@@ -12,8 +12,8 @@ from resume_hooks.clock import normal
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import HELP, parse
+from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import brief, remarks
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import confirmations, trim_cards

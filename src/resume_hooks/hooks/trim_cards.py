@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.in_client import STAY_IN_PLACE
+from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import remarks, totals
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN, Question

@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.archive.retention import ancestors, background, pending
 from resume_hooks.archive.retention.ancestors import archive_ancestors, archive_parents, archive_pending
-from resume_hooks.derive import fork, fresh_child
+from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import WriteFailed
@@ -22,7 +22,7 @@ from tests.builders import ConfigHome, conversation, session_bytes, session_id, 
 
 def rolled(home: ConfigHome, parent: SessionFile) -> Receipt:
     """A handoff's child."""
-    return write(fresh_child.plan(parent, home.where, kind="handoff"), home.where)
+    return write(agents.fresh(parent, home.where, kind="handoff"), home.where)
 
 
 def went_on(path: str) -> SessionFile:

@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from resume_hooks.derive import fork, fresh_child
+from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child import copy_tasks
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
@@ -42,7 +42,7 @@ class Place:
         """Write one."""
         if kind == "fork":
             return write(fork.plan(self.parent, self.home.where), self.home.where)
-        return write(fresh_child.plan(self.parent, self.home.where, kind=kind), self.home.where)
+        return write(agents.fresh(self.parent, self.home.where, kind=kind), self.home.where)
 
     def files(self, session_id: str = SESSION) -> dict[str, bytes]:
         """What the list of a session holds, without the client's lock."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.write import write
 from resume_hooks.sessions import locate
@@ -26,7 +26,7 @@ def parent(config_home: ConfigHome) -> locate.SessionFile:
 
 def hand_off(parent: locate.SessionFile, home: ConfigHome, step: str = "fix the tests", kind: Kind = "handoff") -> str:
     """Make a child; its id."""
-    plan = fresh_child.plan(parent, home.where, kind=kind, next_step=step)
+    plan = agents.fresh(parent, home.where, kind=kind, next_step=step)
     return write(plan, home.where).session_id
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from resume_hooks.derive import fork, fresh_child, untrim
+from resume_hooks.derive import agents, fork, untrim
 from resume_hooks.derive.child.write import ChildPlan, carry_out, receipt, write
 from resume_hooks.derive.trim import plan as trim
 from resume_hooks.derive.trim.options import Options
@@ -28,13 +28,13 @@ from tests.builders import SESSION, ConfigHome, Record, assistant, conversation,
 
 AT_ONCE = """
 import sys
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 session = locate.session_file(sys.argv[1])
 sys.stdin.readline()
-print(write(fresh_child.plan(session, Where(), kind="handoff"), Where()).title)
+print(write(agents.fresh(session, Where(), kind="handoff"), Where()).title)
 """
 
 
@@ -48,7 +48,7 @@ def parent(config_home: ConfigHome) -> SessionFile:
 Plan = Callable[[SessionFile, ConfigHome], ChildPlan]
 
 PLANS: dict[str, Plan] = {
-    "handoff": lambda parent, home: fresh_child.plan(parent, home.where, kind="handoff"),
+    "handoff": lambda parent, home: agents.fresh(parent, home.where, kind="handoff"),
     "fork": lambda parent, home: fork.plan(parent, home.where),
     "rehome": lambda parent, home: fork.plan(parent, home.where, home=str(home.root)),
     "trim": lambda parent, home: trim.plan(trim.read(parent), home.where, Options(min_savings=0)),
@@ -134,7 +134,7 @@ def test_a_sub_agent_is_no_parent(kind: str, config_home: ConfigHome) -> None:
 
 def test_a_title_is_chosen_when_the_child_is_written(parent: SessionFile, config_home: ConfigHome) -> None:
     """Of two plans made before either was written, by their next step; what the model reads names no counter."""
-    plans = [fresh_child.plan(parent, config_home.where, kind="handoff", next_step=step) for step in ("on we go",) * 2]
+    plans = [agents.fresh(parent, config_home.where, kind="handoff", next_step=step) for step in ("on we go",) * 2]
     assert [receipt(plan).title for plan in plans] == ["on we go · handoff"] * 2
     written = [write(plan, config_home.where) for plan in plans]
     assert [made.title for made in written] == ["on we go · handoff", "on we go · handoff 2"]
@@ -147,7 +147,7 @@ def test_children_of_a_root_without_a_name(config_home: ConfigHome) -> None:
     asked = "Can you please find out why the upload test on the upgrade branch fails every other night?"
     records = [user("hello", uuid="a"), assistant("Hi", uuid="b", parent="a"), user(asked, uuid="c", parent="b")]
     parent = locate.session_file(write_session(config_home.project(), SESSION, records))
-    plans = [fork.plan(parent, config_home.where), *(fresh_child.plan(parent, config_home.where) for _ in range(2))]
+    plans = [fork.plan(parent, config_home.where), *(agents.fresh(parent, config_home.where) for _ in range(2))]
     shown = [write(plan, config_home.where).title for plan in plans]
     assert shown == [
         "find out why the upload test on the upgrade branch fails every othe… · fork",

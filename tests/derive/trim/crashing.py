@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.trim.decision import TrimPlan
+from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import WriteFailed
 from tests.builders import SESSION, ConfigHome
 from tests.crashes import an_ordinary_user, killed_at, little_room

@@ -9,9 +9,8 @@ from typing import Any
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
-from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import SessionScan
+from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import Record, parse

@@ -12,13 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from resume_hooks.cli.trim import command
-from resume_hooks.derive import fresh_child, untrim
+from resume_hooks.derive import agents, untrim
 from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.originals import look_up
 from resume_hooks.derive.trim import plan
-from resume_hooks.derive.trim.decision import decide
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import LEGEND
+from resume_hooks.derive.trim.plan import LEGEND, decide
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import CheckFailed, NothingToTrim, UsageError
 from resume_hooks.paths import Where
@@ -188,7 +187,7 @@ def test_a_handoff_child_keeps_its_next_step(config_home: ConfigHome) -> None:
     """Its opening holds lineage and next step: the lineage is renewed, the step stays."""
     parent = session(config_home)
     step = "go on with the lexer"
-    asked = fresh_child.plan(session_file(str(parent)), config_home.where, kind="handoff", next_step=step)
+    asked = agents.fresh(session_file(str(parent)), config_home.where, kind="handoff", next_step=step)
     made = write(asked, config_home.where)
     chain = Chain().ask().tool("t1").turns(1)
     last = rows_of(Path(made.file))[-2]["uuid"]

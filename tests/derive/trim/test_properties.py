@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
-from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import session_file

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import KEPT_RESULTS
+from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import remarks
 from resume_hooks.errors import UsageError
 from tests.builders import ConfigHome

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from resume_hooks.derive import fork, fresh_child
+from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents
@@ -204,7 +204,7 @@ def verbs(home: ConfigHome) -> Try:
 
 def _handoff(session: SessionFile, environ: Environ) -> Receipt:
     contents = Contents(digest_of(session, Where(environ)))
-    decided = fresh_child.plan(session, Where(environ), kind="handoff", next_step="\ud800 go on", contents=contents)
+    decided = agents.fresh(session, Where(environ), kind="handoff", next_step="\ud800 go on", contents=contents)
     return write(decided, Where(environ))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import receipt
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.parts.documents.document import current_session, document, file_name, markdown_line
@@ -37,9 +37,7 @@ def planned(
     lines = [json.dumps(record).encode() for record in (*records, custom_title(title))]
     path = write_session(home.project(), SESSION, lines)
     parent = locate.session_file(path)
-    return fresh_child.plan(
-        parent, home.where, kind="handoff", next_step=next_step, contents=contents or Contents(DIGEST)
-    )
+    return agents.fresh(parent, home.where, kind="handoff", next_step=next_step, contents=contents or Contents(DIGEST))
 
 
 def text_of(decided: RolloverPlan) -> str:

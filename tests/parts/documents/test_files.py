@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.beside import FilesBeside
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import RolloverPlan
@@ -34,7 +34,7 @@ def planned(home: ConfigHome, project: Path) -> RolloverPlan:
     """A handoff of a session of that project, decided on."""
     records = [{**record, "cwd": str(project)} for record in conversation(2)]
     path = write_session(home.project(str(project)), SESSION, [*records, custom_title("Fix the parser")])
-    return fresh_child.plan(locate.session_file(path), home.where, kind="handoff")
+    return agents.fresh(locate.session_file(path), home.where, kind="handoff")
 
 
 def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> FilesBeside:
@@ -147,7 +147,7 @@ def test_a_session_that_only_says_where_it_belongs(config_home: ConfigHome, proj
     stray = tmp_path / "stray"
     stray.mkdir()
     path = write_session(stray, SESSION, [{**record, "cwd": str(project)} for record in conversation(2)])
-    decided = fresh_child.plan(locate.session_file(path), config_home.where, kind="handoff")
+    decided = agents.fresh(locate.session_file(path), config_home.where, kind="handoff")
     environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs", "RESUME_HOOKS_LEDGER_FILE": "NOW.md"}
     files = write_for(decided, write(decided, Where(environ)), Where(environ))
     assert (files.documents, files.ledger, len(files.warnings)) == ((), "", 2)
@@ -212,11 +212,11 @@ def test_what_force_does_not_overwrite(config_home: ConfigHome, project: Path, k
 
 FULL = """
 import os, resource, sys
-from resume_hooks.derive import fresh_child; from resume_hooks.paths import Where
+from resume_hooks.derive import agents; from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.derive.child.write import write
 from resume_hooks.parts.documents.files import write_for
-decided = fresh_child.plan(locate.session_file(sys.argv[1]), Where(), kind="handoff")
+decided = agents.fresh(locate.session_file(sys.argv[1]), Where(), kind="handoff")
 receipt = write(decided, Where())
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 files = write_for(decided, receipt, Where())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.parts.documents.files import write_for
@@ -22,9 +22,7 @@ def test_document_and_ledger(config_home: ConfigHome, leaky: str, tmp_path: Path
     stored_settings.store("handoff_dir", "_handoffs", config_home.where)
     stored_settings.store("ledger_file", "_ledgers/CURRENT.md", config_home.where)
     contents = Contents(digest_of(session_file(leaky), config_home.where))
-    decided = fresh_child.plan(
-        session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents
-    )
+    decided = agents.fresh(session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents)
     receipt = write(decided, config_home.where)
     files = write_for(decided, receipt, config_home.where)
     written = [Path(path).read_text() for path in (*files.documents, files.ledger)]

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents
 from resume_hooks.reading.digest import as_text, entries
@@ -89,7 +89,7 @@ def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
     """The file of a handoff of a session."""
     path = talk.write(home)
     contents = Contents(talk.digest(home))
-    plan = fresh_child.plan(session_file(str(path)), home.where, kind="handoff", next_step=step, contents=contents)
+    plan = agents.fresh(session_file(str(path)), home.where, kind="handoff", next_step=step, contents=contents)
     return write(plan, home.where).file
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive import fresh_child
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.hooks import session
@@ -42,7 +42,7 @@ def handed_off(talk: Talk, home: ConfigHome, step: str = "") -> str:
 
 
 def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
-    plan = fresh_child.plan(session_file(path), home.where, kind="handoff", next_step=step, contents=Contents(digest))
+    plan = agents.fresh(session_file(path), home.where, kind="handoff", next_step=step, contents=Contents(digest))
     return write(plan, home.where).file
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from resume_hooks.derive import fork, fresh_child
+from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
@@ -109,9 +109,7 @@ def test_a_trimmed_child_adds_nothing_that_its_parent_says(config_home: ConfigHo
 def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
     """Of a fresh child only its own words are found, not the block that names its ancestors."""
     parent = bulky(config_home)
-    plan = fresh_child.plan(
-        locate.session_file(str(parent)), config_home.where, kind="handoff", next_step="write zymurgy"
-    )
+    plan = agents.fresh(locate.session_file(str(parent)), config_home.where, kind="handoff", next_step="write zymurgy")
     receipt = write(plan, config_home.where)
     holding = held(config_home)
     assert {name for name, _ in holding.lines("zymurgi")} == {Path(receipt.file).name}

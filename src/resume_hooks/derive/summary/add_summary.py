@@ -66,7 +66,7 @@ def plan(
     output_dir: str | None = None,
     standing: Receipt | None = None,
 ) -> SummaryRollover:
-    """Decide on the child with the digest; nothing is touched, no model asked. As ``fresh_child.plan`` raises."""
+    """Decide on the child with the digest; nothing is touched, no model asked. As ``agents.fresh`` raises."""
     if len(wish) > MAX_WISH:
         raise UsageError(
             f"The instructions have {len(wish):,} characters, more than {MAX_WISH:,}", "Say it in fewer words."

@@ -12,9 +12,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from resume_hooks.derive.child.chain_edits import Edit
-from resume_hooks.derive.trim.decision import Decision, decision_of
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import SessionScan
+from resume_hooks.derive.trim.plan import Decision, SessionScan, decision_of
 from resume_hooks.derive.trim.rules import Pick
 from resume_hooks.derive.trim.selection import choice_of, choose, edits_of
 from resume_hooks.errors import PlanOutdated

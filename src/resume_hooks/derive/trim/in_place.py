@@ -20,9 +20,8 @@ from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt as child_receipt
 from resume_hooks.derive.trim import plan as trimming
-from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import SessionScan
+from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
 from resume_hooks.derive.trim.selection import Origins, edits_of
 from resume_hooks.errors import SessionLive, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file

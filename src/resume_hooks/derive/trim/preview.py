@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import RULE_WORDS
+from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.savings import SavingsRow
 from resume_hooks.system.text import one_line, plain_line
 

@@ -6,8 +6,8 @@ What a trim does, with a threshold so high that text stays as it was read, and n
 from __future__ import annotations
 
 from resume_hooks.derive.trim import plan as trimming
-from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 

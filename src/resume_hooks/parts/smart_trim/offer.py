@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks.derive.trim.candidates import TrimMaterial
-from resume_hooks.derive.trim.decision import Trimmable
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.plan import Trimmable
 from resume_hooks.derive.trim.rules import RULES
 from resume_hooks.derive.trim.selection import Choice, Origins, choose, may_go
 from resume_hooks.paths import Where

@@ -13,9 +13,8 @@ from typing import Final, NamedTuple
 from resume_hooks.derive import agents
 from resume_hooks.derive.child import write as child
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim.decision import Trimmable, TrimPlan, decision_of
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import plan_of
+from resume_hooks.derive.trim.plan import Trimmable, TrimPlan, decision_of, plan_of
 from resume_hooks.derive.trim.rules import Pick
 from resume_hooks.derive.trim.selection import Choice, choice_of
 from resume_hooks.errors import PlanOutdated

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.derive.trim.decision import ASSISTANT, BEFORE, USER, Trimmable
+from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Trimmable
 from resume_hooks.parts.smart_trim.offer import Candidate, Offer
 from resume_hooks.reading.char_budget import fit_ends, indent_text
 from resume_hooks.system.text import counted, one_line, plain, plain_line

@@ -15,8 +15,8 @@ from typing import Any
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.trim.decision import TrimPlan
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve
 from tests.crashes import killed_at
