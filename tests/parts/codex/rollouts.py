@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.parts.codex.transcripts.history import History, Item
+from resume_hooks.parts.codex.transcripts.lines import RolloutLine
 from resume_hooks.parts.codex.transcripts.meta import name_of, parse_name
 from tests.needs import corpus_folder
 
@@ -112,6 +114,14 @@ def write(home: Path, lines: Iterable[Line | bytes], thread_id: str = THREAD, *,
     assert parse_name(str(path)) is not None
     path.write_bytes(b"".join((one if isinstance(one, bytes) else json.dumps(one).encode()) + b"\n" for one in lines))
     return path
+
+
+def effective(lines: Iterable[RolloutLine]) -> list[Item]:
+    """What the model would get back of a thread, given its lines over all segments."""
+    history = History()
+    for one in lines:
+        history.take(one)
+    return history.items
 
 
 def mutated(lines: list[bytes], chance: random.Random) -> list[bytes]:

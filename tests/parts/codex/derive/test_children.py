@@ -21,7 +21,6 @@ from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.checkpoints import checkpoint, rewind
 from resume_hooks.parts.codex.derive.thread import LIMIT
 from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED
-from resume_hooks.parts.codex.transcripts.history import effective
 from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
 from resume_hooks.parts.codex.transcripts.segments import chain_lines
 from resume_hooks.parts.smart_trim import plan as smart
@@ -32,7 +31,7 @@ from resume_hooks.sessions.locate import SessionFile, resolve
 from resume_hooks.transcripts.records import Record
 from tests.crashes import crashed
 from tests.parts.codex import rollouts
-from tests.parts.codex.rollouts import THREAD, every_rollout, find_in_corpus
+from tests.parts.codex.rollouts import THREAD, effective, every_rollout, find_in_corpus
 
 BIG = "word " * 2_000
 

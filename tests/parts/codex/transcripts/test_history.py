@@ -12,7 +12,7 @@ import pytest
 
 from resume_hooks.errors import NotATranscript, ResumeHooksError, SessionNotFound
 from resume_hooks.parts.codex.transcripts import items
-from resume_hooks.parts.codex.transcripts.history import History, effective, turns
+from resume_hooks.parts.codex.transcripts.history import History
 from resume_hooks.parts.codex.transcripts.lines import rollout_lines
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.parts.codex.transcripts.segments import chain_lines
@@ -25,6 +25,7 @@ from tests.parts.codex.rollouts import (
     codex_rollouts,
     compacted,
     counted,
+    effective,
     event,
     every_rollout,
     find_in_corpus,
@@ -91,7 +92,6 @@ def test_it_is_what_the_description_says(rollout: Path) -> None:
     infos = [one["payload"].get("info") for one in lines if one["payload"].get("type") == "token_count"]
     assert history.measured
     assert history.tokens == [one["last_token_usage"]["total_tokens"] for one in infos if one][-1]
-    assert sum(map(len, turns(history.items))) == len(history.items)
     found = items.pairs([one.payload for one in history.items])
     assert all(pair.call < pair.output for pair in found.values() if pair.output >= 0)
 
@@ -193,7 +193,6 @@ def test_damage_is_passed_over_or_told(tmp_path: Path) -> None:
         except ResumeHooksError:
             continue
         assert all(isinstance(items.text(one.payload), str) and items.size(one.payload) for one in found)
-        assert isinstance(turns(found), list)
         items.pairs([one.payload for one in found])
 
 
@@ -211,10 +210,11 @@ def test_memory_is_bounded_by_what_is_live(tmp_path: Path) -> None:
     script = (
         "import resource, sys\n"
         "from resume_hooks.parts.codex.transcripts.as_records import as_records\n"
-        "from resume_hooks.parts.codex.transcripts.history import effective\n"
+        "from resume_hooks.parts.codex.transcripts.history import History\n"
         "from resume_hooks.parts.codex.transcripts.lines import rollout_lines\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
-        "before = peak(); print(len(effective(rollout_lines(sys.argv[1]))))\n"
+        "before = peak(); history = History(); [history.take(line) for line in rollout_lines(sys.argv[1])]\n"
+        "print(len(history.items))\n"
         "print(sum(1 for _ in as_records(rollout_lines(sys.argv[1]), 'x')), peak() - before)"
     )
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)

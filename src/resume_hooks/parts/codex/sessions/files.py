@@ -32,11 +32,10 @@ class Rollout(NamedTuple):
 
 
 class Thread(NamedTuple):
-    """A thread by its newest file; of one that was rewound ``paths`` are all, the newest last."""
+    """A thread by its newest file."""
 
     thread_id: str
     newest: Rollout
-    paths: tuple[str, ...]
 
 
 class Rollouts:
@@ -57,10 +56,7 @@ class Rollouts:
                     self.packed += 1
                     continue
             self._files[name.rollout_id] = found.path
-            before = self.threads.get(name.thread_id)
-            self.threads[name.thread_id] = Thread(
-                name.thread_id, found, (*(before.paths if before else ()), found.path)
-            )
+            self.threads[name.thread_id] = Thread(name.thread_id, found)
 
     def path_of(self, rollout_id: str) -> str | None:
         """The file of a rollout, by the last id in its name."""

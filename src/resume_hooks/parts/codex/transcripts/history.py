@@ -7,7 +7,7 @@ back go. Everything is taken from the lines as they come; what a compaction repl
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from resume_hooks.parts.codex.transcripts import items as of_items
@@ -32,8 +32,6 @@ class Item(NamedTuple):
     uuid: str
     file: str
     number: int
-    offset: int
-    ordinal: int | None
     part: int = -1
 
 
@@ -77,8 +75,6 @@ class History:
     def __init__(self, own: str = "") -> None:
         self.items: list[Item] = []
         self.window = 0
-        self.model = ""
-        self.compactions = 0
         self._counted = 0
         self._own = own
         self._ids = Ids()
@@ -94,8 +90,6 @@ class History:
             self._ids.begin(line)
         elif line.kind == EVENT:
             self._hear(line)
-        elif line.kind == "turn_context":
-            self.model = string(line.payload, "model") or self.model
 
     @property
     def measured(self) -> bool:
@@ -111,13 +105,10 @@ class History:
         given = line.record.get(OWN_ID) if part < 0 else None
         uuid = self._ids.of(payload, given)
         if of_items.kind(payload) != of_items.NEVER_SENT:
-            self.items.append(
-                Item(payload, line.timestamp, uuid, line.file, line.number, line.offset, line.ordinal, part)
-            )
+            self.items.append(Item(payload, line.timestamp, uuid, line.file, line.number, part))
 
     def _compact(self, line: RolloutLine) -> None:
         before, self.items, self._counted = self.items, [], 0
-        self.compactions += 1
         for place, payload in enumerate(replacement(line.payload, [item.payload for item in before])):
             self._add(payload, line, place)
 
@@ -128,14 +119,6 @@ class History:
             info = mapping(line.payload, "info")
             self._counted = positive(mapping(info, "last_token_usage").get("total_tokens")) or self._counted
             self.window = positive(info.get("model_context_window")) or self.window
-
-
-def effective(lines: Iterable[RolloutLine]) -> list[Item]:
-    """What the model would get back of a thread, given its lines over all segments."""
-    history = History()
-    for line in lines:
-        history.take(line)
-    return history.items
 
 
 def replacement(compacted: Record, before: Sequence[Record]) -> list[Record]:
@@ -152,16 +135,6 @@ def rolled_back(opens: Sequence[bool], turns: int) -> int:
     """How many of the items stay after so many of the last turns were rolled back."""
     starts = [place for place, opening in enumerate(opens) if opening]
     return starts[max(0, len(starts) - turns)] if starts and turns else len(opens)
-
-
-def turns(history: Sequence[Item]) -> list[list[Item]]:
-    """The items cut at the user's prompts; what stands before the first is the first part, which may be empty."""
-    cut: list[list[Item]] = [[]]
-    for item in history:
-        if of_items.is_prompt(item.payload):
-            cut.append([])
-        cut[-1].append(item)
-    return cut
 
 
 def _turns(event: Record) -> int:

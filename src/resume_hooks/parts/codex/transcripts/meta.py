@@ -50,9 +50,7 @@ class ThreadMeta(NamedTuple):
     created: str
     cwd: str
     version: str
-    originator: str
     source: str
-    provider: str
     branch: str
     paginated: bool
     payload: Record
@@ -98,9 +96,7 @@ def meta_of(payload: Record, path: str = "") -> ThreadMeta:
         created=string(payload, "timestamp"),
         cwd=string(payload, "cwd"),
         version=string(payload, "cli_version"),
-        originator=string(payload, "originator"),
         source=source if isinstance(source, str) else next(iter(source), "") if isinstance(source, dict) else "",
-        provider=string(payload, "model_provider"),
         branch=string(mapping(payload, "git"), "branch"),
         paginated=string(payload, "history_mode") == "paginated",
         payload=payload,
