@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write import Sizes
@@ -14,18 +14,20 @@ from resume_hooks.parts.codex.derive.thread import CodexThread
 from resume_hooks.parts.codex.sessions.files import Rollouts
 from resume_hooks.parts.codex.transcripts import items as of_items
 from resume_hooks.parts.codex.transcripts.history import History
-from resume_hooks.parts.codex.transcripts.lines import COMPACTED, RolloutLine
+from resume_hooks.parts.codex.transcripts.lines import COMPACTED
 from resume_hooks.parts.codex.transcripts.segments import chain_lines
 from resume_hooks.transcripts.placeholders import MARKS, Origin
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
-Lookup = Callable[[Origin], Record | None]
-"""The item as its origin holds it; None where that is gone."""
+Originals = dict[tuple[str, str], Record]
+"""Items as they were, by the thread that holds each and its id."""
 
 
-def plan(parent: CodexThread, child: Draft, look: Lookup, wanted: Mapping[str, int], *, strict: bool) -> UntrimPlan:
+def plan(
+    parent: CodexThread, child: Draft, originals: Originals, wanted: Mapping[str, int], *, strict: bool
+) -> UntrimPlan:
     """Decide what comes back of the items ``wanted``, by their ids, each with its line as references name it.
 
     SessionNotFound where nothing is there, or with ``strict`` not all.
@@ -34,9 +36,10 @@ def plan(parent: CodexThread, child: Draft, look: Lookup, wanted: Mapping[str, i
     chosen = [place for place in sorted(trimmed) if parent.items[place].uuid in wanted]
     edited, missing = dict[int, Record](), list[MissingOriginal]()
     for place in chosen:
-        item, original = parent.items[place], look(trimmed[place])
+        item, origin = parent.items[place], trimmed[place]
+        original = originals.get((origin.session_id, origin.uuid))
         if original is None or not _is_same(original, item.payload):
-            why = "its original is gone" if original is None else f"{trimmed[place].reference} holds something else"
+            why = "its original is gone" if original is None else f"{origin.reference} holds something else"
             missing.append(MissingOriginal(wanted[item.uuid], why))
             continue
         kept = {key: value for key, value in parent.told[place].items() if key not in MARKS}
@@ -60,32 +63,21 @@ def plan(parent: CodexThread, child: Draft, look: Lookup, wanted: Mapping[str, i
     )
 
 
-class RolloutOriginals:
+def originals_of(rollouts: Rollouts, origins: Iterable[Origin]) -> Originals:
     """The items that origins name, read from the threads that hold them, each thread once."""
-
-    def __init__(self, rollouts: Rollouts, origins: Iterable[Origin]) -> None:
-        self._found: dict[tuple[str, str], Record] = {}
-        wanted: defaultdict[str, set[str]] = defaultdict(set)
-        for origin in origins:
-            wanted[origin.session_id].add(origin.uuid)
-        for session_id, uuids in wanted.items():
-            thread = rollouts.threads.get(session_id)
-            with contextlib.suppress(SessionNotFound, NotATranscript):
-                if thread is not None:
-                    self._look(session_id, uuids, chain_lines(thread.newest.path, rollouts.path_of))
-
-    def _look(self, session_id: str, uuids: set[str], lines: Iterable[RolloutLine]) -> None:
-        history = History()
-        for line in lines:
-            history.take(line)
-            new = history.items if line.kind == COMPACTED else history.items[-1:]
-            for item in new:
-                if item.uuid in uuids:
-                    self._found.setdefault((session_id, item.uuid), item.payload)
-
-    def of(self, origin: Origin) -> Record | None:
-        """The item as its origin holds it; None where that is gone."""
-        return self._found.get((origin.session_id, origin.uuid))
+    wanted: defaultdict[str, set[str]] = defaultdict(set)
+    for origin in origins:
+        wanted[origin.session_id].add(origin.uuid)
+    found: Originals = {}
+    for session_id, uuids in wanted.items():
+        thread, history = rollouts.threads.get(session_id), History()
+        with contextlib.suppress(SessionNotFound, NotATranscript):
+            for line in chain_lines(thread.newest.path, rollouts.path_of) if thread else ():
+                history.take(line)
+                for item in history.items if line.kind == COMPACTED else history.items[-1:]:
+                    if item.uuid in uuids:
+                        found.setdefault((session_id, item.uuid), item.payload)
+    return found
 
 
 def _is_same(original: Record, trimmed: Record) -> bool:

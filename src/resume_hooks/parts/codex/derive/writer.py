@@ -88,9 +88,9 @@ class CodexWriter:
     ) -> UntrimPlan:
         """A child in which what was trimmed is as it was, all of it or the items at these lines."""
         read, wanted = self._read(reading.session), {node.uuid: node.number for node in wanted_of(reading, numbers)}
-        held = untrim.RolloutOriginals(Rollouts(self._home), read.trimmed.values())
+        originals = untrim.originals_of(Rollouts(self._home), read.trimmed.values())
         made = self.draft(reading.session, "untrim", output_dir)
-        return untrim.plan(read, made, held.of, wanted, strict=strict)
+        return untrim.plan(read, made, originals, wanted, strict=strict)
 
     def _read(self, session: SessionFile, window: int = 0) -> thread.CodexThread:
         return thread.read(session, Rollouts(self._home).path_of, window)
