@@ -29,6 +29,7 @@ from resume_hooks.sessions.locator_forms import (
     typed_path,
 )
 from resume_hooks.sessions.session_files import SessionFile, session_file
+from resume_hooks.sessions.session_store import SessionStore
 
 FORMS = (by_id, by_pull_request, by_prefix, by_title, by_tag, by_part_of_title, by_bare_number)
 """The forms that an archived session is named by, beside its path; never as the latest one."""
@@ -75,7 +76,7 @@ def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
     return session_file(there) if os.path.isfile(there) else None
 
 
-class VaultStore:
+class VaultStore(SessionStore):
     """The archived sessions, as the client had them: their files are no longer at these paths."""
 
     def __init__(self, where: Where, present: Callable[[], set[str]]) -> None:
@@ -101,14 +102,6 @@ class VaultStore:
         """The one of an id."""
         archived = vaulted(session_id, self._where)
         return self._file(archived) if archived else None
-
-    def hidden(self) -> list[str]:
-        """Nothing: all places of the vault are our own."""
-        return []
-
-    def linked(self, session_id: str = "") -> list[str]:  # noqa: ARG002 - as all stores
-        """Nothing: no link is followed in the vault."""
-        return []
 
     def _starting(self, prefix: str) -> list[ArchivedSession]:
         ids = (session_id for session_id in archived_ids(self._where) if session_id.startswith(prefix))

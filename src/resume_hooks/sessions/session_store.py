@@ -25,10 +25,12 @@ class SessionStore(Protocol):
         """The session of an id in any project, the newest copy; None where there is none."""
 
     def hidden(self) -> list[str]:
-        """The places that are there and can't be looked into."""
+        """The places that are there and can't be looked into; none unless a store says so."""
+        return []
 
-    def linked(self, session_id: str = "") -> list[str]:
+    def linked(self, session_id: str = "") -> list[str]:  # noqa: ARG002 - for those who follow no link
         """The projects behind symbolic links, or the files of an id there: links are not followed."""
+        return []
 
 
 class LocalStore:

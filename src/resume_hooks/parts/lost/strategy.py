@@ -147,7 +147,7 @@ class PromptsLeft(Claude):
             discard(temporary)
 
 
-class LostSessions:
+class LostSessions(SessionStore):
     """These sessions as a store; nothing is looked for before somebody asks."""
 
     def __init__(self, prompts: PromptsLeft) -> None:
@@ -167,14 +167,6 @@ class LostSessions:
         """The one of an id."""
         lost = self._prompts.lost if is_session_id(session_id) else []
         return next((session for session in lost if session.session_id == session_id), None)
-
-    def hidden(self) -> list[str]:
-        """Nothing is told of folders here."""
-        return []
-
-    def linked(self, session_id: str = "") -> list[str]:  # noqa: ARG002 - as all stores
-        """There are no links."""
-        return []
 
 
 def strategy(home: str, copies: str, where: Where) -> PromptsLeft:  # noqa: ARG001 - as all strategies

@@ -171,7 +171,7 @@ class Codex:
         return self._copies.of(rollout, self.file_of, self._names.get(_thread_id(rollout), ""))
 
 
-class Threads:
+class Threads(SessionStore):
     """The threads of a CODEX_HOME as a store of sessions; a project's name is that of its folder here, too."""
 
     def __init__(self, rollouts: Rollouts) -> None:
@@ -193,14 +193,6 @@ class Threads:
         """The thread of an id."""
         thread = self._threads.get(session_id) if is_session_id(session_id) else None
         return _session(thread) if thread else None
-
-    def hidden(self) -> list[str]:
-        """Nothing is told of folders here."""
-        return []
-
-    def linked(self, session_id: str = "") -> list[str]:  # noqa: ARG002 - as all stores
-        """Links are not followed, nor looked for."""
-        return []
 
     @cached_property
     def _projects(self) -> dict[str, str]:
