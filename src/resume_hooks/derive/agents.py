@@ -125,23 +125,6 @@ def fork(
     return _told(session, where, to, output_dir)
 
 
-def repair(session: SessionFile, where: Where) -> ChildPlan:
-    """A child of another agent's session that holds what can be read of it."""
-    return _known_writer(session.agent, where).repair(session)
-
-
-def cleaned(
-    session: SessionFile, where: Where, clean: Callable[[bytes], bytes], kind: Kind, *, output_dir: str | None = None
-) -> ChildPlan:
-    """A child of another agent's session, of each line as ``clean`` leaves it."""
-    return _known_writer(session.agent, where).cleaned(session, clean, kind, output_dir)
-
-
-def rewound(told: Opening, kept: Sequence[str], where: Where) -> ChildPlan:
-    """A child of another agent's session that stands where the last of the records ``kept`` does."""
-    return _known_writer(told.child.agent, where).rewound(told, kept)
-
-
 def trim(
     session: SessionFile, where: Where, options: Options, window: int = 0, *, output_dir: str | None = None
 ) -> TrimPlan:
@@ -183,9 +166,8 @@ def untrim(
 
 def _told(session: SessionFile, where: Where, to: str, output_dir: str | None) -> ForkPlan:
     """The conversation of a session as another agent's."""
-    from resume_hooks.derive.conversation import conversation
+    from resume_hooks.derive.conversation import conversation, told_lines
     from resume_hooks.derive.fork import ForkPlan
-    from resume_hooks.derive.told_conversation import told_lines
     from resume_hooks.transcripts.transcript import scan
 
     said = conversation(scan(session.path), session.session_id)
@@ -230,8 +212,9 @@ def _writer(name: str, where: Where) -> Writer | None:
     return cast("Writer", function_of(known.part, known.writer)(home_of(name, where), where))
 
 
-def _known_writer(name: str, where: Where) -> Writer:
-    writes = _writer(name, where)
+def writer_of(agent: str, where: Where) -> Writer:
+    """What writes for another agent than this client. UsageError where nothing does."""
+    writes = _writer(agent, where)
     if writes is None:
-        raise UsageError(f"Nothing here writes sessions of {name}", "Name another session.")
+        raise UsageError(f"Nothing here writes sessions of {agent}", "Name another session.")
     return writes

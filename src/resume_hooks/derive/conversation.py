@@ -5,10 +5,16 @@ The form of calls is the one in which one of them shows its models what another 
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import orjson
 
+from resume_hooks import clock
+from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.fresh_child import FreshLines
+from resume_hooks.sessions.opening_layout import lineage_line, spoken_line
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts import records
@@ -47,6 +53,18 @@ def conversation(transcript: Transcript, session_id: str) -> list[SpokenText]:
         else:
             told.append(SpokenText(role, encodable(text), string(record, "timestamp"), node.uuid))
     return told
+
+
+def told_lines(child: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> FreshLines:
+    """The lines of a child of this client that holds it; ``told`` stands before, where the screen doesn't show it."""
+    setting, last = child.setting, str(uuid.uuid4())
+    bodies = [head, lineage_line(setting, None, last, told)]
+    for one in said:
+        setting = setting._replace(at=clock.later(setting.at))
+        own = str(uuid.uuid4())
+        bodies.append(spoken_line(setting, last, own, one.role, one.text))
+        last = own
+    return FreshLines(tuple(bodies))
 
 
 def _texts(record: Record, tools: dict[str, str], reference: str) -> list[str]:

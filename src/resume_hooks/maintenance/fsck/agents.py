@@ -53,4 +53,4 @@ def repaired(session: SessionFile, where: Where, branch: str | None = None) -> R
     found, known = examine(session, where), known_as(agent.name)
     is_loss = function_of(known.part, known.is_loss) if known and known.is_loss else lambda _: False
     lost = [one for group in found.groups if is_loss(group.kind) for one in group.findings]
-    return Repair(agents.repair(session, where), found, tuple(map(repair.told, lost)))
+    return Repair(agents.writer_of(session.agent, where).repair(session), found, tuple(map(repair.told, lost)))

@@ -96,7 +96,7 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     head = child.head(parent.size(after), rewound=RewindTimes(mark.started_at, child.setting.at))
     told = Opening(child, head, *closing, parent.ends, sizes)
     if child.agent != NAME:
-        decided: ChildPlan = agents.rewound(told, [node.uuid for node in kept], where)
+        decided: ChildPlan = agents.writer_of(child.agent, where).rewound(told, [node.uuid for node in kept])
     elif lost:
         decided = fresh(told)
     else:

@@ -71,7 +71,7 @@ def child_of(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir
     """As ``plan``, whoever wrote the session."""
     if session.agent != NAME:
         clean = lambda raw: cleaner.line(raw).raw  # noqa: E731 - the cleaner as one function
-        return agents.cleaned(session, where, clean, FORGETTING, output_dir=output_dir)
+        return agents.writer_of(session.agent, where).cleaned(session, clean, FORGETTING, output_dir)
     return plan(session, where, cleaner, output_dir=output_dir)
 
 
