@@ -7,6 +7,7 @@ numbers, pointers and counts of the parent. A count that is nearly full would ha
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ import orjson
 
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write import Body, ChildPlan
+from resume_hooks.derive.fresh_child import Opening
 from resume_hooks.parts.codex.transcripts import items as of_items
 from resume_hooks.parts.codex.transcripts.history import OWN_ID, History
 from resume_hooks.parts.codex.transcripts.lines import (
@@ -28,6 +30,7 @@ from resume_hooks.parts.codex.transcripts.lines import (
     rollout_lines,
 )
 from resume_hooks.parts.codex.transcripts.meta import REQUIRED, parse_name, read_meta
+from resume_hooks.reading.digest import entries
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.raw_edit import encode
@@ -82,7 +85,7 @@ def told_body(
     ``surroundings`` are lines with which the client knows what it need not tell again. They stand before the last item:
     what follows them, the client takes for told after them.
     """
-    lines = [meta_line(child, head, meta)]
+    lines = [_meta_line(child, head, meta)]
     for place, record in enumerate(told):
         if place == len(told) - 1:
             lines += (_line(line.kind, line.payload, line.timestamp) for line in surroundings)
@@ -92,12 +95,35 @@ def told_body(
     return RolloutBody(tuple(lines), tuple(record["payload"] for record in told))
 
 
+def opening_body(told: Opening, meta: Record) -> RolloutBody:
+    """A child that holds nothing of its parent but what we tell: one message each of the user and of the assistant.
+
+    Its title stands on the screen and in lists in the place of the first.
+    """
+    child, digest, at = told.child, told.contents.digest, told.child.setting.at
+    turn = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/turn"))
+    asked, answer = message("user", told.text), message("assistant", told.card)
+    lines = [
+        _meta_line(child, told.head, meta),
+        _line(EVENT, {"type": "task_started", "turn_id": turn, "model_context_window": None}, at),
+        _line(EVENT, _said("user_message", child.own_title or child.stem), at),
+        _line(ITEM, asked, at, {OPENING: True}),
+        _line(EVENT, _said("agent_message", of_items.text(answer)), at),
+        _line(ITEM, answer, at),
+        _line(EVENT, {"type": "task_complete", "turn_id": turn, "last_agent_message": None}, at),
+    ]
+    if digest is not None:
+        record = orjson.loads(entries.line(digest))
+        lines.append(orjson.dumps({"timestamp": at, "type": record.pop("type"), "payload": record}) + b"\n")
+    return RolloutBody(tuple(lines), (asked, answer))
+
+
 def item_record(payload: Record, at: str, uuid: str, marks: Mapping[str, Any] = {}) -> Record:
     """The line of something that the model is told: an item, when it was said, its id, marks that no model sees."""
     return {"timestamp": at, "type": ITEM, "payload": payload, OWN_ID: uuid, **marks}
 
 
-def meta_line(child: Draft, head: bytes, meta: Record) -> bytes:
+def _meta_line(child: Draft, head: bytes, meta: Record) -> bytes:
     """The first line, after ``meta``, the parent's; newer fields than the parent's client knew are not added."""
     payload = {key: value for key, value in meta.items() if key not in _LEFT_OUT}
     payload |= {"id": child.session_id, "timestamp": child.setting.at, "source": "cli"}
@@ -128,21 +154,6 @@ class Surroundings:
     def lines(self) -> list[RolloutLine]:
         """The last whole state with what changed since, and the last turn's settings."""
         return [*self._world, *([self._turn] if self._turn else [])]
-
-
-def fresh_lines(told: Record, answer: Record, title: str, turn: str, at: str) -> list[bytes]:
-    """A child that holds nothing of its parent but what we tell: one message each of the user and of the assistant.
-
-    ``title`` stands on the screen and in lists in the place of the first.
-    """
-    return [
-        _line(EVENT, {"type": "task_started", "turn_id": turn, "model_context_window": None}, at),
-        _line(EVENT, _said("user_message", title), at),
-        _line(ITEM, told, at, {OPENING: True}),
-        _line(EVENT, _said("agent_message", of_items.text(answer)), at),
-        _line(ITEM, answer, at),
-        _line(EVENT, {"type": "task_complete", "turn_id": turn, "last_agent_message": None}, at),
-    ]
 
 
 def message(role: str, text: str) -> Record:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import time
+import uuid
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
@@ -17,16 +19,25 @@ from resume_hooks.derive.fork import ForkPlan
 from resume_hooks.derive.fresh_child import Opening
 from resume_hooks.derive.trimmed_session import TrimmedSession
 from resume_hooks.derive.untrim import UntrimPlan, wanted_of
-from resume_hooks.parts.codex.derive import fork, fresh, thread, untrim
-from resume_hooks.parts.codex.derive.rollout import RolloutBody
+from resume_hooks.parts.codex.derive import fork, thread, untrim
+from resume_hooks.parts.codex.derive.rollout import RolloutBody, item_record, message, opening_body, told_body
 from resume_hooks.parts.codex.sessions.files import SESSIONS, Rollouts
 from resume_hooks.parts.codex.sessions.strategy import NAME
-from resume_hooks.parts.codex.transcripts.meta import name_of
+from resume_hooks.parts.codex.transcripts.lines import OPENING
+from resume_hooks.parts.codex.transcripts.meta import name_of, read_meta
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of, ends_of
 from resume_hooks.sessions.child_titles import Kind, child_title
 from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.transcripts.records import USER, Record
 from resume_hooks.transcripts.transcript import scan
+
+VERSION = "0.125.0"
+"""The client that a session says it was held in that was held in none: old enough for every one that resumes it."""
+
+PROVIDER, ORIGINATOR = "openai", "codex_cli_rs"
+_PROVIDER = re.compile(r'^\s*model_provider\s*=\s*["\']([\w.-]{1,100})["\']', re.MULTILINE)
+MAX_CONFIG = 1024 * 1024  # bytes of the settings that are looked at
 
 
 class CodexWriter:
@@ -49,11 +60,14 @@ class CodexWriter:
 
     def opening(self, told: Opening) -> RolloutBody:
         """A child that opens with what we tell."""
-        return fresh.opening(told, fresh.meta_for(told.child, self._home))
+        return opening_body(told, self._meta(told.child))
 
     def conversation(self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> RolloutBody:
         """A child that holds a conversation as text, behind what we tell."""
-        return fresh.conversation(made, head, fresh.meta_for(made, self._home), told, said)
+        at, own = made.setting.at, str(uuid.uuid5(uuid.NAMESPACE_OID, f"{made.session_id}/told"))
+        first = item_record(message(USER, told), at, own, {OPENING: True})
+        rest = [item_record(message(one.role, one.text), one.at or at, one.uuid) for one in said]
+        return told_body(made, head, self._meta(made), [first, *rest])
 
     def fork(self, session: SessionFile, cut: Truncator | None, output_dir: str | None) -> ForkPlan:
         """A copy of what is sent of a thread, whole or up to a place."""
@@ -65,7 +79,7 @@ class CodexWriter:
         """A child that needs no other file, of what can be read, without outputs whose calls are gone."""
         made = self.draft(session, "repair")
         read = thread.read_left(session, Rollouts(self._home).path_of)
-        told = fresh.meta_told(made, self._home) | {key: value for key, value in read.meta.items() if value}
+        told = _told_meta(made, self._home) | {key: value for key, value in read.meta.items() if value}
         return fork.plan(replace(read, meta=told), made, None)
 
     def cleaned(
@@ -92,6 +106,11 @@ class CodexWriter:
         made = self.draft(reading.session, "untrim", output_dir)
         return untrim.plan(read, made, originals, wanted, strict=strict)
 
+    def _meta(self, child: Draft) -> Record:
+        """What the first line says beside what is the child's own: as its parent's, else as the settings have it."""
+        foreign = child.parent_agent != NAME
+        return _told_meta(child, self._home) if foreign else read_meta(child.parent.path).payload
+
     def _read(self, session: SessionFile, window: int = 0) -> thread.CodexThread:
         return thread.read(session, Rollouts(self._home).path_of, window)
 
@@ -102,3 +121,27 @@ class CodexWriter:
 def writer(home: str, where: Where) -> CodexWriter:
     """The writer of a home."""
     return CodexWriter(home, where)
+
+
+def _told_meta(child: Draft, home: str) -> Record:
+    """What a first line says of a session that no client wrote."""
+    git = {"git": {"branch": child.setting.branch}} if child.setting.branch else {}
+    return {
+        "cwd": child.setting.cwd,
+        "originator": ORIGINATOR,
+        "cli_version": VERSION,
+        "model_provider": _provider(home),
+        **git,
+    }
+
+
+def _provider(home: str) -> str:
+    """The provider of the user's settings: a session can't be resumed with another one."""
+    try:
+        with open(os.path.join(home, "config.toml"), "rb") as stream:
+            text = stream.read(MAX_CONFIG).decode("utf-8", "replace")
+    except OSError:
+        return PROVIDER
+    top = re.split(r"^\s*\[", text, maxsplit=1, flags=re.MULTILINE)[0]
+    found = _PROVIDER.search(top)
+    return found[1] if found else PROVIDER
