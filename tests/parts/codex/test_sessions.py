@@ -21,7 +21,7 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import resolve
 from resume_hooks.sessions.record_references import names_of
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import scan
@@ -59,6 +59,18 @@ def found(home: ConfigHome, words: str = THREAD) -> SessionFile:
 def mode(path: str) -> int:
     """The permissions of a file."""
     return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def test_a_session_knows_whose_it_is(home: Path, config_home: ConfigHome) -> None:
+    """However it is come to: by its id, by either path, in a list; and where its agent has it."""
+    rollout, where = str(write(home, TALK)), config_home.where
+    thread = found(config_home)
+    ways = [thread, found(config_home, rollout), found(config_home, thread.path), registry.readable(thread.path, where)]
+    assert {(one.agent, one.path, one.original) for one in ways} == {("codex", thread.path, rollout)}
+    (listed,) = registry.store_of(where).sessions()
+    assert (listed.agent, listed.path, listed.original) == ("codex", rollout, rollout)
+    own = session_file(write_session(config_home.project(), SESSION, conversation(2)))
+    assert (own.agent, own.original) == (NAME, own.path)
 
 
 def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
