@@ -7,7 +7,6 @@ what stands before a compaction or on an abandoned branch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
@@ -16,7 +15,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, agent_type, subagent_name, subagents_of, title_of
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.nodes import Node, ancestors
 from resume_hooks.transcripts.records import ASSISTANT
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan
 
@@ -121,7 +120,7 @@ def _places(observer: OutlineScan, transcript: Transcript) -> list[str]:
     if observer.subagent or not transcript.nodes:
         return [LIVE] * len(observer.turns)
     live = {node.number for node in transcript.chain}
-    past = _before_compactions(observer, transcript)
+    past = _before_compactions(transcript)
     found = [BRANCH] * len(observer.turns)
     if observer.turns[0].empty:
         found[0] = LIVE
@@ -140,23 +139,17 @@ def _places(observer: OutlineScan, transcript: Transcript) -> list[str]:
     return found
 
 
-def _before_compactions(observer: OutlineScan, transcript: Transcript) -> set[int]:
+def _before_compactions(transcript: Transcript) -> set[int]:
     """The lines of what the live conversation held before it was compacted, walked up through every boundary."""
     chain = transcript.chain
     if not chain or not (chain[0].boundary or chain[0].summary):
         return set()
-    by_uuid = {node.uuid: node for node in transcript.nodes}
-    # What stands before each boundary and summary, for those that do not say what they follow.
-    before = {node.number: earlier for earlier, node in pairwise(transcript.nodes) if node.boundary or node.summary}
-    seen: set[int] = set()
-    node: Node | None = chain[0]
-    while node is not None and node.number not in seen:
-        seen.add(node.number)
-        if node.parent is None and (node.boundary or node.summary):
-            node = by_uuid.get(observer.logical.get(node.number, "")) or before.get(node.number)
-        else:
-            node = by_uuid.get(node.parent or "")
-    return seen
+
+    def above(node: Node) -> Node | None:
+        compacted = node.parent is None and (node.boundary or node.summary)
+        return transcript.before(node) if compacted else transcript.parent(node)
+
+    return {node.number for node in ancestors(chain[0], above)}
 
 
 def _started(session: SessionFile, observer: OutlineScan) -> Iterator[OutlineAgent]:

@@ -52,7 +52,6 @@ class OutlineScan:
         self.subagent = subagent
         self.turns = [TurnScan(0, 0, 0)]
         self.compactions: list[Compaction] = []
-        self.logical: dict[int, str] = {}
         self.tasks: dict[str, str] = {}
         self.agents: dict[str, tuple[int, str]] = {}
 
@@ -86,7 +85,6 @@ class OutlineScan:
         metadata = records.mapping(record, "compactMetadata")
         tokens, trigger = records.positive(metadata.get("preTokens")), string(metadata, "trigger")
         self.compactions.append(Compaction(self.count, line.number, string(record, "timestamp"), trigger, tokens, -1))
-        self.logical[line.number] = string(record, "logicalParentUuid")
         self.turns[-1].before = self.turns[-1].tokens = 0  # what was counted before says nothing of what comes
 
     def _take_summary(self, number: int) -> None:

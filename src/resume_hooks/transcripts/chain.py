@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from resume_hooks.transcripts.graph import Graph
 from resume_hooks.transcripts.leaf import find_leaf
-from resume_hooks.transcripts.nodes import Checkpoint, Node
+from resume_hooks.transcripts.nodes import Checkpoint, Node, ancestors
 from resume_hooks.transcripts.records import ASSISTANT
 
 BRIDGE_MS = 5_000  # how far back the client looks for a stand-in of a parent that is not in the file, in milliseconds
@@ -158,11 +158,7 @@ class _Recovery:
 
     def _answer_of(self, node: Node) -> str:
         """The message id of the answer that a record is part of, answers, or stands beside."""
-        seen: set[str] = set()
-        above: Node | None = node
-        while above is not None and above.uuid not in seen and above.aside:
-            seen.add(above.uuid)
-            above = self._graph.parent(above)
+        above = next((above for above in ancestors(node, self._graph.parent) if not above.aside), None)
         if above is not None and above.results:
             above = self._graph.parent(above)
         return above.message_id if above is not None else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from resume_hooks.transcripts.graph import Graph
-from resume_hooks.transcripts.nodes import Checkpoint, Node
+from resume_hooks.transcripts.nodes import Checkpoint, Node, ancestors
 from resume_hooks.transcripts.records import ASSISTANT
 
 
@@ -78,7 +78,7 @@ def _continues(graph: Graph, last: Node, pointed: Node, checkpoint: Checkpoint, 
     earlier = {node.uuid for node in _same_answer(graph, caller)} if caller is not None and answer else set()
     within = False
     child: Node | None = None
-    for node in _upwards(graph, last):
+    for node in ancestors(last, graph.parent):
         if through_itself and node is pointed:
             return True
         if answer:
@@ -98,7 +98,7 @@ def _continues(graph: Graph, last: Node, pointed: Node, checkpoint: Checkpoint, 
 
 def _batch(graph: Graph, pointed: Node) -> tuple[Node | None, tuple[str, ...]]:
     """The call that a checkpoint on or below a tool result belongs to, and what was answered; else the record."""
-    node = next((above for above in _upwards(graph, pointed) if not above.aside), None)
+    node = next((above for above in ancestors(pointed, graph.parent) if not above.aside), None)
     if node is not None and node.results:
         return graph.parent(node), node.results
     return (node if node is pointed else None), ()
@@ -111,7 +111,7 @@ def _answers_another(caller: Node, answered: tuple[str, ...], child: Node) -> bo
 
 def _same_answer(graph: Graph, caller: Node) -> Iterator[Node]:
     """The records above a call that belong to the same answer of the model."""
-    above = _upwards(graph, caller)
+    above = ancestors(caller, graph.parent)
     next(above)
     for node in above:
         if not _accompanies(node, caller.message_id):
@@ -128,17 +128,7 @@ def _accompanies(node: Node, message_id: str) -> bool:
 
 def _message_at(graph: Graph, node: Node) -> Node | None:
     """The nearest message at or above ``node``."""
-    return next((above for above in _upwards(graph, node) if above.spoken), None)
-
-
-def _upwards(graph: Graph, node: Node) -> Iterator[Node]:
-    """``node`` and the records above it; ends at a root, at a gap and where a cycle closes."""
-    seen: set[str] = set()
-    above: Node | None = node
-    while above is not None and above.uuid not in seen:
-        seen.add(above.uuid)
-        yield above
-        above = graph.parent(above)
+    return next((above for above in ancestors(node, graph.parent) if above.spoken), None)
 
 
 def _time(node: Node) -> int:

@@ -6,6 +6,7 @@ Values without behaviour of their own; the records stay on disk at ``offset``.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,7 +35,8 @@ class Node:
     """One linked record; ``number`` is its 0-based line, ``offset`` and ``length`` its bytes in the file.
 
     ``given_uuid``: the uuid is not the record's own but the one that it was sent under. ``copied``: what it says stands
-    before the last boundary, too (see ``rewritten_rows``). ``characters`` reach the API.
+    before the last boundary, too (see ``rewritten_rows``). ``characters`` reach the API. ``logical``: the record that a
+    boundary says it follows.
     """
 
     uuid: str
@@ -60,6 +62,7 @@ class Node:
     calls: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     segment: KeptSegment | None = None
+    logical: str = ""
 
     @property
     def boundary(self) -> bool:
@@ -122,6 +125,15 @@ class Checkpoint:
         self.explicit = self.ever_explicit = self.emptied = False
 
 
+def ancestors(node: Node | None, parent: Callable[[Node], Node | None]) -> Iterator[Node]:
+    """``node`` and the records above it; ends at a root, at a gap and where a cycle closes."""
+    seen: set[str] = set()
+    while node is not None and node.uuid not in seen:
+        seen.add(node.uuid)
+        yield node
+        node = parent(node)
+
+
 def node_of(record: Record, line: Line) -> Node:
     """What the chain needs of a record of a linked kind that has a ``uuid``."""
     get = record.get
@@ -141,6 +153,7 @@ def node_of(record: Record, line: Line) -> Node:
         node.subtype = string(record, "subtype")
         if node.boundary:
             node.segment = _segment(get("compactMetadata"))
+            node.logical = string(record, "logicalParentUuid")
     return node
 
 

@@ -78,7 +78,7 @@ def _last_compaction(stream: BinaryIO, size: int, floor: int) -> tuple[Node | No
 
 def chooses_alike(tail: Transcript) -> bool:
     """Whether the records of a file's end point at the same branch as those of the whole file."""
-    known = {node.uuid: node for node in tail.nodes}
+    known = tail.by_uuid
     for node in tail.nodes:
         if node.segment and not known.keys() >= set(node.segment.uuids or (node.segment.head, node.segment.tail)):
             return False  # kept messages lie farther up

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import gc
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -64,6 +65,20 @@ class Transcript:
     def chain(self) -> list[Node]:
         """What the client would load on resume, oldest first."""
         return live_chain(self.nodes, self.checkpoint, self.size)
+
+    @cached_property
+    def by_uuid(self) -> dict[str, Node]:
+        """The linked records by their ids, of several the last, in the order of their first appearance."""
+        return {node.uuid: node for node in self.nodes}
+
+    def parent(self, node: Node) -> Node | None:
+        """The record that ``node`` names as its parent; None at a root and at a gap."""
+        return self.by_uuid.get(node.parent) if node.parent else None
+
+    def before(self, node: Node) -> Node | None:
+        """The record that a compaction's boundary or summary follows: the one that it names, else that before it."""
+        place = bisect_left(self.nodes, node.number, key=lambda one: one.number)
+        return self.by_uuid.get(node.logical) or (self.nodes[place - 1] if place else None)
 
     @cached_property
     def turns(self) -> list[ChainTurn]:

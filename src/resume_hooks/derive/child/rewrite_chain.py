@@ -27,7 +27,7 @@ from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.invariants import Check, ReadBack, check_session
 from resume_hooks.transcripts.linearize import Linear, answers_meet, linearize
 from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.nodes import Node, ancestors
 from resume_hooks.transcripts.raw_edit import encode, with_fields, without_usage
 from resume_hooks.transcripts.records import Record, parse
 from resume_hooks.transcripts.transcript import Transcript
@@ -187,12 +187,12 @@ def _meetings(rewrite: ChainRewrite, transcript: Transcript, survey: WriteScan) 
 
     known = {node.uuid: node for node in rewrite.linear.nodes}
 
+    def parent(node: Node) -> Node | None:
+        return known.get(node.parent or "")
+
     def is_linked(before: Node, node: Node) -> bool:
-        above, seen = known.get(node.parent or ""), set[str]()
-        while above is not None and not above.spoken and above.uuid not in seen:
-            seen.add(above.uuid)
-            above = known.get(above.parent or "")
-        return above is before
+        above = ancestors(parent(node), parent)
+        return next((one for one in above if one.spoken), None) is before
 
     spoken = [node for node in rewrite.linear.nodes if node.spoken and stays(node)]
     pairs = ((before, node) for before, node in pairwise(spoken) if answers_meet(before, node))

@@ -172,9 +172,9 @@ def _grouped(
 
 def _thinks(scanned: SessionScan, turn: Sequence[ShownMessage]) -> bool:
     """Whether answers of a running turn hold thinking, which the API wants to see again there; also if unknown."""
-    nodes = {node.uuid: node.number for node in scanned.transcript.nodes}
-    answers = [nodes.get(message.handle) for message in turn if message.role == records.ASSISTANT]
-    return any(number is None or number in scanned.pieces.thinking_in for number in answers)
+    known = scanned.transcript.by_uuid
+    answers = [known.get(message.handle) for message in turn if message.role == records.ASSISTANT]
+    return any(node is None or node.number in scanned.pieces.thinking_in for node in answers)
 
 
 def _unpaired(shown: Sequence[ShownMessage]) -> list[str]:

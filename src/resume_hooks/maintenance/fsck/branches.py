@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from resume_hooks.maintenance.fsck.findings import Defect, Kind
-from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.nodes import Node, ancestors
 from resume_hooks.transcripts.transcript import Transcript
 
 LONGER = Kind(
@@ -55,15 +55,13 @@ class LiveHistory(NamedTuple):
         return self.turns[self.path[-1].uuid] if self.path else 0
 
 
-def earlier(transcript: Transcript, logical: Mapping[str, str]) -> dict[str, str]:
+def earlier(transcript: Transcript) -> dict[str, str]:
     """The record before each compaction: the one that its boundary names, else the message before it in the file."""
-    known = {node.uuid for node in transcript.nodes}
     found: dict[str, str] = {}
     last = ""
     for node in transcript.nodes:
         if node.boundary:
-            named = logical.get(node.uuid, "")
-            found[node.uuid] = named if named in known else last
+            found[node.uuid] = node.logical if node.logical in transcript.by_uuid else last
         elif node.spoken and not node.sidechain:
             last = node.uuid
     return found
@@ -71,32 +69,27 @@ def earlier(transcript: Transcript, logical: Mapping[str, str]) -> dict[str, str
 
 def history(transcript: Transcript, before: Mapping[str, str]) -> LiveHistory:
     """Walk back from the live end through compactions; ``before`` tells what stands before each boundary."""
-    nodes = {node.uuid: node for node in transcript.nodes}
     chain = transcript.chain
     places = {node.uuid: place for place, node in enumerate(chain)}
-    walked: dict[str, Node] = {}
-    node = chain[-1] if chain else None
-    while node is not None and node.uuid not in walked:
-        walked[node.uuid] = node
-        above = node.parent or before.get(node.uuid)
-        following = nodes.get(above) if above else None
-        if following is None and places.get(node.uuid):
-            following = chain[places[node.uuid] - 1]
-        node = following
-    path = list(walked.values())[::-1]
+
+    def above(node: Node) -> Node | None:
+        named = node.parent or before.get(node.uuid)
+        found = transcript.by_uuid.get(named) if named else None
+        return found or (chain[places[node.uuid] - 1] if places.get(node.uuid) else None)
+
+    path = list(ancestors(chain[-1] if chain else None, above))[::-1]
     turns: dict[str, int] = {}
     count = 0
     for each in path:
         count += each.prompt
         turns[each.uuid] = count
-    return LiveHistory(path, turns, frozenset(walked) | frozenset(places))
+    return LiveHistory(path, turns, frozenset(turns) | frozenset(places))
 
 
 def branches(transcript: Transcript, before: Mapping[str, str]) -> list[Branch]:
     """The branches off the live history that hold a turn, the longest end of each, in the order of the file."""
     live = history(transcript, before)
-    nodes = {node.uuid: node for node in transcript.nodes}
-    depth = _Depth(nodes, live, before)
+    depth = _Depth(transcript.by_uuid, live, before)
     best: dict[str, Branch] = {}
     for node in transcript.nodes:
         if not node.spoken or node.sidechain or node.uuid in live.live:
@@ -139,29 +132,22 @@ class _Depth:
         return self._known[node.uuid]
 
     def _above(self, node: Node) -> Node | None:
-        above = node.parent or self._before.get(node.uuid)
-        return self._nodes.get(above) if above else None
+        named = node.parent or self._before.get(node.uuid)
+        return self._nodes.get(named) if named else None
 
     def _on_path(self, node: Node | None) -> Node | None:
         """The nearest record of the walked history: a parallel call stands beside it."""
-        seen: set[str] = set()
-        while node is not None and node.uuid not in self._live.turns and node.uuid not in seen:
-            seen.add(node.uuid)
-            node = self._above(node)
-        return node
+        return next((above for above in ancestors(node, self._above) if above.uuid in self._live.turns), None)
 
 
-def of_branches(transcript: Transcript, logical: Mapping[str, str], hints: Sequence[LeafHint]) -> Iterator[Defect]:
-    """Branches that are longer or newer than the live one, and hints that lead elsewhere.
-
-    ``logical``: the logical parent of each compaction's boundary, as the file names it.
-    """
+def of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> Iterator[Defect]:
+    """Branches that are longer or newer than the live one, and hints that lead elsewhere."""
     spoken = [node for node in transcript.chain if node.spoken]
     if not spoken:
         return
     end = spoken[-1]
     newer = False
-    for branch in branches(transcript, earlier(transcript, logical)):
+    for branch in branches(transcript, earlier(transcript)):
         start = f"forks at record {branch.fork.number}" if branch.fork else "hangs on nothing"
         told = f"{branch.turns} turns end here; the branch {start}, the live one has {branch.live_turns} since"
         if branch.leaf.number > end.number and (branch.leaf.time_ms or 0) > (end.time_ms or 0):
@@ -176,7 +162,7 @@ def _of_hint(transcript: Transcript, hints: Sequence[LeafHint], *, newer: bool) 
     if not hints:
         return
     last = hints[-1]
-    if all(node.uuid != last.leaf for node in transcript.nodes):
+    if last.leaf not in transcript.by_uuid:
         yield Defect(HINT_LOST, f"It names {last.leaf}, which is not in the file", last.record)
     elif newer and any(node.uuid == last.leaf for node in transcript.chain):
         yield Defect(HINT_OLD, f"It names {last.leaf}, off the newest branch", last.record)

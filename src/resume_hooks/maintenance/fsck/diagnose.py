@@ -31,7 +31,6 @@ class DefectCollector:
         self.certain: list[Defect] = []
         self.where_live: list[Defect] = []
         self.hints: list[LeafHint] = []
-        self.logical: dict[str, str] = {}
         self.named = NamedFiles()
         self.trimmed = TrimmedRecords()
         self.thoughts = messages.ThinkingCheck()
@@ -50,7 +49,6 @@ class DefectCollector:
             self.certain += messages.of_broken(record, node)
             self.where_live += messages.of_content(record, node)
         if node.boundary:
-            self.logical[node.uuid] = string(record, "logicalParentUuid")
             self.hints.clear()  # a compaction makes the client forget them
         if node.results and b"<persisted-output>" in line.raw:
             self.named.take_results(record, line.number)
@@ -88,7 +86,7 @@ def _findings(transcript: Transcript, ledger: DefectCollector, session_id: str, 
     yield from messages.of_alone(transcript.chain, ledger.thoughts.alone)
     yield from order.of_pairs(transcript.chain)
     yield from links.of_ties(transcript)
-    yield from branches.of_branches(transcript, ledger.logical, ledger.hints)
+    yield from branches.of_branches(transcript, ledger.hints)
     yield from links.of_compactions(transcript)
     yield from order.of_sequence(transcript, session_id_of(transcript.path))
     yield from of_sidecars(ledger.named, session_id, where)

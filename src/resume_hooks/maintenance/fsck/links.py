@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from resume_hooks.maintenance.fsck.findings import Defect, Kind
 from resume_hooks.transcripts.graph import Graph
-from resume_hooks.transcripts.nodes import KeptSegment, Node
+from resume_hooks.transcripts.nodes import KeptSegment, Node, ancestors
 from resume_hooks.transcripts.transcript import Transcript
 
 CUT = Kind(
@@ -31,27 +31,26 @@ COPY = Kind("record-repeated", "note", "The last one wins, and says the same.")
 
 def of_ties(transcript: Transcript) -> Iterator[Defect]:
     """Every broken link of a transcript."""
-    nodes = {node.uuid: node for node in transcript.nodes}
-    yield from _of_chain(transcript, nodes)
+    yield from _of_chain(transcript)
     on_chain = {node.uuid for node in transcript.chain}
     for node in transcript.nodes:
-        above = nodes.get(node.parent) if node.parent else None
+        above = transcript.parent(node)
         if above is not None and above.number > node.number:
             yield LATER.at(node, f"Its parent stands in record {above.number}")
         elif node.parent and above is None and node.uuid not in on_chain and node.kind != "progress":
             yield ASIDE.at(node, f"Its parent {node.parent} is not in the file")
-    yield from _of_circles(transcript, nodes)
+    yield from _of_circles(transcript)
     yield from _of_repetitions(transcript)
 
 
-def _of_chain(transcript: Transcript, nodes: Mapping[str, Node]) -> Iterator[Defect]:
+def _of_chain(transcript: Transcript) -> Iterator[Defect]:
     """Gaps of the live chain: bridged within it, a cut at its start."""
     graph = Graph(transcript.nodes, transcript.size)
     before: Node | None = None
     for node in transcript.chain:
         if before is None and not node.boundary and not graph.is_root(node):
             yield _start(transcript, node)
-        elif before is not None and node.parent is not None and node.parent not in nodes:
+        elif before is not None and node.parent is not None and transcript.parent(node) is None:
             message = f"Its parent {node.parent} is not in the file; bridged to record {before.number}"
             yield BRIDGED.at(node, message)
         before = node
@@ -69,7 +68,7 @@ def _start(transcript: Transcript, first: Node) -> Defect:
     return (CUT if lost else DANGLING).at(first, message)
 
 
-def _of_circles(transcript: Transcript, nodes: Mapping[str, Node]) -> Iterator[Defect]:
+def _of_circles(transcript: Transcript) -> Iterator[Defect]:
     """One finding a circle, at the record that closes it in the order of the file."""
     settled: set[str] = set()
     for start in transcript.nodes:
@@ -77,10 +76,10 @@ def _of_circles(transcript: Transcript, nodes: Mapping[str, Node]) -> Iterator[D
         node: Node | None = start
         while node is not None and node.uuid not in settled and node.uuid not in path:
             path[node.uuid] = None
-            node = nodes.get(node.parent) if node.parent else None
+            node = transcript.parent(node)
         if node is not None and node.uuid in path:
             round_trip = list(path)[list(path).index(node.uuid) :]
-            first = min((nodes[uuid] for uuid in round_trip), key=lambda found: found.number)
+            first = min((transcript.by_uuid[uuid] for uuid in round_trip), key=lambda found: found.number)
             yield CYCLE.at(first, f"Its parents lead back to itself, past {len(round_trip)} records")
         settled.update(path)
 
@@ -116,7 +115,7 @@ def of_compactions(transcript: Transcript) -> Iterator[Defect]:
     if all(node.uuid != last.uuid for node in transcript.chain):
         yield from _undone(transcript, last)
     elif last.segment is not None:
-        missing = missing_marks(last.segment, {node.uuid: node for node in transcript.nodes})
+        missing = missing_marks(last.segment, transcript.by_uuid)
         if missing:
             yield MARKS_LOST.at(last, f"{', '.join(missing)} of what it kept can't be found")
 
@@ -131,21 +130,18 @@ def missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
 
 def walked(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     """The records from the tail of a segment up to its head, or as far as they lead; oldest first."""
-    found: dict[str, None] = {}
-    node = nodes.get(segment.tail)
-    while node is not None and node.uuid not in found:
-        found[node.uuid] = None
+    found: list[str] = []
+    for node in ancestors(nodes.get(segment.tail), lambda node: nodes.get(node.parent) if node.parent else None):
+        found.append(node.uuid)
         if node.uuid == segment.head:
             break
-        node = nodes.get(node.parent) if node.parent else None
-    return list(found)[::-1]
+    return found[::-1]
 
 
 def _undone(transcript: Transcript, last: Node) -> Iterator[Defect]:
     """The record that leads around the compaction; a conversation that was rewound to before it has none."""
-    places = {node.uuid: node.number for node in transcript.nodes}
     for node in transcript.chain:
-        before = places.get(node.parent or "", last.number)
-        if node.number > last.number > before:
-            message = f"It hangs on record {before}, before the compaction in record {last.number}"
+        before = transcript.parent(node)
+        if before is not None and node.number > last.number > before.number:
+            message = f"It hangs on record {before.number}, before the compaction in record {last.number}"
             yield UNDONE.at(node, message)

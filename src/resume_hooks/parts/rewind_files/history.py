@@ -65,7 +65,7 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True)
 class FileHistory:
-    """A session's file history; ``states`` in the order of their prompts, ``parents`` by the uuid of each record.
+    """A session's file history; ``states`` in the order of their prompts, ``nodes`` are the linked records by uuid.
 
     ``edits`` are the last of each path, ``edited`` the lines of all of them.
     """
@@ -75,16 +75,16 @@ class FileHistory:
     prompts: tuple[Prompt, ...]
     edits: Mapping[str, Edit]
     edited: tuple[int, ...]
-    parents: Mapping[str, str | None] = field(repr=False)
-    lines: Mapping[str, int] = field(repr=False)
+    nodes: Mapping[str, Node] = field(repr=False)
 
 
 def read(session: SessionFile) -> FileHistory:
     """The file history of a session. NoFileHistory where it has none, SessionNotFound where it can't be read."""
     tally, gathered = OutlineScan(subagent=False), _Gathered()
     transcript = scan(session.path, observers=[tally, gathered])
-    numbers = {node.uuid: node.number for node in transcript.nodes}
-    states = tuple(sorted(gathered.states(numbers), key=lambda state: state.line))
+    states = tuple(
+        sorted(gathered.states({node.uuid: node.number for node in transcript.nodes}), key=lambda state: state.line)
+    )
     if not states:
         raise NoFileHistory(
             f"{session.session_id} has no file history",
@@ -97,8 +97,7 @@ def read(session: SessionFile) -> FileHistory:
         for node in transcript.nodes
         if node.kind == "user" and ((turn := turns.get(node.number)) or node.uuid in known)
     )
-    parents = {node.uuid: node.parent for node in transcript.nodes}
-    return FileHistory(session, states, prompts, gathered.edits, tuple(gathered.edited), parents, numbers)
+    return FileHistory(session, states, prompts, gathered.edits, tuple(gathered.edited), transcript.by_uuid)
 
 
 def text_digest(text: bytes) -> str:

@@ -14,6 +14,7 @@ from resume_hooks.parts.rewind_files.history import FileHistory, Prompt, State
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import record_references
 from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.nodes import ancestors
 
 FORMS = "--to takes the number of a turn (as outline counts), last, the uuid of a prompt, or <session>:<line>."
 WORDS = 60
@@ -104,7 +105,7 @@ def _prompt(history: FileHistory, target: Target) -> Prompt:
         return found[-1]
     if isinstance(target.record, str):
         wanted = {target.record, target.record.lower()}
-        line = next((line for uuid, line in history.lines.items() if uuid in wanted), None)
+        line = next((node.number for uuid, node in history.nodes.items() if uuid in wanted), None)
     else:
         line = target.record
     if line is None:
@@ -128,7 +129,7 @@ class _Beside:
     """
 
     def __init__(self, history: FileHistory, prompt: Prompt) -> None:
-        self._parents = history.parents
+        self._nodes = history.nodes
         self._prompt = prompt.uuid
         self._above = set(self._way_up(prompt.uuid))
         self._known: dict[str, bool] = {}
@@ -149,9 +150,6 @@ class _Beside:
 
     def _way_up(self, uuid: str) -> Iterator[str]:
         """A message and its ancestors, the nearest first; a cycle ends it."""
-        seen: set[str] = set()
-        here: str | None = uuid
-        while here is not None and here in self._parents and here not in seen:
-            seen.add(here)
-            yield here
-            here = self._parents[here]
+        known = self._nodes
+        trail = ancestors(known.get(uuid), lambda node: known.get(node.parent) if node.parent else None)
+        return (node.uuid for node in trail)

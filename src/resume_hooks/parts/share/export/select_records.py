@@ -65,7 +65,7 @@ def conversation(
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
     scout = _Scout()
     transcript = scan(session.path, observers=[observer, scout, *watching])
-    live, earlier = _parts(transcript, observer)
+    live, earlier = _parts(transcript)
     rows = _rows(transcript, scout, what, live, earlier)
     fresh = [row for row in rows if not known & scout.ids_of(row.number)]
     known.update(*(scout.ids_of(row.number) for row in fresh))
@@ -123,23 +123,21 @@ def _rows(
     ]
 
 
-def _parts(transcript: Transcript, observer: OutlineScan) -> tuple[Sequence[Node], list[Node]]:
+def _parts(transcript: Transcript) -> tuple[Sequence[Node], list[Node]]:
     """The live conversation, and what stood before its compactions; each in the order in which it happened."""
     live = linearize(transcript.chain).nodes
-    parts = list(_before_compactions(transcript, observer))[::-1]
+    parts = list(_before_compactions(transcript))[::-1]
     return live, [node for part in parts for node in part]
 
 
-def _before_compactions(transcript: Transcript, observer: OutlineScan) -> Iterator[tuple[Node, ...]]:
+def _before_compactions(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
     """What each compaction dropped, the last one first."""
-    by_uuid = {node.uuid: node for node in transcript.nodes}
-    before = {node.number: previous for previous, node in zip(transcript.nodes, transcript.nodes[1:], strict=False)}
     chain: Sequence[Node] = transcript.chain
     for _ in range(MAX_COMPACTIONS):
         first = chain[0] if chain else None
         if first is None or first.parent is not None or not (first.boundary or first.summary):
             return
-        last = by_uuid.get(observer.logical.get(first.number, "")) or before.get(first.number)
+        last = transcript.before(first)
         if last is None or last.number >= first.number:
             return
         chain = chain_to(transcript.nodes, last)
