@@ -19,6 +19,7 @@ from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.chain import chain_to
 from resume_hooks.transcripts.linearize import Linear, linearize, standalone_count, standalone_count_from
 from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
 EARLIEST = "A cut keeps at least one prompt: name a later place, or start anew with resume-hooks rollover --quick."
@@ -225,7 +226,7 @@ def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
     end = (standalone_count_from(row, place) if wanted.whole else 0) or standalone_count(row, place)
     kept = row.nodes[:end]
     said = [node for node in kept if node.spoken]
-    if not any(node.prompt or node.summary or node.kind == "assistant" for node in said):
+    if not any(node.prompt or node.summary or node.kind == ASSISTANT for node in said):
         raise UsageError(f"Nothing that was said stands before the cut ({truncator.asked})", EARLIEST)
     moved = _moved(row, place, end)
     remarks = [wanted.remark, way, _told(moved, said[-1])]
@@ -302,4 +303,4 @@ def _usable(nodes: Sequence[Node], named: str) -> Node:
 
 
 def _is_of_talk(node: Node) -> bool:
-    return not node.sidechain and not node.broken and node.kind != "progress"
+    return not node.sidechain and not node.broken and node.kind != PROGRESS

@@ -22,7 +22,7 @@ from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import read_lines
-from resume_hooks.transcripts.records import kind, message, parse
+from resume_hooks.transcripts.records import USER, kind, message, parse
 
 MAX_STEP = 20_000
 """Characters of a next step; more is a document, which belongs into a file that the step names."""
@@ -185,4 +185,4 @@ def opening_of(path: str) -> object:
     """What a fresh child opens with: the content of its first user record. OSError where it can't be read."""
     with open(path, "rb") as stream:
         bodies = (line.body for line in read_lines(stream))
-        return next((message(r).get("content") for body in bodies if (r := parse(body)) and kind(r) == "user"), None)
+        return next((message(r).get("content") for body in bodies if (r := parse(body)) and kind(r) == USER), None)

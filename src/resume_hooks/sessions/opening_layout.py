@@ -16,6 +16,7 @@ import orjson
 from resume_hooks import clock
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING, shortened
 from resume_hooks.system.text import encodable_all
+from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, label
 from resume_hooks.transcripts.placeholders import UNANSWERED
 from resume_hooks.transcripts.records import ASSISTANT, RESULT, SYNTHETIC_MODEL, TEXT
 
@@ -149,7 +150,7 @@ def stub_line(setting: ChildSetting, parent: str | None, record_id: str, call: s
 
 def title_line(session_id: str, title: str) -> bytes:
     """The record that names a session; readers look for it at the start of a line."""
-    return _dump({"type": "custom-title", "customTitle": title, "sessionId": session_id})
+    return _dump(label(CUSTOM_TITLE, title, session_id))
 
 
 def _envelope(setting: ChildSetting, parent: str | None, kind: str, record_id: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.system.text import encodable, plain_line
+from resume_hooks.transcripts.bookkeeping import AGENT_NAME, CUSTOM_TITLE, TAG, label
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import Record
 
@@ -59,8 +60,8 @@ def renamed(session: SessionFile, title: str, where: Where, *, force: bool = Fal
     if not force:
         _require_free(new, session)
     wanted = [
-        (ends.custom_title, {"type": "custom-title", "customTitle": new, "sessionId": session.session_id}),
-        (ends.agent_name, {"type": "agent-name", "agentName": new, "sessionId": session.session_id}),
+        (ends.custom_title, label(CUSTOM_TITLE, new, session.session_id)),
+        (ends.agent_name, label(AGENT_NAME, new, session.session_id)),
     ]
     return _change(session, ends.title, new, [record for current, record in wanted if current != new], where)
 
@@ -68,8 +69,7 @@ def renamed(session: SessionFile, title: str, where: Where, *, force: bool = Fal
 def tagged(session: SessionFile, tag: str, where: Where) -> LabelChange:
     """Decide on a new tag, ``""`` for none; nothing is written. UsageError for what can't be a tag or be tagged."""
     new, ends = _as_tag(tag) if tag else "", _own(session, where)
-    record = {"type": "tag", "tag": new, "sessionId": session.session_id}
-    return _change(session, ends.tag, new, [record] if ends.tag != new else [], where)
+    return _change(session, ends.tag, new, [label(TAG, new, session.session_id)] if ends.tag != new else [], where)
 
 
 def write(change: LabelChange) -> None:
@@ -79,7 +79,7 @@ def write(change: LabelChange) -> None:
         return
     append_records(path, [orjson.dumps(record) for record in change.records])
     now = HeadTail(path)
-    held = {"custom-title": now.custom_title, "agent-name": now.agent_name, "tag": now.tag}
+    held = {CUSTOM_TITLE: now.custom_title, AGENT_NAME: now.agent_name, TAG: now.tag}
     if any(held[record["type"]] != change.new for record in change.records):
         raise WriteFailed(
             f"Another program gave {path} another name at the same moment", "Look at it, and run the command again."

@@ -23,7 +23,7 @@ from resume_hooks.paths import (
     session_id_of,
 )
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.records import kind, parse, refuse_foreign
+from resume_hooks.transcripts.records import MESSAGES, kind, parse, refuse_foreign
 
 MAX_SEARCHED = 8 * 1024 * 1024  # bytes of a file of any name in which a session's records are looked for
 
@@ -249,6 +249,6 @@ def _inner_id(path: str) -> str:
         refuse_foreign(record, path)
         if is_session_id(record.get("sessionId")):
             return str(record["sessionId"])
-        if kind(record) in {"user", "assistant"}:
+        if kind(record) in MESSAGES:
             return os.path.splitext(os.path.basename(path))[0]
     raise NotATranscript(f"{path} holds no record of a session", "Give the path of a Claude Code transcript.")

@@ -14,6 +14,16 @@ from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.bookkeeping import (
+    AGENT_NAME,
+    AI_TITLE,
+    CUSTOM_TITLE,
+    FIELDS,
+    LAST_PROMPT,
+    PR_LINK,
+    SUMMARY,
+    TAG,
+)
 from resume_hooks.transcripts.lines import BOM, read_lines
 
 REACH = 65_536  # bytes read at each end: what the client's own listing reads
@@ -64,12 +74,12 @@ class HeadTail:
     @cached_property
     def custom_title(self) -> str:
         """The title that a person (or a derived session) was given, or ``""``."""
-        return self._last("custom-title", "customTitle")
+        return self._last(CUSTOM_TITLE)
 
     @property
     def given_title(self) -> str:
         """The title that a person, a derived session or the client gave, or ``""``."""
-        return self.custom_title or self._last("ai-title", "aiTitle") or self._last("summary", "summary")
+        return self.custom_title or self._last(AI_TITLE) or self._last(SUMMARY)
 
     @cached_property
     def title(self) -> str:
@@ -78,7 +88,7 @@ class HeadTail:
         The client's order, as its picker of 2.1.329 has it; but where none of these is there it shows the last prompt,
         which would be another title after each. Here that stands in where the first is out of reach.
         """
-        found = self.given_title or self.first_prompt or self._last("last-prompt", "lastPrompt") or "(no prompt yet)"
+        found = self.given_title or self.first_prompt or self._last(LAST_PROMPT) or "(no prompt yet)"
         return one_line(found, TITLE_LENGTH)
 
     @cached_property
@@ -105,12 +115,12 @@ class HeadTail:
     @cached_property
     def tag(self) -> str:
         """The last tag, ``""`` for none."""
-        return self._last("tag", "tag")
+        return self._last(TAG)
 
     @property
     def agent_name(self) -> str:
         """The name that the client gave the session's agent, ``""`` for none."""
-        return self._last("agent-name", "agentName")
+        return self._last(AGENT_NAME)
 
     @cached_property
     def whole(self) -> list[records.Record] | None:
@@ -213,7 +223,7 @@ class HeadTail:
     @property
     def pull_requests(self) -> frozenset[str]:
         """Numbers of the pull requests that the client linked, within reach, and their addresses in small letters."""
-        links = [record for record in self._seen if records.kind(record) == "pr-link"]
+        links = [record for record in self._seen if records.kind(record) == PR_LINK]
         numbers = (record.get("prNumber") for record in links)
         known = {str(number) for number in numbers if isinstance(number, int) and number is not True}
         return frozenset(known | {records.string(record, "prUrl").lower() for record in links} - {""})
@@ -257,14 +267,14 @@ class HeadTail:
     def _seen(self) -> list[records.Record]:
         return self.first_records if self.small else [*self.first_records, *self.last_records]
 
-    def _last(self, kind: str, field: str) -> str:
+    def _last(self, kind: str) -> str:
         """A bookkeeping value: the last one within reach wins, tail before head."""
         marker = f'"{kind}"'.encode()
         for region, found in ((self.tail, "last_records"), (self.head, "first_records")):
             if marker in region:
                 for record in reversed(getattr(self, found)):
                     if records.kind(record) == kind:
-                        return records.string(record, field)
+                        return records.string(record, FIELDS[kind])
         return ""
 
     def _first_field(self, field: str) -> str:

@@ -48,7 +48,7 @@ def standalone_count_from(row: Linear, start: int) -> int:
 
 def answers_meet(before: Node, node: Node) -> bool:
     """Whether two answers of a model stand one behind the other; what no model gave (no tokens counted) is not sent."""
-    both = before.kind == node.kind == "assistant"
+    both = before.kind == node.kind == ASSISTANT
     return both and bool(before.context_tokens and node.context_tokens) and before.message_id != node.message_id
 
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import BinaryIO, TypeVar
 
+from resume_hooks.transcripts.bookkeeping import LAST_PROMPT
 from resume_hooks.transcripts.chain import live_chain
 from resume_hooks.transcripts.graph import SKIPPED_BYTES, Graph
 from resume_hooks.transcripts.lines import Line, Numbers, line_with, open_transcript
@@ -16,7 +17,7 @@ from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, parse
 from resume_hooks.transcripts.transcript import Observer, ScanStart, Transcript, scan
 
-_HINT = b'"last-prompt"'
+_HINT = f'"{LAST_PROMPT}"'.encode()
 _BOUNDARY = f'"{COMPACTION}"'.encode()
 
 Observers = TypeVar("Observers", bound=Sequence[Observer])

@@ -16,6 +16,7 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.bookkeeping import LAST_PROMPT
 from resume_hooks.transcripts.chain import live_chain
 from resume_hooks.transcripts.lines import SEARCHED_BYTES, Line, read_lines, read_tail
 from resume_hooks.transcripts.nodes import Checkpoint, Node, node_of
@@ -190,7 +191,7 @@ def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> 
 def _keep_books(transcript: Transcript, kind: str, record: records.Record) -> None:
     records.refuse_foreign(record, transcript.path)
     transcript.bookkeeping[kind] = transcript.bookkeeping.get(kind, 0) + 1
-    if kind == "last-prompt" and "leafUuid" in record:
+    if kind == LAST_PROMPT and "leafUuid" in record:
         transcript.checkpoint.point(records.string(record, "leafUuid") or None, explicit=record.get("explicit") is True)
 
 

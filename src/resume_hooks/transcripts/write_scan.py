@@ -8,15 +8,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.bookkeeping import REPLACED, SNAPSHOTS
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
-
-SNAPSHOTS = frozenset({"file-history-snapshot", "file-history-delta"})
-
-
-REPLACED = "content-replacement"
-"""Results that the client sends shorter than they were, so that what is cached of them still counts."""
 
 
 class Snapshot(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.transcripts.bookkeeping import MODE, PR_LINK, RELOCATED, TAG, WORKTREE
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.raw_edit import encode, with_fields
@@ -18,10 +19,10 @@ from resume_hooks.transcripts.write_scan import Snapshot, WriteScan
 if TYPE_CHECKING:  # which a handoff does without
     from resume_hooks.derive.child.relocate import Relocation
 
-PLACES = ("worktree-state", "relocated")
+PLACES = (WORKTREE, RELOCATED)
 """The kinds that say where a session is, if not where it began; clients' pickers go by them."""
 
-CARRIED = ("tag", "pr-link", "mode", *PLACES)
+CARRIED = (TAG, PR_LINK, MODE, *PLACES)
 """The kinds that are carried, the last of each."""
 
 

@@ -13,7 +13,7 @@ from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import ChildSize
-from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.records import USER, Record
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import WriteScan
@@ -69,4 +69,4 @@ class EveryRecord:
 def lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
     """The lineage block, ``""`` for none: a conversation that begins with a user's words needs none before it."""
     first = next(node for node in transcript.chain if node.spoken)
-    return "" if first.kind == "user" and not first.results else draft.block
+    return "" if first.kind == USER and not first.results else draft.block

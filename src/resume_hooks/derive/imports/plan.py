@@ -31,6 +31,7 @@ from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, TAG, label
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.linearize import linearize
@@ -231,7 +232,7 @@ def _is_torn(transcript: Transcript) -> bool:
 
 def _tag(ends: HeadTail, session_id: str) -> tuple[bytes, ...]:
     tag = one_line(plain_line(ends.tag), TITLE_LENGTH)
-    return (encode({"type": "tag", "tag": tag, "sessionId": session_id}),) if tag else ()
+    return (encode(label(TAG, tag, session_id)),) if tag else ()
 
 
 def _sizes(source: ImportSource, reading: _ImportScan) -> Sizes:
@@ -260,7 +261,7 @@ def _is_allowed(line: Line, record: Record, node: Node | None) -> bool:
     """Whether a line of an imported session is of the conversation, or of ours: the first one, title and tag."""
     if node is not None:
         return is_said(record) and FIELDS.issuperset(record)
-    return not line.number or kind(record) in {"tag", "custom-title"}
+    return not line.number or kind(record) in {TAG, CUSTOM_TITLE}
 
 
 def _is_sendable(_: Line, record: Record, node: Node | None) -> bool:

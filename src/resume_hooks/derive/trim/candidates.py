@@ -10,6 +10,7 @@ from functools import cached_property
 
 from resume_hooks.derive.trim.options import KEPT_RESULTS, Options
 from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import ASSISTANT
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.trimmable_pieces import Piece, Pieces, ToolCall
 
@@ -103,7 +104,7 @@ def protected_from(prompts: Sequence[int], results: Sequence[int], length: int, 
 
 def _last_answered_turn(chain: Sequence[Node]) -> int:
     """Where the turn of the last answer begins: a prompt behind it was queued, and may be sent along with results."""
-    answers = [place for place, node in enumerate(chain) if node.kind == "assistant"]
+    answers = [place for place, node in enumerate(chain) if node.kind == ASSISTANT]
     last = answers[-1] if answers else 0
     return next((place for place in range(last, -1, -1) if chain[place].prompt), 0)
 

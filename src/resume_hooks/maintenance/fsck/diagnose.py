@@ -12,11 +12,11 @@ from resume_hooks.maintenance.fsck.sidecars import NamedFiles, TrimmedRecords, o
 from resume_hooks.paths import Where, session_id_of
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.bookkeeping import LAST_PROMPT, SNAPSHOTS
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan
-from resume_hooks.transcripts.write_scan import SNAPSHOTS
 
 UNREADABLE = Kind("session-unreadable", "error", "No client can resume it.", repairable=False)
 
@@ -43,7 +43,7 @@ class DefectCollector:
             self._keep_books(line, record)
             return
         self.where_live += damaged_bytes.of_text(line, node)
-        if node.kind == "assistant":
+        if node.kind == records.ASSISTANT:
             self.where_live += self.thoughts.take(record, node)
         if node.spoken:
             self.certain += messages.of_broken(record, node)
@@ -55,7 +55,7 @@ class DefectCollector:
 
     def _keep_books(self, line: Line, record: Record) -> None:
         kind = records.kind(record)
-        if kind == "last-prompt" and string(record, "leafUuid"):
+        if kind == LAST_PROMPT and string(record, "leafUuid"):
             self.hints.append(LeafHint(line.number, string(record, "leafUuid")))
         elif kind in SNAPSHOTS:
             self.named.take_snapshot(record, line.number)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from resume_hooks.maintenance.fsck.findings import Defect, Kind
 from resume_hooks.transcripts.graph import Graph
 from resume_hooks.transcripts.nodes import KeptSegment, Node, ancestors
+from resume_hooks.transcripts.records import PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
 CUT = Kind(
@@ -37,7 +38,7 @@ def of_ties(transcript: Transcript) -> Iterator[Defect]:
         above = transcript.parent(node)
         if above is not None and above.number > node.number:
             yield LATER.at(node, f"Its parent stands in record {above.number}")
-        elif node.parent and above is None and node.uuid not in on_chain and node.kind != "progress":
+        elif node.parent and above is None and node.uuid not in on_chain and node.kind != PROGRESS:
             yield ASIDE.at(node, f"Its parent {node.parent} is not in the file")
     yield from _of_circles(transcript)
     yield from _of_repetitions(transcript)

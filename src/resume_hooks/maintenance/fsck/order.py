@@ -8,6 +8,7 @@ from itertools import pairwise
 from resume_hooks.maintenance.fsck.findings import Defect, Kind
 from resume_hooks.transcripts.linearize import answers_meet
 from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import ASSISTANT, USER
 from resume_hooks.transcripts.transcript import Transcript
 
 REPEATED_CALL = Kind(
@@ -58,7 +59,7 @@ class _CallLedger:
     def pass_by(self, node: Node) -> None:
         """Take in a message that answers no call."""
         for call, caller in list(self.waiting.items()):
-            if node.kind == "user":
+            if node.kind == USER:
                 if not node.meta:
                     self.passed.add(call)
             elif node.message_id != caller.message_id or not node.message_id:
@@ -135,7 +136,7 @@ def of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defe
 
 
 def _of_start(first: Node) -> Iterator[Defect]:
-    if first.kind == "assistant":
+    if first.kind == ASSISTANT:
         yield NO_PROMPT_FIRST.at(first, "The conversation begins with an answer")
     elif first.results:
         yield RESULT_FIRST.at(first, "The conversation begins with a tool result")

@@ -14,6 +14,7 @@ from resume_hooks.transcripts.chain import live_chain
 from resume_hooks.transcripts.graph import Graph
 from resume_hooks.transcripts.leaf import find_leaf
 from resume_hooks.transcripts.nodes import Checkpoint, KeptSegment, Node
+from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
 
@@ -25,7 +26,7 @@ def repaired_chain(transcript: Transcript, nodes: Sequence[Node], branch: str | 
     nearest earlier message of the main conversation. UsageError for a branch that is not in the file.
     """
     known = {node.uuid: node.parent for node in nodes}
-    originals = [node for node in nodes if node.kind != "progress" and not node.broken]
+    originals = [node for node in nodes if node.kind != PROGRESS and not node.broken]
     copies = _stepped_over([copy(node) for node in originals], known)
     end = _end(transcript, copies, branch)
     if end is None:
@@ -126,7 +127,7 @@ def _answered_in_time(chain: Sequence[Node]) -> list[Node]:
             row.insert(place, node)
             continue
         row.append(node)
-        if node.kind == "assistant":
+        if node.kind == ASSISTANT:
             answer = node
         callers.update(dict.fromkeys(node.calls, node))
     return row

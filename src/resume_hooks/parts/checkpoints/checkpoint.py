@@ -14,6 +14,7 @@ from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.linearize import linearize, standalone_count
+from resume_hooks.transcripts.records import USER
 from resume_hooks.transcripts.tail_scan import scan_live
 
 MAX_GOAL = 4_000
@@ -64,7 +65,7 @@ def place(session: SessionFile, goal: str = "") -> Placed:
         )
     leaf = whole[-1]
     mark = Mark(session.session_id, leaf.uuid, leaf.number, goal, clock.now())
-    return Placed(mark, unfinished=len(whole) < len(spoken) or said[-1].kind == "user")
+    return Placed(mark, unfinished=len(whole) < len(spoken) or said[-1].kind == USER)
 
 
 def refuse_subagent(session: SessionFile) -> None:

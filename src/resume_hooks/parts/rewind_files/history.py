@@ -17,9 +17,10 @@ from resume_hooks.errors import NoFileHistory
 from resume_hooks.reading.outline_scan import OutlineScan, first_words
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.bookkeeping import DELTA, SNAPSHOT
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import USER, Record, string
 from resume_hooks.transcripts.transcript import scan
 
 MAX_PATHS = 10_000
@@ -95,7 +96,7 @@ def read(session: SessionFile) -> FileHistory:
     prompts = tuple(
         Prompt(node.uuid, node.number, turn.number if turn else 0, turn.first_words if turn else gathered.words(node))
         for node in transcript.nodes
-        if node.kind == "user" and ((turn := turns.get(node.number)) or node.uuid in known)
+        if node.kind == USER and ((turn := turns.get(node.number)) or node.uuid in known)
     )
     return FileHistory(session, states, prompts, gathered.edits, tuple(gathered.edited), transcript.by_uuid)
 
@@ -119,13 +120,13 @@ class _Gathered:
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""
         kind = string(record, "type")
-        if kind == "user" and node is not None:
+        if kind == USER and node is not None:
             self._take_edit(record, line.number)
             if not node.results and not node.prompt:
                 self._words[line.number] = one_line(plain_line(first_words(record)), 80)
-        elif kind == "file-history-snapshot":
+        elif kind == SNAPSHOT:
             self._take_snapshot(record, line.number)
-        elif kind == "file-history-delta":
+        elif kind == DELTA:
             self._take_delta(record, line.number)
 
     def words(self, node: Node) -> str:

@@ -18,7 +18,7 @@ from resume_hooks.reading.digest.prompts import Prompts
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.link_log import AFTER_CLEAR
 from resume_hooks.sessions.opening_layout import NEW_TASK, next_step_of
-from resume_hooks.transcripts import records
+from resume_hooks.transcripts import bookkeeping, records
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
@@ -280,7 +280,7 @@ _HANDLERS: dict[str, Callable[[LineageFacts, Record, RecordPlace], None]] = {
     records.ASSISTANT: LineageFacts._assistant,  # noqa: SLF001 - the table belongs to the class
     records.USER: LineageFacts._user,  # noqa: SLF001
     records.ATTACHMENT: LineageFacts._attached,  # noqa: SLF001
-    "pr-link": LineageFacts._linked,  # noqa: SLF001
-    "queue-operation": LineageFacts._queued,  # noqa: SLF001
-    "last-prompt": LineageFacts._hinted,  # noqa: SLF001
+    bookkeeping.PR_LINK: LineageFacts._linked,  # noqa: SLF001
+    bookkeeping.QUEUE_OPERATION: LineageFacts._queued,  # noqa: SLF001
+    bookkeeping.LAST_PROMPT: LineageFacts._hinted,  # noqa: SLF001
 }

@@ -12,24 +12,13 @@ from typing import NamedTuple
 
 from resume_hooks.sessions.child_titles import root_of
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.transcripts import bookkeeping, records
 from resume_hooks.transcripts import digest_marks as marks
-from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import BULK, QUEUED, kind_of, sent_texts
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
 ENGINE = "resume-hooks"  # stands for the tool of a call that asked our own engine
-TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary", "tag": "tag"}
-"""Bookkeeping that names a session, and the field that holds the words."""
-
-SILENT = frozenset(
-    {"agent-name", "api-request", "api-request-blob", "api-request-shape", "atis-latch", "bridge-session"}
-    | {"content-replacement", "continued-in", "cost-state", "derived-from", "file-history-delta"}
-    | {"file-history-snapshot", "last-prompt", "mode", "permission-mode", "pr-link", "queue-operation", "tools-used"}
-    | {"worktree-state", marks.KIND}
-)  # fmt: skip
-"""Bookkeeping in which nobody said anything; what was queued is said once it is sent."""
-
 MOST_PATH = 4_096  # characters of a path; no system opens a longer one
 HELPERS = frozenset({"resume-hooks:session-searcher", "session-searcher"})
 """Agents that only search: what they are asked and say repeats what they found."""
@@ -87,15 +76,15 @@ class TextExtractor:
     def texts_of(self, record: Record) -> RecordTexts | None:
         """What a record says; None for nothing."""
         kind = records.kind(record)
-        if kind in SILENT:
+        if kind in bookkeeping.SILENT:
             return None
         texts: RecordTexts | None
         if kind == records.ASSISTANT:
             texts = None if _is_card(record) else self._assistant(record)
         elif kind in {records.USER, records.RESULT, records.CALL}:  # the latter two of plain exports
             texts = self._user(record)
-        elif kind in TITLES:
-            texts = self._title(string(record, TITLES[kind]))
+        elif kind in bookkeeping.TITLES:
+            texts = self._title(string(record, bookkeeping.TITLES[kind]))
         else:
             texts = _other(record, kind)
         return None if texts is None or texts.empty else texts

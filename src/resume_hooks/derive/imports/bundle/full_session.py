@@ -24,6 +24,7 @@ from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage.move import PART, inside, is_same, remove
+from resume_hooks.transcripts.bookkeeping import SNAPSHOTS
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line, read_lines
@@ -32,7 +33,6 @@ from resume_hooks.transcripts.records import Record, kind, parse
 from resume_hooks.transcripts.tokens import session_context
 from resume_hooks.transcripts.transcript import scan
 
-SNAPSHOTS = frozenset({"file-history-snapshot", "file-history-delta"})
 """Kinds of records that tell of copies of the user's files."""
 
 _NAMING = (b'"sessionId"', b'"cwd"', b'_metadata"', b'"forkedFrom"', b'"original_session', b'"file-history-')

@@ -23,6 +23,7 @@ from resume_hooks.parts.codex.transcripts.segments import Finder, ThreadFile, se
 from resume_hooks.paths import ENDING, Where, private_folder, project_key
 from resume_hooks.storage.state_file import create, sweep, temporary_in
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, label
 from resume_hooks.transcripts.records import Record, string
 
 MAX_COPIES = 1024**3
@@ -137,7 +138,7 @@ def _records(parts: list[ThreadFile], thread_id: str, missing: str, name: str) -
         yield {"parentUuid": None, "isSidechain": False, **note, "timestamp": parts[0].meta.created}
     yield from as_records((line for part in parts for line in segment_lines(part)), thread_id)
     if name:
-        yield {"type": "custom-title", "customTitle": name, "sessionId": thread_id}
+        yield label(CUSTOM_TITLE, name, thread_id)
 
 
 def _head(path: str) -> Record:

@@ -23,6 +23,7 @@ from resume_hooks.parts.codex.transcripts.lines import (
 from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, meta_in
 from resume_hooks.paths import project_key
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE
 from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
 from resume_hooks.transcripts.records import Record, positive, string
 
@@ -132,8 +133,8 @@ class RolloutEnds(HeadTail):
         )
         return next((text for text in said if text.strip()), "")
 
-    def _last(self, kind: str, field: str) -> str:  # noqa: ARG002 - as its parent's
-        return (self._name or string(self._first, TITLE)) if kind == "custom-title" else ""
+    def _last(self, kind: str) -> str:
+        return (self._name or string(self._first, TITLE)) if kind == CUSTOM_TITLE else ""
 
     def _converted(self, region: bytes) -> list[Record]:
         return list(self._records(_lines(region, self.path)))

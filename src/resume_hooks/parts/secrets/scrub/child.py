@@ -30,7 +30,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import Record, blocks, with_content
+from resume_hooks.transcripts.records import ASSISTANT, Record, blocks, with_content
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.transcript import scan
 from resume_hooks.transcripts.write_scan import WriteScan
@@ -120,7 +120,7 @@ class _ThinkingEdits:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         """Take in one record."""
-        if node is None or node.kind != "assistant":
+        if node is None or node.kind != ASSISTANT:
             return
         content = blocks(record)
         kept = [block for block in content if not self._cleaner.tells(block, [])]

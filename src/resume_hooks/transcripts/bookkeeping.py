@@ -1,0 +1,37 @@
+"""The kinds of records beside the conversation, and the field of those that say a single thing.
+
+Clients append them as things change: of each kind the last one counts.
+"""
+
+from __future__ import annotations
+
+from resume_hooks.transcripts import digest_marks
+from resume_hooks.transcripts.records import Record
+
+CUSTOM_TITLE, AI_TITLE, SUMMARY, TAG, AGENT_NAME = "custom-title", "ai-title", "summary", "tag", "agent-name"
+LAST_PROMPT, QUEUE_OPERATION, PR_LINK = "last-prompt", "queue-operation", "pr-link"
+MODE, WORKTREE, RELOCATED = "mode", "worktree-state", "relocated"
+
+SNAPSHOT, DELTA = "file-history-snapshot", "file-history-delta"
+SNAPSHOTS = frozenset({SNAPSHOT, DELTA})
+"""The states of the user's files at a message."""
+
+REPLACED = "content-replacement"
+"""Results that the client sends shorter than they were, so that what is cached of them still counts."""
+
+TITLES = {CUSTOM_TITLE: "customTitle", AI_TITLE: "aiTitle", SUMMARY: "summary", TAG: "tag"}
+"""What names a session, and the field that holds the words."""
+
+FIELDS = {**TITLES, AGENT_NAME: "agentName", LAST_PROMPT: "lastPrompt"}
+
+SILENT = SNAPSHOTS | {
+    AGENT_NAME, LAST_PROMPT, QUEUE_OPERATION, PR_LINK, MODE, WORKTREE, REPLACED, "api-request", "api-request-blob",
+    "api-request-shape", "atis-latch", "bridge-session", "continued-in", "cost-state", "derived-from",
+    "permission-mode", "tools-used", digest_marks.KIND,
+}  # fmt: skip
+"""What nobody said; what was queued is said once it is sent."""
+
+
+def label(kind: str, words: str, session_id: str) -> Record:
+    """A record that gives a session a title, a tag or a name."""
+    return {"type": kind, FIELDS[kind]: words, "sessionId": session_id}
