@@ -11,7 +11,7 @@ import shlex
 from functools import cached_property
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, find_session, is_session_id
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import store_of
@@ -21,7 +21,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.lines import Line, Numbers, line_start, line_with, open_transcript, read_lines
+from resume_hooks.transcripts.lines import Line, Numbers, line_start, line_with, open_transcript, read_at, read_lines
 from resume_hooks.transcripts.records import Record, string
 
 EXAMPLE = "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
@@ -120,11 +120,7 @@ class RecordLine(NamedTuple):
     def raw(self) -> bytes:
         """The line with its ending. SessionNotFound where the file is gone, or shorter by now."""
         with open_transcript(self.file) as stream:
-            stream.seek(self.offset)
-            line = stream.read(self.length)
-        if len(line) < self.length:
-            raise SessionNotFound(f"{self.file} changed while it was read", "Run the command again.")
-        return line
+            return read_at(stream, self.offset, self.length)
 
     def record(self) -> Record | None:
         """What the line says; None for one that holds no JSON object."""

@@ -69,13 +69,22 @@ def open_transcript(file: str) -> Iterator[BinaryIO]:
         raise SessionNotFound(f"{file} can't be read: {error.strerror}", "Check the path.") from error
 
 
+def read_at(stream: BinaryIO, offset: int, length: int) -> bytes:
+    """Bytes of a file. SessionNotFound where it is shorter by now."""
+    stream.seek(offset)
+    found = stream.read(length)
+    if len(found) < length:
+        raise SessionNotFound(f"{stream.name} changed while it was read", "Run the command again.")
+    return found
+
+
 def lines_before(stream: BinaryIO, end: int) -> Iterator[Line]:
     """The lines that begin before the byte ``end``, the last one first and no further than that; not numbered."""
     later: list[bytes] = []  # the parts of a line whose beginning is still sought, the last one first
     step = STEP
     while end > 0:
         start = max(0, end - step)
-        piece = _read(stream, start, end - start)
+        piece = read_at(stream, start, end - start)
         stop = len(piece)
         while stop > 0:
             # A line feed at the very end of a line is its own, any other one ends the line before it.
@@ -95,7 +104,7 @@ def line_with(stream: BinaryIO, needle: bytes, end: int, floor: int = 0) -> int:
     after = b""
     while end > floor:
         start = max(floor, end - SEARCHED_BYTES)
-        piece = _read(stream, start, end - start) + after
+        piece = read_at(stream, start, end - start) + after
         found = piece.rfind(needle)
         if found >= 0:
             return line_start(stream, start + found)
@@ -108,7 +117,7 @@ def line_start(stream: BinaryIO, place: int) -> int:
     step = STEP
     while place > 0:
         start = max(0, place - step)
-        found = _read(stream, start, place - start).rfind(b"\n")
+        found = read_at(stream, start, place - start).rfind(b"\n")
         if found >= 0:
             return start + found + 1
         place, step = start, min(2 * step, SEARCHED_BYTES)
@@ -125,14 +134,14 @@ class Numbers:
     def total(self, stream: BinaryIO) -> int:
         """How many lines there are, with one that has no ending."""
         self._count(stream, self._size)
-        unended = self._size > 0 and _read(stream, self._size - 1, 1) != b"\n"
+        unended = self._size > 0 and read_at(stream, self._size - 1, 1) != b"\n"
         return self._before[-1] + unended
 
     def of(self, stream: BinaryIO, offset: int) -> int:
         """The 0-based number of the line that begins at ``offset``."""
         self._count(stream, offset)
         step, rest = divmod(offset, STEP)
-        return self._before[step] + _read(stream, offset - rest, rest).count(b"\n")
+        return self._before[step] + read_at(stream, offset - rest, rest).count(b"\n")
 
     def start(self, stream: BinaryIO, number: int) -> int:
         """Where the line of that number begins; -1 if there is none."""
@@ -143,7 +152,7 @@ class Numbers:
         if self._before[-1] < number:
             return -1
         step = bisect_left(self._before, number) - 1
-        piece = _read(stream, step * STEP, min(STEP, self._size - step * STEP))
+        piece = read_at(stream, step * STEP, min(STEP, self._size - step * STEP))
         feed = -1
         for _ in range(number - self._before[step]):
             feed = piece.index(b"\n", feed + 1)
@@ -157,16 +166,8 @@ class Numbers:
 
     def _count(self, stream: BinaryIO, end: int) -> None:
         while self._counted < min(end, self._size):
-            piece = _read(stream, self._counted, min(STEP, self._size - self._counted))
+            piece = read_at(stream, self._counted, min(STEP, self._size - self._counted))
             self._before.append(self._before[-1] + piece.count(b"\n"))
-
-
-def _read(stream: BinaryIO, start: int, length: int) -> bytes:
-    stream.seek(start)
-    found = stream.read(length)
-    if len(found) < length:
-        raise SessionNotFound(f"{stream.name} changed while it was read", "Run the command again.")
-    return found
 
 
 def bytes_before(stream: BinaryIO, end: int) -> bytes:

@@ -79,6 +79,10 @@ class Node:
         """Whether it is a word of a conversation, and not what a command of the client's own left."""
         return self.kind == records.ASSISTANT or self.prompt or bool(self.results) or self.summary
 
+    def is_of(self, record: Record | None) -> bool:
+        """Whether a record that was read again is this one; a queued prompt goes by the id that it was sent under."""
+        return record is not None and self.uuid in (record.get("uuid"), record.get("sentAsUuid"))
+
     @property
     def aside(self) -> bool:
         """Whether the record accompanies messages: an attachment, a system note, a remark of the client's own."""

@@ -18,7 +18,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import LAST_PROMPT
 from resume_hooks.transcripts.chain import live_chain
-from resume_hooks.transcripts.lines import SEARCHED_BYTES, Line, read_lines, read_tail
+from resume_hooks.transcripts.lines import SEARCHED_BYTES, Line, open_transcript, read_at, read_lines, read_tail
 from resume_hooks.transcripts.nodes import Checkpoint, Node, node_of
 from resume_hooks.transcripts.rewritten_rows import Copies
 
@@ -104,16 +104,16 @@ class Transcript:
 
     def read(self, node: Node) -> records.Record:
         """The record behind a node, read from disk; SessionNotFound if the file changed or is gone."""
-        try:
-            with open(self.path, "rb") as stream:
-                stream.seek(node.offset)
-                raw = stream.read(node.length)
-        except OSError as error:
-            raise SessionNotFound(f"{self.path} can't be read: {error.strerror}") from error
-        record = records.parse(Line(node.number, node.offset, raw).body)
-        if record is None or node.uuid not in (record.get("uuid"), record.get("sentAsUuid")):
-            raise SessionNotFound(f"{self.path} changed while it was read", "Run the command again.")
-        return record
+        with open_transcript(self.path) as stream:
+            return read_record(stream, node)
+
+
+def read_record(stream: BinaryIO, node: Node) -> records.Record:
+    """The record behind a node of an open file; SessionNotFound if the file changed. A node without an id is any."""
+    record = records.parse(Line(node.number, node.offset, read_at(stream, node.offset, node.length)).body)
+    if record is None or (node.uuid and not node.is_of(record)):
+        raise SessionNotFound(f"{stream.name} changed while it was read", "Run the command again.")
+    return record
 
 
 class ScanStart(NamedTuple):

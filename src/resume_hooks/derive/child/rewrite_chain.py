@@ -26,7 +26,7 @@ from resume_hooks.system.text import counted
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.invariants import Check, ReadBack, check_session
 from resume_hooks.transcripts.linearize import Linear, answers_meet, linearize
-from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.lines import Line, read_at
 from resume_hooks.transcripts.nodes import Node, ancestors
 from resume_hooks.transcripts.raw_edit import encode, with_fields, without_usage
 from resume_hooks.transcripts.records import Record, parse
@@ -200,16 +200,11 @@ def _meetings(rewrite: ChainRewrite, transcript: Transcript, survey: WriteScan) 
 
 
 def _body(stream: BinaryIO, node: Node) -> bytes:
-    stream.seek(node.offset)
-    body = Line(node.number, node.offset, stream.read(node.length)).body
-    if node.uuid.encode("utf-8", "replace") not in body and not _is_of(parse(body), node):
+    body = Line(node.number, node.offset, read_at(stream, node.offset, node.length)).body
+    # An id may be written with escapes.
+    if node.uuid.encode("utf-8", "replace") not in body and not node.is_of(parse(body)):
         raise SessionNotFound("The session changed while it was read", "Run the command again.")
     return body
-
-
-def _is_of(record: Record | None, node: Node) -> bool:
-    """Whether a line is that of a node: an id may be written with escapes."""
-    return record is not None and node.uuid in (record.get("uuid"), record.get("sentAsUuid"))
 
 
 class _Thread:

@@ -25,7 +25,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
-from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.lines import Line, read_at
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import Record, parse_strict
@@ -117,8 +117,7 @@ def _survey_salvaged(whole: Transcript, survey: WriteScan) -> None:
     """Have the survey see the records of bad lines too, under the numbers that they have in the chain."""
     with open(whole.path, "rb") as stream:
         for node in whole.chain:
-            stream.seek(node.offset)
-            raw = stream.read(node.length)
+            raw = read_at(stream, node.offset, node.length)
             if not raw.endswith(b"\n"):
                 if parse_strict(raw) is None:
                     whole.lenient_lines.add(node.number)

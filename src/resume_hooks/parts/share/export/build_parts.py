@@ -27,7 +27,7 @@ from resume_hooks.parts.share.export.parts import (
     TurnPart,
 )
 from resume_hooks.parts.share.export.redact import ExportRedactor
-from resume_hooks.parts.share.export.select_records import WHOLE, ExportConversation, ExportRow, conversation
+from resume_hooks.parts.share.export.select_records import WHOLE, ExportConversation, conversation
 from resume_hooks.reading.passages import without_reminders
 from resume_hooks.reading.render import block_text, text_of
 from resume_hooks.sessions.lineage_block import size_text
@@ -37,8 +37,10 @@ from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import QUEUED
 from resume_hooks.transcripts.attachments import kind_of as attachment_kind
-from resume_hooks.transcripts.lines import Line, open_transcript
+from resume_hooks.transcripts.lines import open_transcript
+from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.transcript import read_record
 from resume_hooks.transcripts.trimmable_pieces import calls_in
 
 ABOUT = 300  # characters of what a call is about
@@ -121,7 +123,7 @@ class _Conversation:
         self._called = {call for row in found.rows for call in row.calls if call in self._answers}
         self._last: tuple[int, Record] = (-1, {})
 
-    def row(self, row: ExportRow) -> Iterator[Part]:
+    def row(self, row: Node) -> Iterator[Part]:
         """The parts of one record."""
         record = self._read(row)
         kind = records.kind(record)
@@ -133,7 +135,7 @@ class _Conversation:
         elif records.message(record):
             yield from self._message(record, row)
 
-    def _message(self, record: Record, row: ExportRow) -> Iterator[Part]:
+    def _message(self, record: Record, row: Node) -> Iterator[Part]:
         kind = records.kind(record)
         if kind == records.ASSISTANT:
             yield from self._assistant(record, row)
@@ -145,7 +147,7 @@ class _Conversation:
             who = string(records.message(record), "role")
             yield from self._note(who or kind, text_of(record), row)
 
-    def _assistant(self, record: Record, row: ExportRow) -> Iterator[Part]:
+    def _assistant(self, record: Record, row: Node) -> Iterator[Part]:
         calls = calls_in(record)
         for block in records.blocks(record):
             kind = string(block, "type")
@@ -164,7 +166,7 @@ class _Conversation:
             else:
                 yield from self._note(kind or "block", block_text(block), row)
 
-    def _user(self, record: Record, row: ExportRow) -> Iterator[Part]:
+    def _user(self, record: Record, row: Node) -> Iterator[Part]:
         prompt = records.is_prompt(record) or bool(record.get("isSidechain"))
         for block in records.blocks(record):
             kind = string(block, "type")
@@ -180,7 +182,7 @@ class _Conversation:
             else:
                 yield from self._note("from the client", block_text(block), row)
 
-    def _system(self, record: Record, row: ExportRow) -> Iterator[Part]:
+    def _system(self, record: Record, row: Node) -> Iterator[Part]:
         subtype = string(record, "subtype")
         if subtype == records.COMPACTION:
             tokens = records.positive(records.mapping(record, "compactMetadata").get("preTokens"))
@@ -188,7 +190,7 @@ class _Conversation:
         else:
             yield from self._note(plain_line(subtype) or "system", string(record, "content"), row)
 
-    def _call(self, block: Record, target: str, row: ExportRow) -> CallPart:
+    def _call(self, block: Record, target: str, row: Node) -> CallPart:
         answer, agent = self._answered(string(block, "id"))
         return CallPart(
             tool=self._builder.name(string(block, "name")),
@@ -228,20 +230,15 @@ class _Conversation:
         about = self._redactor.line(plain_line(about))
         return MediaPart(string(block, "type"), string(held, "media_type"), text, about)
 
-    def _said(self, who: str, text: str, record: Record, row: ExportRow) -> TextPart:
+    def _said(self, who: str, text: str, record: Record, row: Node) -> TextPart:
         return TextPart(who, self._redactor.text(text), clock.normal(record.get("timestamp")), row.number)
 
-    def _note(self, what: str, text: str, row: ExportRow) -> Iterator[Part]:
+    def _note(self, what: str, text: str, row: Node) -> Iterator[Part]:
         said = _CLIENTS_TAG.sub("", without_reminders(text)).strip()
         if said:
             yield NotePart(self._builder.name(what), self._redactor.text(said), row.number)
 
-    def _read(self, row: ExportRow) -> Record:
+    def _read(self, row: Node) -> Record:
         if self._last[0] != row.number:
-            self._stream.seek(row.offset)
-            line = Line(row.number, row.offset, self._stream.read(row.length))
-            record = records.parse(line.body)
-            if record is None or (row.uuid and row.uuid not in (string(record, "uuid"), string(record, "sentAsUuid"))):
-                raise SessionNotFound(f"{self._stream.name} changed while it was read", "Run the command again.")
-            self._last = row.number, record
+            self._last = row.number, read_record(self._stream, row)
         return self._last[1]

@@ -28,25 +28,14 @@ WHOLE, LIVE_ONLY, EVERYTHING = "whole", "live", "all"
 MAX_COMPACTIONS = 200  # compactions that are followed back; more can only be a forgery, and each costs a walk
 
 
-class ExportRow(NamedTuple):
-    """A record that is told: its uuid, where it lies, and the ids of the calls that it makes and answers."""
-
-    uuid: str
-    number: int
-    offset: int
-    length: int
-    calls: tuple[str, ...]
-    results: tuple[str, ...]
-
-
 class ExportConversation(NamedTuple):
-    """The records of a session in the order in which they are told.
+    """The records of a session in the order in which they are told; without an id those that are not linked.
 
     ``turns`` go by the line of their prompt, ``places`` too; ``taken_over`` counts records that ``known`` had.
     """
 
     path: str
-    rows: tuple[ExportRow, ...]
+    rows: tuple[Node, ...]
     turns: dict[int, TurnScan]
     places: dict[int, str]
     tokens: int
@@ -85,13 +74,13 @@ class _Scout:
     """An observer: what says something without being linked, and the ids that a record is known by."""
 
     def __init__(self) -> None:
-        self.loose: list[ExportRow] = []
+        self.loose: list[Node] = []
         self._ids: dict[int, frozenset[str]] = {}
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         if node is None:
             if says(record):
-                self.loose.append(_row_of(line, record))
+                self.loose.append(_loose(line, record))
             return
         copied = string(records.mapping(record, "forkedFrom"), "messageUuid")
         self._ids[line.number] = frozenset(filter(None, (node.uuid, copied)))
@@ -101,14 +90,16 @@ class _Scout:
         return self._ids.get(number, frozenset())
 
 
-def _row_of(line: Line, record: Record) -> ExportRow:
-    calls = tuple(call for block in records.calls(record) if (call := records.call_id(block)))
-    return ExportRow("", line.number, line.offset, len(line.raw), calls, tuple(records.answered_calls(record)))
+def _loose(line: Line, record: Record) -> Node:
+    node = Node("", None, records.kind(record), line.number, line.offset, len(line.raw))
+    node.calls = tuple(call for block in records.calls(record) if (call := records.call_id(block)))
+    node.results = tuple(records.answered_calls(record))
+    return node
 
 
 def _rows(
     transcript: Transcript, scout: _Scout, what: str, live: Sequence[Node], earlier: Sequence[Node]
-) -> list[ExportRow]:
+) -> list[Node]:
     if not transcript.nodes:
         return scout.loose
     if not live or what == EVERYTHING:  # a sub-agent's own file is one chain, marked as a side chain throughout
@@ -116,11 +107,7 @@ def _rows(
         nodes: Iterable[Node] = (node for node in transcript.nodes if side or not node.sidechain)
     else:
         nodes = live if what == LIVE_ONLY else [*earlier, *live]
-    unique = {node.number: node for node in nodes if not node.copied or what == LIVE_ONLY}
-    return [
-        ExportRow(node.uuid, node.number, node.offset, node.length, node.calls, node.results)
-        for node in unique.values()
-    ]
+    return list({node.number: node for node in nodes if not node.copied or what == LIVE_ONLY}.values())
 
 
 def _parts(transcript: Transcript) -> tuple[Sequence[Node], list[Node]]:
@@ -144,7 +131,7 @@ def _before_compactions(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
         yield linearize(chain).nodes
 
 
-def _places(rows: Iterable[ExportRow], live: Sequence[Node], earlier: Sequence[Node]) -> dict[int, str]:
+def _places(rows: Iterable[Node], live: Sequence[Node], earlier: Sequence[Node]) -> dict[int, str]:
     """Where each record stands; what has no links, or one chain of its own, is live."""
     sent = {node.number for node in live}
     past = {node.number for node in earlier}
