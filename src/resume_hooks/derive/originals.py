@@ -21,7 +21,7 @@ from resume_hooks.sessions.record_references import RecordLine, RecordLines, Ref
 from resume_hooks.storage.backups import folder_of
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.placeholders import Origin, origin_of
+from resume_hooks.transcripts.placeholders import MARKS, Origin, origin_of
 from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import Record, message, string
 from resume_hooks.transcripts.write_scan import mend
@@ -31,7 +31,6 @@ MAX_STEPS = 100  # records on the way to one original; more can only be a forger
 CONTENTS = ("message", "toolUseResult", "attachment", "rendered")
 """The fields that a trim may have changed or taken away."""
 
-MARKS = frozenset(Origin("", "", "", 0).marks(0))  # the fields that a trim adds to a record
 NOTICE_REACH = 5_000  # characters at the end of a text in which a notice is looked for
 
 _NOTICE = re.compile(

@@ -15,8 +15,6 @@ from resume_hooks.transcripts.turns import opens_turn
 FIRST_WORDS = 200  # characters of a prompt that an outline has
 READ_OF_PROMPT = 4_000  # characters of a prompt that are looked at for its first words
 
-WRITING = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
-
 
 class Compaction(NamedTuple):
     """A compaction within or after turn ``turn``; ``summary`` is the line of its summary, -1 for none."""
@@ -83,8 +81,8 @@ class OutlineScan:
 
     def _take_boundary(self, line: Line, record: Record) -> None:
         metadata = records.mapping(record, "compactMetadata")
-        tokens, trigger = records.positive(metadata.get("preTokens")), string(metadata, "trigger")
-        self.compactions.append(Compaction(self.count, line.number, string(record, "timestamp"), trigger, tokens, -1))
+        at, trigger, tokens = string(record, "timestamp"), string(metadata, "trigger"), records.tokens_before(record)
+        self.compactions.append(Compaction(self.count, line.number, at, trigger, tokens, -1))
         self.turns[-1].before = self.turns[-1].tokens = 0  # what was counted before says nothing of what comes
 
     def _take_summary(self, number: int) -> None:
@@ -109,16 +107,14 @@ class OutlineScan:
     def _take_call(self, turn: TurnScan, block: Record) -> None:
         tool, given = string(block, "name"), records.mapping(block, "input")
         turn.tools[tool] = turn.tools.get(tool, 0) + 1
-        path = next((found for key in records.FILE_KEYS if (found := string(given, key))), "")
-        if path:
-            turn.files[path] = turn.files.get(path, False) or tool in WRITING
+        if path := records.file_in(given):
+            turn.files[path] = turn.files.get(path, False) or tool in records.WRITERS
         if "subagent_type" in given or tool in {"Agent", "Task"}:
             self.tasks[string(block, "id")] = string(given, "description") or string(given, "prompt")[:FIRST_WORDS]
 
     def _take_agent(self, record: Record, node: Node) -> None:
-        details = records.tool_details(record)
-        if agent := string(details, "agentId"):
-            task = self.tasks.get(node.results[0], "") or string(details, "description")
+        if agent := records.agent_of(record):
+            task = self.tasks.get(node.results[0], "") or string(records.tool_details(record), "description")
             self.agents.setdefault(agent, (self.count, task))
 
 

@@ -207,10 +207,7 @@ def _characters(kind: str, block: Record) -> int:
     if kind == records.CALL:
         return sum(map(len, records.strings(block.get("input"))))
     if kind == records.RESULT:
-        content = block.get("content")
-        if isinstance(content, str):
-            return len(content)
-        return sum(len(string(inner, "text")) for inner in records.objects(content))
+        return sum(len(string(inner, "text")) for inner in records.result_blocks(block))
     return len(string(block, "text")) + len(string(block, "thinking"))
 
 

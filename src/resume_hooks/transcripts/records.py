@@ -33,7 +33,9 @@ MEDIA = frozenset({IMAGE, DOCUMENT})
 
 _CALL_ID = {CALL: "id", RESULT: "tool_use_id"}
 
-FILE_KEYS = ("file_path", "notebook_path")  # inputs of the client's tools that name the file they read or write
+READERS = frozenset({"Read", "NotebookRead"})
+WRITERS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})  # the client's tools that read or write a file
+FILE_KEYS = ("file_path", "notebook_path")  # their inputs that name it
 MAX_TOKENS = 100_000_000  # more is no count of a context
 
 SYNTHETIC_MODEL = "<synthetic>"
@@ -167,8 +169,12 @@ def result_blocks(block: Record) -> list[Record]:
 
 def result_text(block: Record) -> str:
     """The texts that a tool answered, joined by newlines."""
-    content = block.get("content")
-    return content if isinstance(content, str) else "\n".join(string(row, "text") for row in objects(content))
+    return "\n".join(string(row, "text") for row in result_blocks(block))
+
+
+def file_in(given: Record) -> str:
+    """The file that the inputs of a call name, ``""`` for none."""
+    return next((path for key in FILE_KEYS if (path := string(given, key))), "")
 
 
 def is_error(block: Record) -> bool:
@@ -189,6 +195,21 @@ def with_content(record: Record, content: object) -> Record:
 def tool_details(record: Record) -> Record:
     """What the client notes beside the result of a tool, or ``{}``."""
     return mapping(record, "toolUseResult")
+
+
+def agent_of(record: Record) -> str:
+    """The id of the sub-agent whose answer a result is, ``""`` for other results."""
+    return string(tool_details(record), "agentId")
+
+
+def copied_from(record: Record) -> str:
+    """The uuid of the record that one of a fork is a copy of, ``""`` for other records."""
+    return string(mapping(record, "forkedFrom"), "messageUuid")
+
+
+def tokens_before(record: Record) -> int:
+    """The tokens of the context before the compaction that a boundary stands for; 0 if unknown."""
+    return positive(mapping(record, "compactMetadata").get("preTokens"))
 
 
 def counted_tokens(record: Record) -> tuple[int, int]:

@@ -60,8 +60,7 @@ def needs_mending(record: Record) -> bool:
 def mend(record: Record) -> Record | None:
     """``record`` with blank text and unsigned thinking taken out, an answer as blocks; None if nothing is left."""
     found: Any = records.message(record).get("content")
-    blocks = [{"type": records.TEXT, "text": found}] if isinstance(found, str) else found
-    sound = [block for block in blocks if not _is_hollow(block)] if isinstance(blocks, list) else []
+    sound = [block for block in records.blocks(record) if not _is_hollow(block)]
     kept = [block for place, block in enumerate(sound) if not _stands_before(block, sound[:place])]
     if not kept:
         return None

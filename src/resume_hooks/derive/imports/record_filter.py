@@ -19,8 +19,8 @@ from resume_hooks.transcripts.records import (
     kind,
     mapping,
     message,
-    positive,
     string,
+    tokens_before,
 )
 
 PROMPT = "prompt"
@@ -145,5 +145,4 @@ def _note(record: Record) -> Record:
     note = {"subtype": string(record, "subtype"), "content": string(record, "content"), "level": "info"}
     if note["subtype"] != COMPACTION:
         return note
-    before = positive(mapping(record, "compactMetadata").get("preTokens"))
-    return {**note, "compactMetadata": {"trigger": "auto", "preTokens": before}}
+    return {**note, "compactMetadata": {"trigger": "auto", "preTokens": tokens_before(record)}}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.derive.trim.candidates import TrimMaterial
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.transcripts.records import READERS, WRITERS
 from resume_hooks.transcripts.trimmable_pieces import (
     ATTACHMENT,
     INPUT,
@@ -23,8 +24,6 @@ from resume_hooks.transcripts.trimmable_pieces import (
     ToolCall,
 )
 
-READERS = frozenset({"Read", "NotebookRead"})
-WRITERS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 WHOLE_LINES = 2_000  # lines that a read of a whole file shows at most
 PASTE_TIMES = 4  # a prompt of that many times the threshold is a paste: nobody types so much
 

@@ -11,11 +11,11 @@ from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.candidates import TrimMaterial
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.rules import RULES, WRITERS, Pick
+from resume_hooks.derive.trim.rules import RULES, Pick
 from resume_hooks.transcripts import placeholders
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import SHORTEST, Origin
-from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.records import WRITERS, Record
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, PROMPT, RESULT, TEXT, THINKING, Piece
 
 HEAD, TAIL = 500, 300  # characters of a long prompt that stay at its two ends, each on a line of its own

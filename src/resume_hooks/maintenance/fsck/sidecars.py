@@ -9,11 +9,11 @@ import os
 import re
 from collections.abc import Iterator
 
-from resume_hooks.derive.originals import MARKS, Originals, is_marked
+from resume_hooks.derive.originals import Originals, is_marked
 from resume_hooks.maintenance.fsck.findings import Defect, Kind
 from resume_hooks.paths import FILE_HISTORY, Where
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.placeholders import origin_of
+from resume_hooks.transcripts.placeholders import MARKS, origin_of
 from resume_hooks.transcripts.records import Record, string
 
 OUTPUT_GONE = Kind(
@@ -36,8 +36,8 @@ class NamedFiles:
     def take_results(self, record: Record, number: int) -> None:
         """Note the outputs that tool results say were saved."""
         for block in records.blocks(record):
-            for text in _texts(block.get("content")):
-                for path in _SAVED.findall(text):
+            for part in records.result_blocks(block):
+                for path in _SAVED.findall(string(part, "text")):
                     self.outputs.setdefault(path.strip(), number)
 
     def take_snapshot(self, record: Record, number: int) -> None:
@@ -65,13 +65,6 @@ def of_sidecars(named: NamedFiles, session_id: str, where: Where) -> Iterator[De
 
 def _lies_in(path: str, home: str) -> bool:
     return "\0" not in path and os.path.normpath(path).startswith(home + os.sep)
-
-
-def _texts(content: object) -> Iterator[str]:
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, list):
-        yield from (string(block, "text") for block in content if isinstance(block, dict))
 
 
 ORIGINAL_GONE = Kind(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from resume_hooks.reading.digest.facts import Quote
-from resume_hooks.transcripts.records import Record, mapping, string
+from resume_hooks.transcripts.records import Record, copied_from, string
 
 
 class Branches:
@@ -28,7 +28,7 @@ class Branches:
         if not isinstance(uuid, str):
             return False
         if "forkedFrom" in record:
-            source = self._orders.get(string(mapping(record, "forkedFrom"), "messageUuid"))
+            source = self._orders.get(copied_from(record))
             if source is not None:
                 self._orders.setdefault(uuid, source)
         return self.is_known(uuid, string(record, "parentUuid") or string(record, "logicalParentUuid"), order)

@@ -28,8 +28,7 @@ ANSWERS = 8_000  # characters of a user's answers to questions
 
 _ANSWERED = ("User has answered your questions", "The user answered", "Your questions have been answered")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
-_WRITERS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "Update"})
-_READERS = frozenset({"Read", "NotebookRead"})
+_WRITERS = records.WRITERS | {"Update"}
 _TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreate", "Task", "Agent"})
 _FOREIGN_WRITER = re.compile(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)", re.IGNORECASE
@@ -214,7 +213,7 @@ class LineageFacts:
         """A tool other than the shell did what it was called for."""
         if call.tool in _WRITERS or (call.tool.startswith("mcp__") and _FOREIGN_WRITER.search(call.tool[:200])):
             self.changes += [FileChange(path, call.folder, call.place) for path in call.paths()]
-        elif call.tool in _READERS:
+        elif call.tool in records.READERS:
             self.looked_at.update({(path, call.folder): call.place for path in call.paths()})
         elif call.tool == "AskUserQuestion":
             self._answered(text, place, uuid)
@@ -238,7 +237,7 @@ class LineageFacts:
         self._typed(Quote("\n".join(answered for _, answered in pairs), place, uuid))
 
     def _answered_by_agent(self, record: Record) -> None:
-        if agent := string(records.tool_details(record), "agentId"):
+        if agent := records.agent_of(record):
             self.agents[agent] = self._order
 
     def _ran(self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> None:

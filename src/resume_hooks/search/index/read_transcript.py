@@ -223,9 +223,7 @@ def _digest(texts: RecordTexts) -> int:
 
 def _ids(record: Record) -> tuple[int, int]:
     """What a record and its copies have in common, and the id that a fork gave it in the place of that; 0 for none."""
-    fork = record.get("forkedFrom")
-    own = _number(string(record, "uuid"))
-    named = _number(string(fork, "messageUuid")) if isinstance(fork, dict) else 0
+    own, named = _number(string(record, "uuid")), _number(records.copied_from(record))
     return (named, own) if named and named != own else (own, 0)
 
 

@@ -185,7 +185,7 @@ class _Conversation:
     def _system(self, record: Record, row: Node) -> Iterator[Part]:
         subtype = string(record, "subtype")
         if subtype == records.COMPACTION:
-            tokens = records.positive(records.mapping(record, "compactMetadata").get("preTokens"))
+            tokens = records.tokens_before(record)
             yield NotePart("compaction", f"{tokens:,} tokens before" if tokens else "", row.number)
         else:
             yield from self._note(plain_line(subtype) or "system", string(record, "content"), row)
@@ -207,7 +207,7 @@ class _Conversation:
             return None, None
         record = self._read(row)
         block = next((block for block in records.results(record) if records.call_id(block) == call), None)
-        agent = self.agents.pop(string(records.tool_details(record), "agentId"), None)
+        agent = self.agents.pop(records.agent_of(record), None)
         part = self._builder.agent(agent, self._depth) if agent else None
         return (self._answer(block) if block else None), part
 

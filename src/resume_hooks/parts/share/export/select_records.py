@@ -19,7 +19,7 @@ from resume_hooks.transcripts.chain import chain_to
 from resume_hooks.transcripts.linearize import linearize
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan
 
 WHOLE, LIVE_ONLY, EVERYTHING = "whole", "live", "all"
@@ -82,8 +82,7 @@ class _Scout:
             if says(record):
                 self.loose.append(_loose(line, record))
             return
-        copied = string(records.mapping(record, "forkedFrom"), "messageUuid")
-        self._ids[line.number] = frozenset(filter(None, (node.uuid, copied)))
+        self._ids[line.number] = frozenset(filter(None, (node.uuid, records.copied_from(record))))
 
     def ids_of(self, number: int) -> frozenset[str]:
         """The uuids of the record in a line: its own, and that of the record that it is a copy of."""

@@ -10,7 +10,7 @@ from resume_hooks.parts.share.export.page.markup import Html, element, join
 from resume_hooks.parts.share.export.page.prose import prose
 from resume_hooks.parts.share.export.parts import CallPart
 from resume_hooks.reading.render import fields_text
-from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
+from resume_hooks.transcripts.records import FILE_KEYS, Record, file_in, objects, string
 
 SHELLS = frozenset({"Bash", "PowerShell"})
 PROSE = ("plan", "prompt")  # inputs that are written for reading: a plan, the task of a sub-agent
@@ -60,7 +60,7 @@ def given(call: CallPart) -> Html:
                 for status, words in tasks)  # fmt: skip
         return element("ul", *rows, class_="tasks")
     if edits := edits_of(call):
-        language = language_of(_path(call.given))
+        language = language_of(file_in(call.given))
         return join(difference(old, new) if old else code(new, language, "input") for old, new in edits)
     return join(_inputs(call))
 
@@ -75,7 +75,7 @@ def _inputs(call: CallPart) -> Iterator[Html]:
         if words := string(left, key):
             yield prose(words)
             left.pop(key)
-    if _path(left):
+    if file_in(left):
         left = {key: value for key, value in left.items() if key not in FILE_KEYS}
     if said := fields_text(left):
         yield code(said, "", "input")
@@ -94,9 +94,5 @@ def answer(call: CallPart) -> Html:
         else:
             numbered = call.tool == "Read" and bool(_NUMBERED.match(part))
             text = _NUMBERED.sub("", part) if numbered else part
-            parts.append(code(text, language_of(_path(call.given)) if numbered else "", "output"))
+            parts.append(code(text, language_of(file_in(call.given)) if numbered else "", "output"))
     return element("div", *parts, class_="answer failed" if call.answer.failed else "answer")
-
-
-def _path(given_: Record) -> str:
-    return next((path for key in FILE_KEYS if (path := string(given_, key))), "")
