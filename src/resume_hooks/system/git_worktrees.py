@@ -74,8 +74,8 @@ def project_at(cwd: str, where: Where) -> Project:
 
 def worktrees(cwd: str) -> tuple[str, ...]:
     """A folder, the root of the repository it lies in, and that repository's other worktrees. Runs no program."""
-    root = _root(cwd)
-    if root is None:
+    root = root_above(canonical(cwd))
+    if not root:
         return (canonical(cwd),)
     common = _common_folder(os.path.join(root, ".git"))
     found = (canonical(cwd), root, *_main_folder(common), *_linked_folders(common))
@@ -117,19 +117,18 @@ def _is_packed(git: str, branch: str) -> bool:
 
 def git_folder(cwd: str) -> str:
     """The git folder that all worktrees of a folder's repository share; ``""`` outside of any."""
-    root = _root(cwd)
-    return "" if root is None else _common_folder(os.path.join(root, ".git"))
+    root = root_above(canonical(cwd))
+    return _common_folder(os.path.join(root, ".git")) if root else ""
 
 
-def _root(cwd: str) -> str | None:
-    """The root of the repository that a folder lies in."""
-    root = canonical(cwd)
-    while not os.path.lexists(os.path.join(root, ".git")):
-        parent = os.path.dirname(root)
-        if parent == root:
-            return None
-        root = parent
-    return root
+def root_above(folder: str) -> str:
+    """The root of the repository that a folder lies in, by its path as it is given; ``""`` for none."""
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return ""
+        folder = parent
+    return folder
 
 
 def _common_folder(git: str) -> str:

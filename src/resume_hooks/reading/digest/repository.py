@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from resume_hooks.paths import Where
+from resume_hooks.system.git_worktrees import root_above
 from resume_hooks.system.subprocesses import kill_group
 from resume_hooks.system.text import plain_line
 
@@ -65,7 +66,8 @@ class GitQuery:
     def __init__(self, folder: str, since: str, where: Where) -> None:
         self._asked = time.monotonic()
         self._runs: list[subprocess.Popen[bytes]] = []
-        self._root = _root_of(folder)
+        is_there = os.path.isabs(folder) and os.path.isdir(folder)
+        self._root = root_above(os.path.normpath(folder)) if is_there else ""
         if not self._root or not _is_safe(self._root):
             return
         env = offline(where)
@@ -126,19 +128,6 @@ def _end(run: subprocess.Popen[bytes]) -> None:
             run.wait(timeout=PATIENCE)
     if run.stdout is not None:
         run.stdout.close()
-
-
-def _root_of(folder: str) -> str:
-    """The folder that holds the repository which ``folder`` lies in, ``""`` for none."""
-    if not os.path.isabs(folder) or not os.path.isdir(folder):
-        return ""
-    at = os.path.normpath(folder)
-    while not os.path.lexists(os.path.join(at, ".git")):
-        above = os.path.dirname(at)
-        if above == at:
-            return ""
-        at = above
-    return at
 
 
 def _is_safe(root: str) -> bool:
