@@ -22,7 +22,7 @@ from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, Numbers, line_start, line_with, open_transcript, read_at, read_lines
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record
 
 EXAMPLE = "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
 SHORT = 8  # characters of an id that people see, where no other session's id begins alike
@@ -163,7 +163,7 @@ class RecordLines:
         For whoever looks up many: all ids of the file are kept at the first one that is not where it was looked for.
         """
         entry = self.at(near)
-        if entry is not None and uuid in _uuids(entry.record() or {}):
+        if entry is not None and uuid in records.uuids(entry.record() or {}):
             return entry
         number = self._numbers.get(uuid)
         return None if number is None else self.at(number)
@@ -174,7 +174,7 @@ class RecordLines:
             offset = self.size
             while (offset := line_with(stream, uuid.encode(), offset)) >= 0:
                 entry = self._entry(stream, offset)
-                if uuid in _uuids(entry.record() or {}):
+                if uuid in records.uuids(entry.record() or {}):
                     return entry
         return None
 
@@ -185,7 +185,7 @@ class RecordLines:
         place = record if isinstance(record, RecordOffset) else RecordOffset(-1, record)
         spellings = dict.fromkeys((place.uuid, place.uuid.lower())) if place.uuid else {}
         line = self.starting(place.offset)
-        if line is not None and (not spellings or not spellings.keys().isdisjoint(_uuids(line.record() or {}))):
+        if line is not None and (not spellings or not spellings.keys().isdisjoint(records.uuids(line.record() or {}))):
             return line
         return next((entry for spelt in spellings if (entry := self.last_of(spelt))), None)
 
@@ -205,7 +205,7 @@ class RecordLines:
     def _numbers(self) -> dict[str, int]:
         with open_transcript(self.file) as stream:
             rows = ((line.number, records.parse(line.body)) for line in read_lines(stream))
-            return {uuid: number for number, record in rows if record for uuid in _uuids(record)}
+            return {uuid: number for number, record in rows if record for uuid in records.uuids(record)}
 
 
 def shortened(reference: str) -> str:
@@ -256,11 +256,6 @@ def _is_number(text: str, digits: int) -> bool:
 def is_record_id(text: str) -> bool:
     """Whether a reference can name a record by this uuid: those of clients have the shape of a session's id."""
     return is_session_id(text.lower())
-
-
-def _uuids(record: Record) -> list[str]:
-    """What a record is known by: its own uuid, and the one that a queued prompt was sent under."""
-    return [uuid for key in ("uuid", "sentAsUuid") if (uuid := string(record, key))]
 
 
 def _shown(text: str) -> str:

@@ -16,6 +16,7 @@ from resume_hooks.system.text import encodable, one_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.turns import opens_turn
 
 PREFIX = "agent-"  # how the names of their files begin
 FOLDER = "subagents"
@@ -86,8 +87,8 @@ def title_of(path: str) -> str:
     ends = HeadTail(path)
     if subagent_name(path) is None:
         return ends.title
-    asked = ({**record, "isSidechain": False} for record in ends.first_records)
-    words = next((records.prompt_text(record) for record in asked if records.is_prompt(record)), "")
+    prompts = (record for record in ends.first_records if opens_turn(record, subagent=True))
+    words = next(map(records.prompt_text, prompts), "")
     return one_line(words, TITLE_LENGTH) or ends.title
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from resume_hooks import clock
-from resume_hooks.errors import SessionNotFound
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import (
@@ -24,7 +23,7 @@ from resume_hooks.transcripts.bookkeeping import (
     SUMMARY,
     TAG,
 )
-from resume_hooks.transcripts.lines import BOM, read_lines
+from resume_hooks.transcripts.lines import BOM, open_transcript, read_lines
 
 REACH = 65_536  # bytes read at each end: what the client's own listing reads
 
@@ -39,15 +38,12 @@ class HeadTail:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        try:
-            with open(path, "rb") as stream:
-                status = os.fstat(stream.fileno())
-                self.head = stream.read(REACH)
-                start = max(0, status.st_size - REACH - 1)
-                stream.seek(start)
-                tail = stream.read(REACH + 1) if len(self.head) == REACH else b""
-        except OSError as error:
-            raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+        with open_transcript(path) as stream:
+            status = os.fstat(stream.fileno())
+            self.head = stream.read(REACH)
+            start = max(0, status.st_size - REACH - 1)
+            stream.seek(start)
+            tail = stream.read(REACH + 1) if len(self.head) == REACH else b""
         self.mtime: float = status.st_mtime
         self.size: int = status.st_size
         """Bytes of the file as it was read; a client may be writing it."""

@@ -60,10 +60,10 @@ def read_tail(stream: BinaryIO, reach: int) -> Iterator[Line]:
 
 
 @contextmanager
-def open_transcript(file: str) -> Iterator[BinaryIO]:
+def open_transcript(file: str, buffering: int = -1) -> Iterator[BinaryIO]:
     """A file to be read. SessionNotFound if it can't be."""
     try:
-        with open(file, "rb") as stream:
+        with open(file, "rb", buffering=buffering) as stream:
             yield stream
     except OSError as error:
         raise SessionNotFound(f"{file} can't be read: {error.strerror}", "Check the path.") from error

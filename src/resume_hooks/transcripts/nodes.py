@@ -80,8 +80,8 @@ class Node:
         return self.kind == records.ASSISTANT or self.prompt or bool(self.results) or self.summary
 
     def is_of(self, record: Record | None) -> bool:
-        """Whether a record that was read again is this one; a queued prompt goes by the id that it was sent under."""
-        return record is not None and self.uuid in (record.get("uuid"), record.get("sentAsUuid"))
+        """Whether a record that was read again is this one."""
+        return record is not None and self.uuid in records.uuids(record)
 
     @property
     def aside(self) -> bool:

@@ -123,6 +123,11 @@ def kind(record: Record) -> str:
     return string(record, "type")
 
 
+def uuids(record: Record) -> list[str]:
+    """What a record is known by: its own id, and the one that a queued prompt was sent under."""
+    return [uuid for key in ("uuid", "sentAsUuid") if (uuid := string(record, key))]
+
+
 def message(record: Record) -> Record:
     """The API message inside a user or assistant record, or ``{}``."""
     return mapping(record, "message")

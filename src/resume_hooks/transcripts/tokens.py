@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.lines import open_transcript
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, counted_tokens, mapping, parse, positive, string
 from resume_hooks.transcripts.tail_scan import certain_chain, chooses_alike, is_complete, stays_after_boundary
@@ -162,11 +162,8 @@ class StatedSize(NamedTuple):
 
 def stated_size(path: str) -> StatedSize | None:
     """What the first line of a session states of its size; None if it states nothing. Anybody may have edited it."""
-    try:
-        with open(path, "rb") as stream:
-            first = stream.readline(MAX_FIRST_LINE)
-    except OSError as error:
-        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+    with open_transcript(path) as stream:
+        first = stream.readline(MAX_FIRST_LINE)
     return stated_size_in(parse(first) or {}) if b'_metadata"' in first or b'"context_window"' in first else None
 
 

@@ -130,17 +130,14 @@ def scan(path: str, reach: int = 0, observers: Sequence[Observer] = (), start: S
     SessionNotFound if the file can't be read, NotATranscript for a file of another program.
     """
     transcript = Transcript(path)
-    try:
-        with open(path, "rb", buffering=SEARCHED_BYTES) as stream, without_gc():
-            transcript.whole = start is None and not 0 < reach < os.fstat(stream.fileno()).st_size
-            line = None
-            for line in _lines_of(stream, transcript, reach, start):
-                _take(transcript, line, observers)
-            if line is not None:
-                transcript.line_count, transcript.torn = line.number + 1, line.torn
-                transcript.size = line.offset + len(line.raw)
-    except OSError as error:
-        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+    with open_transcript(path, SEARCHED_BYTES) as stream, without_gc():
+        transcript.whole = start is None and not 0 < reach < os.fstat(stream.fileno()).st_size
+        line = None
+        for line in _lines_of(stream, transcript, reach, start):
+            _take(transcript, line, observers)
+        if line is not None:
+            transcript.line_count, transcript.torn = line.number + 1, line.torn
+            transcript.size = line.offset + len(line.raw)
     return transcript
 
 

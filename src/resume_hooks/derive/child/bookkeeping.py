@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts.bookkeeping import MODE, PR_LINK, RELOCATED, TAG, WORKTREE
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.lines import Line, open_transcript, read_at
 from resume_hooks.transcripts.raw_edit import encode, with_fields
 from resume_hooks.transcripts.records import kind, parse, string
 from resume_hooks.transcripts.transcript import Transcript
@@ -67,15 +66,9 @@ def replaced_of(transcript: Transcript, survey: WriteScan, session_id: str) -> l
 
 def _lines_at(transcript: Transcript, places: list[tuple[int, int]], session_id: str) -> list[bytes]:
     """The lines at these offsets, of these lengths, under the child's id. SessionNotFound where the file is gone."""
-    rows = []
-    try:
-        with open(transcript.path, "rb") as stream:
-            for offset, length in places:
-                stream.seek(offset)
-                rows.append(_renamed(Line(-1, offset, stream.read(length)).body, session_id))
-    except OSError as error:
-        raise SessionNotFound(f"{transcript.path} can't be read: {error.strerror}", "Check the path.") from error
-    return rows
+    with open_transcript(transcript.path) as stream:
+        lines = (Line(-1, offset, read_at(stream, offset, length)) for offset, length in places)
+        return [_renamed(line.body, session_id) for line in lines]
 
 
 def _renamed(body: bytes, session_id: str) -> bytes:

@@ -23,6 +23,7 @@ from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.system import subprocesses
 from resume_hooks.system.git_worktrees import main_checkout, worktrees
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.lines import open_transcript
 
 REACH = 4 * 1024 * 1024
 """Bytes at the end of a transcript that are searched for traces."""
@@ -70,12 +71,9 @@ def homes(path: str, folder: str, here: str, where: Where) -> list[MovedFolder]:
 
 def traces(path: str, folder: str) -> Traces:
     """What the end of the transcript at ``path`` tells of the ``folder`` that it worked in. SessionNotFound as ever."""
-    try:
-        with open(path, "rb") as stream:
-            stream.seek(max(0, os.fstat(stream.fileno()).st_size - REACH))
-            text = stream.read(REACH)
-    except OSError as error:
-        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+    with open_transcript(path) as stream:
+        stream.seek(max(0, os.fstat(stream.fileno()).st_size - REACH))
+        text = stream.read(REACH)
     commits = dict.fromkeys((m.group(1) or m.group(2)).decode() for m in _COMMIT.finditer(text))
     files = dict.fromkeys(_inside(folder, (_string(m.group(1)) for m in _FILE.finditer(text))))
     return Traces(folder, tuple(reversed(commits))[:TRACES], tuple(reversed(files))[:TRACES])

@@ -27,7 +27,7 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagents_in
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.lines import BOM
+from resume_hooks.transcripts.lines import BOM, open_transcript
 from resume_hooks.transcripts.records import parse
 from resume_hooks.transcripts.transcript import without_gc
 
@@ -99,7 +99,7 @@ def _read_all(files: Sequence[SessionFile], facts: LineageFacts, reach: int) -> 
 def _read(file: SessionFile, facts: LineageFacts, reach: int) -> int:
     """Read a file; return how many of its bytes were passed over for its size."""
     try:
-        with open(file.path, "rb", buffering=BUFFER) as stream:
+        with open_transcript(file.path, BUFFER) as stream:
             skipped = os.fstat(stream.fileno()).st_size - reach
             if skipped <= OPENING:
                 _take_lines(stream, 0, file.session_id, facts)
@@ -107,8 +107,6 @@ def _read(file: SessionFile, facts: LineageFacts, reach: int) -> int:
             number = _take_lines(iter(stream.readlines(OPENING)), 0, file.session_id, facts)
             _take_lines(stream, number + _skip_lines(stream, skipped), file.session_id, facts)
             return skipped - OPENING
-    except OSError as error:
-        raise SessionNotFound(f"{file.path} can't be read: {error.strerror}", "Check the path.") from error
     finally:
         facts.end_file(file.session_id)
 
