@@ -45,7 +45,8 @@ def conversation(transcript: Transcript, session_id: str) -> list[SpokenText]:
         reference = f"{session_id[: 13 if session_id[14:15] == '7' else SHORT]}:{node.number}"
         answers = bool(records.results(record))
         role = records.ASSISTANT if answers or node.kind == records.ASSISTANT else records.USER
-        text = "\n\n".join(_texts(record, tools, reference))
+        texts = (_text(block, tools, reference) for block in records.blocks(record))
+        text = "\n\n".join(filter(None, texts))
         if not text.strip():
             continue
         if told and told[-1].role == role:
@@ -65,13 +66,6 @@ def told_lines(child: Draft, head: bytes, told: str, said: Sequence[SpokenText])
         bodies.append(spoken_line(setting, last, own, one.role, one.text))
         last = own
     return FreshLines(tuple(bodies))
-
-
-def _texts(record: Record, tools: dict[str, str], reference: str) -> list[str]:
-    content = records.message(record).get("content")
-    if isinstance(content, str):
-        return [content]
-    return [text for block in records.objects(content) if (text := _text(block, tools, reference))]
 
 
 def _text(block: Record, tools: dict[str, str], reference: str) -> str:

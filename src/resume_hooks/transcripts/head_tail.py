@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from resume_hooks import clock
@@ -90,7 +90,7 @@ class HeadTail:
     @cached_property
     def first_prompt(self) -> str:
         """The text of the first prompt, or ``""``: where the head holds none, as far as a megabyte tells."""
-        found = _first_prompt(self.first_records)
+        found = first_prompt_in(self.first_records)
         return found if found or self.small else self._later_prompt()
 
     @property
@@ -104,7 +104,7 @@ class HeadTail:
         try:
             with open(self.path, "rb") as stream:
                 region = stream.read(WIDE_REACH)
-                return _first_prompt(_whole(region, keep_last=not stream.read(1)))
+                return first_prompt_in(_whole(region, keep_last=not stream.read(1)))
         except OSError:
             return ""  # gone since it was read
 
@@ -293,7 +293,8 @@ class HeadTail:
         return str(value)
 
 
-def _first_prompt(found: list[records.Record]) -> str:
+def first_prompt_in(found: Iterable[records.Record]) -> str:
+    """The text of the first prompt among records, ``""`` for none."""
     prompts = (records.prompt_text(record) for record in found if records.is_prompt(record))
     return next((text for text in prompts if text.strip()), "")
 

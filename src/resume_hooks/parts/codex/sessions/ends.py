@@ -24,7 +24,7 @@ from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, meta_in
 from resume_hooks.paths import project_key
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE
-from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
+from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail, first_prompt_in
 from resume_hooks.transcripts.records import Record, positive, string
 
 _WINDOW = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
@@ -128,10 +128,7 @@ class RolloutEnds(HeadTail):
             return self._prompt_in(stream.read(WIDE_REACH))
 
     def _prompt_in(self, region: bytes) -> str:
-        said = (
-            records.prompt_text(each) for each in self._records(_lines(region, self.path)) if records.is_prompt(each)
-        )
-        return next((text for text in said if text.strip()), "")
+        return first_prompt_in(self._records(_lines(region, self.path)))
 
     def _last(self, kind: str) -> str:
         return (self._name or string(self._first, TITLE)) if kind == CUSTOM_TITLE else ""
