@@ -80,7 +80,7 @@ def is_busy(path: str) -> bool:
         if record.get("isSidechain") is True:
             continue
         if records.kind(record) == records.ASSISTANT:
-            unfinished = records.message(record).get("stop_reason") == "tool_use" or not records.text(record)
+            unfinished = records.message(record).get("stop_reason") == records.CALL or not records.text(record)
             return unfinished or bool(records.calls(record))
         if records.is_prompt(record) or records.results(record):
             return True

@@ -22,7 +22,7 @@ from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.tokenize import words_of
 from resume_hooks.transcripts.lines import bytes_before, read_lines
 from resume_hooks.transcripts.raw_edit import encode
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import MEDIA, parse
 from resume_hooks.transcripts.turns import opens_turn
 
 Redacted = NewType("Redacted", bytes)
@@ -39,7 +39,6 @@ _MOST_LEXEMES = 400_000
 
 _MOST_PLACES = 4
 _LAST_PLACE = 16_383
-_MEDIA = frozenset({"image", "document"})
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -154,7 +153,7 @@ def _without_media(body: bytes) -> bytes:
 
 def _stand_in(key: object, inner: object, holder: object) -> object:
     """What stands for a value that is an image's or a document's bytes; None for any other value."""
-    if isinstance(inner, dict) and inner.get("type") in _MEDIA and isinstance(source := inner.get("source"), dict):
+    if isinstance(inner, dict) and inner.get("type") in MEDIA and isinstance(source := inner.get("source"), dict):
         data = source.get("data")
         if source.get("type") == "base64" and isinstance(data, str):
             return {"type": "text", "text": f"[{inner['type']} left out: {len(data) * 3 // 4:,} bytes]"}
