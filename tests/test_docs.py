@@ -14,6 +14,7 @@ from resume_hooks.cli.main import VERBS
 from resume_hooks.cli.schema import MODULES
 from resume_hooks.hooks import plain_cards
 from resume_hooks.hooks import triggers as triggers_table
+from resume_hooks.hooks.inside import COMMANDS
 from tests.needs import REPO, here
 
 
@@ -29,17 +30,18 @@ def test_every_verb_has_a_schema() -> None:
     assert sorted({*core, *part_table.VERBS} & VERBS.keys()) == sorted(VERBS)
 
 
-def test_every_verb_and_trigger_has_its_line() -> None:
-    """docs/verbs.md names every verb, docs/triggers.md every trigger in both forms, the README leads to both."""
-    verbs, triggers, readme = (
-        (REPO / page).read_text("utf-8") for page in ("docs/verbs.md", "docs/triggers.md", "README.md")
+def test_every_verb_command_and_trigger_is_named() -> None:
+    """docs/cli.md has every verb, the guide every command, docs/older-clients.md every trigger in both forms."""
+    verbs, commands, triggers, readme = (
+        (REPO / page).read_text("utf-8")
+        for page in ("docs/cli.md", "docs/guide.md", "docs/older-clients.md", "README.md")
     )
-    assert not [verb for verb in VERBS if f"[`{verb}`](cli.md#{verb})" not in verbs]
+    assert not [verb for verb in VERBS if f"\n## {verb}\n" not in verbs]
+    assert not [name for name in COMMANDS if f"`/{name}" not in commands]
     assert not [
         name for name in triggers_table.VERBS if f"`/resume-hooks:{name}" not in triggers or f"`>{name}" not in triggers
     ]
-    assert "(docs/verbs.md)" in readme
-    assert "(docs/triggers.md)" in readme
+    assert not [page for page in ("cli", "guide", "older-clients") if f"(docs/{page}.md)" not in readme]
 
 
 def test_the_first_screen_of_the_readme_says_what_is_kept() -> None:
@@ -50,7 +52,7 @@ def test_the_first_screen_of_the_readme_says_what_is_kept() -> None:
 
 
 def test_slash_commands_say_what_the_trigger_table_says() -> None:
-    """One line a trigger, the same in the client's menu, in the help and in docs/triggers.md."""
+    """One line a trigger, the same in the client's menu, in the help and in docs/older-clients.md."""
     told = {row.verb: row.about for row in plain_cards.TRIGGERS}
     assert set(told) == set(triggers_table.VERBS)
     assert {alias: row.verb for row in plain_cards.TRIGGERS for alias in row.aliases} == triggers_table.ALIASES

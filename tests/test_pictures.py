@@ -60,8 +60,8 @@ def desk(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome
 
 
 def shown() -> dict[str, str]:
-    """The pictures of the README and the guide, each with its words for those who don't see it."""
-    pages = "".join((REPO / page).read_text("utf-8") for page in ("README.md", "docs/guide.md"))
+    """The pictures of the pages, each with its words for those who don't see it."""
+    pages = "".join(page.read_text("utf-8") for page in (REPO / "README.md", *(REPO / "docs").glob("*.md")))
     found = re.findall(r"!\[([^\]]*)\]\((?:docs/)?pictures/([a-z-]+)\.svg\)", pages)
     return {name: words for words, name in found}
 

@@ -20,7 +20,6 @@ import click
 from resume_hooks import parts, settings
 from resume_hooks.cli.main import VERBS, cli
 from resume_hooks.cli.schema import form
-from resume_hooks.hooks.inside import COMMANDS
 from resume_hooks.hooks.plain_cards import TRIGGERS
 from resume_hooks.part import Option
 
@@ -40,16 +39,15 @@ def pages() -> dict[Path, str]:
     for verb in VERBS:
         schema = json.dumps(form(verb).model_json_schema(), indent=2)
         found[DOCS / "schema" / f"{verb}.json"] = schema + "\n"
-    triggers = with_table((DOCS / "triggers.md").read_text(encoding="utf-8"), "triggers", triggers_table())
-    found[DOCS / "triggers.md"] = with_table(triggers, "commands", commands_table())
-    for name, table in (
-        ("verbs", verbs_table()),
-        ("settings", settings_table()),
-        ("architecture", packages_table()),
+    for page, tables in (
+        ("older-clients", {"triggers": triggers_table()}),
+        ("settings", {"settings": settings_table()}),
+        ("architecture", {"architecture": packages_table(), "parts": parts_table()}),
     ):
-        found[DOCS / f"{name}.md"] = with_table((DOCS / f"{name}.md").read_text(encoding="utf-8"), name, table)
-    architecture = DOCS / "architecture.md"
-    found[architecture] = with_table(found[architecture], "parts", parts_table())
+        text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+        for name, table in tables.items():
+            text = with_table(text, name, table)
+        found[DOCS / f"{page}.md"] = text
     return found
 
 
@@ -113,12 +111,6 @@ def with_table(page: str, name: str, table: str) -> str:
     return f"{page[: place.end(1)]}\n{table}\n{page[place.start(2) :]}"
 
 
-def commands_table() -> str:
-    """Every command that the module inside the client offers."""
-    rows = [[f"`/{name}{each.argument and f' {each.argument}'}`", each.about] for name, each in COMMANDS.items()]
-    return _table(["type", "what it does"], rows)
-
-
 def triggers_table() -> str:
     """Every trigger in both forms."""
     rows = []
@@ -129,18 +121,10 @@ def triggers_table() -> str:
     return _table(["type", "or", "what it does"], rows)
 
 
-def verbs_table() -> str:
-    """Every verb, in the order of the help, with its place in the reference."""
-    return _table(["verb", "what it does"], [[f"[`{verb}`](cli.md#{verb})", line] for verb, line in VERBS.items()])
-
-
 def settings_table() -> str:
-    """Every setting with its default and the variable that wins over the file."""
-    rows = [
-        [f"`{name}`", f"`{_default(key.default)}`", f"`RESUME_HOOKS_{name.upper()}`", key.about]
-        for name, key in settings.KEYS.items()
-    ]
-    return _table(["key", "default", "in the environment", "what it does"], rows)
+    """Every setting with its default."""
+    rows = [[f"`{name}`", f"`{_default(key.default)}`", key.about] for name, key in settings.KEYS.items()]
+    return _table(["key", "default", "what it does"], rows)
 
 
 def _default(value: settings.Value) -> str:

@@ -1,6 +1,6 @@
 """How much of what matters in a session a digest keeps, beside what a compaction's summary kept of the same session.
 
-Run: ``python -m benchmarks.recovery.measure [tune|final|all] [--missed]``. The method is in docs/recovery.md.
+Run: ``python -m benchmarks.recovery.measure [tune|final|all] [--missed]``. Figures are in docs/figures.md.
 """
 
 from __future__ import annotations

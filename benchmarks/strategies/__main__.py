@@ -1,4 +1,4 @@
-"""Prints the table of docs/strategies.md. Run: ``python -m benchmarks.strategies [tune|final|all]``."""
+"""Prints the table of docs/figures.md. Run: ``python -m benchmarks.strategies [tune|final|all]``."""
 
 from __future__ import annotations
 

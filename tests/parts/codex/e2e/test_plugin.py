@@ -25,13 +25,13 @@ TRUSTED = "--dangerously-bypass-hook-trust"
 
 @pytest.fixture
 def with_plugin(codex: CodexHome, tmp_path: Path) -> CodexHome:
-    """The newest Codex with the plugin, installed from a clone as the guide says."""
+    """The newest Codex with the plugin, installed from a clone as docs/codex.md says."""
     return plugged(codex, tmp_path)
 
 
 def plugged(client: CodexHome, folder: Path) -> CodexHome:
-    """A client with the plugin, installed from a clone in the folder as the guide says."""
-    lines = lines_of("docs/guide.md", "codex plugin marketplace add")
+    """A client with the plugin, installed from a clone in the folder as docs/codex.md says."""
+    lines = lines_of("docs/codex.md", "codex plugin marketplace add")
     follow(lines, clone_at(folder / "clone"), "codex", (str(client.binary),), client.env())
     return client
 
