@@ -14,7 +14,7 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
     "rewind-files": ("rewind_files", "Restore the files as they were at a message of a session.", "untrim"),
     "export": ("share", "Write a session as a page, Markdown, text, or a bundle to be imported.", "index"),
     "share": ("share", "Write a session as one file for a colleague: a page to read, which import takes.", "index"),
-    "import": ("share", "Import a transcript from an address or a file as a new session.", "index"),
+    "import": ("share", "Import a transcript, from a file or the standard input, as a new session.", "index"),
     "team": ("team", "Push, pull, resume, search and share sessions on your team's PostgreSQL.", "index"),
     "audit": ("secrets", "List the secrets in sessions by kind, place and age, never the secrets themselves.", "fsck"),
     "scrub": ("secrets", "Remove secrets: in a child, or in place and from every copy.", "doctor"),

@@ -227,8 +227,10 @@ class TestContinue:
         assert b"No session of " in done.stderr
 
 
-def test_an_address_where_nothing_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_where_nothing_imports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without the part that brings transcripts in, nothing is asked."""
+    page = tmp_path / "x.html"
+    page.write_text("<!doctype html>")
     monkeypatch.setattr("resume_hooks.seam.is_there", lambda _: False)
-    with pytest.raises(UsageError, match=r"What imports https://example\.com/x\.jsonl is not installed here"):
-        resume._brought_in(VerbOptions(locator="https://example.com/x.jsonl"))
+    with pytest.raises(UsageError, match=r"What imports \S+x\.html is not installed here"):
+        resume._brought_in(VerbOptions(locator=str(page)))

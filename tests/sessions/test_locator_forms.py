@@ -190,7 +190,7 @@ def test_an_address_says_what_brings_it_in(config_home: ConfigHome) -> None:
     """And repeats no query, which may hold a key."""
     with pytest.raises(UsageError) as caught:
         named(config_home, "https://example.org/a.jsonl?key=secret")
-    assert (caught.value.remedy, caught.value.exit_code) == ("Bring it in first: resume-hooks import ADDRESS", 2)
+    assert (caught.value.remedy, caught.value.exit_code) == ("curl URL | resume-hooks import -", 2)
     assert "secret" not in caught.value.message
 
 

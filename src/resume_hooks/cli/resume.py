@@ -32,10 +32,9 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import label_of, name_at, original, readable, require_whole
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form, is_pull_request
+from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form
 from resume_hooks.sessions.notes import notes_of
 from resume_hooks.system.invocation import typed
-from resume_hooks.system.urls import is_address, parsed
 
 BARE = "true"  # what programs around the client pass on where ``--resume`` was given no value
 EXACT = tuple(resolver for resolver in RESOLVERS if resolver is not by_part_of_title)
@@ -49,7 +48,6 @@ EXACT = tuple(resolver for resolver in RESOLVERS if resolver is not by_part_of_t
 @click.option("--fork", "forks", is_flag=True, help="Fork the session and continue in the fork: --way fork.")
 @click.option("--copy", is_flag=True, help="Copy the command instead of starting the client.")
 @click.option("--print", "show", is_flag=True, help="Print the command instead of starting the client.")
-@click.option("--allow-private", is_flag=True, help="An address may name a host of a private network.")
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
@@ -58,8 +56,8 @@ def command(options: VerbOptions) -> None:
     On a terminal, without a SESSION or with one that names nothing exactly, sessions are listed to choose from, and
     searched as you type. Then you choose a way: as it is, a trim, a smart trim, a handoff, a rollover or a fork; and
     the client is started in the session's own folder. Where that is gone, it is looked for, and the session can be
-    re-homed: a child of it belongs to the folder that you choose. A page that share wrote, and what an http(s) address
-    leads to, is imported first, once you said yes.
+    re-homed: a child of it belongs to the folder that you choose. A page that share wrote is imported first, once you
+    said yes.
 
     Not on a terminal the session, how full it is, and the options to continue are shown; the last line is the command.
     All figures but the context in use are estimates, from what the API counted of this session's own requests: the
@@ -160,23 +158,20 @@ def _named(locator: str | None) -> SessionFile | None:
 
 
 def _brought_in(options: VerbOptions) -> SessionFile | None:
-    """Import a page's session, or what an address leads to, once the user says yes; None for everything else.
+    """Import a page's session once the user says yes; None for everything else.
 
-    Asks ``bring in``: given what a path or an address names, the home folder of the session to make of it, and with
-    ``allow_private`` whether a host of a private network may be asked. The answer is its receipt, and what to say of it
-    to the user; a receipt without a session id names, as its parent, the session that was made of the same bytes
-    before. ImportFailed, NotATranscript, UsageError.
+    Asks ``bring in``: given the path of a file and the home folder of the session to make of it. The answer is its
+    receipt, and what to say of it to the user; a receipt without a session id names, as its parent, the session that
+    was made of the same bytes before. ImportFailed, NotATranscript, UsageError.
     """
     locator = options.locator
-    if locator is None or is_pull_request(locator) or not (is_address(locator) or _is_page(locator)):
+    if locator is None or not _is_page(locator):
         return None
-    # What fetches takes 60 ms to load, which only what comes from elsewhere has to spend.
     bring_in = next(answers("bring in"), None)
     if bring_in is None:
         raise UsageError(f"What imports {locator} is not installed here", "Install resume-hooks anew.")
-    fetched = f"Fetch {parsed(locator).shown} and import it" if is_address(locator) else f"Import {locator}"
-    click.confirm(f"{fetched} into {current_folder()}?", default=True, abort=True)
-    made, remark = bring_in(locator, current_folder(), allow_private=options.allow_private)
+    click.confirm(f"Import {locator} into {current_folder()}?", default=True, abort=True)
+    made, remark = bring_in(locator, current_folder())
     say(f"{'imported' if made.session_id else 'known, imported before'}: {made.title}. {remark}", err=True)
     return locate.session_file(made.file or made.parent_file)
 

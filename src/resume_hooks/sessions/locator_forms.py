@@ -27,9 +27,12 @@ SEEN = "resume-hooks sessions shows what there is."
 MOST_CANDIDATES = 20  # sessions that are shown of those that words fit
 _HEX = frozenset("0123456789abcdef-")
 _LATEST = re.compile(r"latest(?:~([0-9]{0,6}))?", re.IGNORECASE)
-_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _PULL_ADDRESS = re.compile(r"(https?://[^/?#\s]+/[^/?#\s]+/[^/?#\s]+/pull/[0-9]{1,9})(?:[/?#]\S*)?", re.IGNORECASE)
 _PULL_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
+
+IMPORT_ADDRESS = "curl URL | resume-hooks import -"
+"""The command that imports what an address leads to, which no verb fetches."""
 
 
 Resolver = Callable[[str, Surroundings], SessionFile | None]
@@ -126,13 +129,11 @@ def by_pull_request(words: str, around: Surroundings) -> SessionFile | None:
 
 
 def by_address(words: str, around: Surroundings) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
-    """No address is followed by a verb that was not asked to: UsageError says which one is."""
+    """An address names no session: UsageError says how to import what it leads to."""
     if is_pull_request(words):
         raise SessionNotFound("No session is linked to this pull request", SEEN)
-    if _ADDRESS.match(words):
-        raise UsageError(
-            "An address names no session before it is brought in", "Bring it in first: resume-hooks import ADDRESS"
-        )
+    if is_address(words):
+        raise UsageError("An address names no session before it is brought in", IMPORT_ADDRESS)
     return None
 
 
@@ -156,8 +157,13 @@ RESOLVERS: tuple[Resolver, ...] = (
 """The forms in the order in which they are tried."""
 
 
+def is_address(words: str) -> bool:
+    """Whether words are an address, of whatever scheme, rather than a file or a title."""
+    return _ADDRESS.match(words) is not None
+
+
 def is_pull_request(words: str) -> bool:
-    """Whether an address is that of a pull request, which names a session and is never fetched."""
+    """Whether an address is that of a pull request, which names a session."""
     return _PULL_ADDRESS.fullmatch(words) is not None
 
 

@@ -77,7 +77,7 @@ def file_chunks(path: str) -> Iterator[bytes]:
                 yield piece
     except (OSError, ValueError) as error:  # the latter for a NUL in a name
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ImportFailed(f"{path} can't be read: {why}", "Give the path of a .jsonl file, or an address.") from error
+        raise ImportFailed(f"{path} can't be read: {why}", "Give the path of a .jsonl file.") from error
 
 
 def _written(path: str, chunks: Iterable[bytes]) -> Taken:
@@ -112,7 +112,7 @@ def _lined(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The chunks, or what they hold where their first bytes are those of gzip, whatever a server says of them."""
+    """The chunks, or what they hold where their first bytes are those of gzip."""
     rows, first = iter(chunks), b""
     while len(first) < len(_GZIP) and (row := next(rows, b"")):
         first += row

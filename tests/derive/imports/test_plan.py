@@ -284,14 +284,6 @@ def test_what_is_no_transcript(config_home: ConfigHome, here: str, content: byte
     assert os.listdir(config_home.config / "projects") == []
 
 
-def test_a_page_about_a_file(config_home: ConfigHome, here: str) -> None:
-    """Where the file itself is known, the sentence says where."""
-    came = source(config_home, b"<html>")._replace(file_behind="https://github.com/o/r/raw/main/x")
-    with pytest.raises(NotATranscript) as failed:
-        importing.plan(came, here, config_home.where)
-    assert failed.value.remedy == "The file itself: https://github.com/o/r/raw/main/x"
-
-
 def test_titles(config_home: ConfigHome, here: str) -> None:
     """Its own, without what drives a terminal, unique in the project; a counter of the stranger's is no part of it."""
     titles = ["Fix · handoff 7", "Fix", "\x1b]0;owned\x07\x1b[31mred\u202e", "x" * 500]

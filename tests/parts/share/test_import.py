@@ -1,4 +1,4 @@
-"""import: of an address, a file, a bundle; what is said of it, for people and as JSON."""
+"""import: of a file, the standard input, a bundle; what is said of it, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tests import strangers
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, session_id, write_session
 from tests.cli.conftest import Cli, Document
 from tests.derive.imports.bundle.test_bundle import bundled, kept
-from tests.web import Web, body, raw, status
 
 CONTENT = session_bytes([*conversation(3), custom_title("Fix the parser")])
 
@@ -25,24 +24,23 @@ def left(home: ConfigHome) -> list[str]:
     return sorted(str(path.relative_to(home.config)) for path in home.config.rglob("*") if path.is_file())
 
 
-def test_an_address(document: Document, config_home: ConfigHome) -> None:
-    """Fetched, checked, a new session of the current folder; of the address no query is kept."""
-    with Web({"/a/x.jsonl?key=secret": body(CONTENT)}) as web:
-        data = document("import", web.at("/a/x.jsonl?key=secret"), "--allow-private")["data"]
-        assert data["imported"] == {
-            "source": web.at("/a/x.jsonl?..."),
-            "bytes": len(CONTENT),
-            "sha256": hashlib.sha256(CONTENT).hexdigest(),
-            "lines": 7,
-            "damaged": 0,
-            "records": 6,
-            "hidden": 0,
-            "existing": None,
-        }
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_the_standard_input(document: Document, config_home: ConfigHome, pack: type[bytes]) -> None:
+    """What a pipe brings is checked, and a new session of the current folder; nothing else is left of it."""
+    data = document("import", "-", stdin=pack(CONTENT))["data"]
+    assert data["imported"] == {
+        "source": "the standard input",
+        "bytes": len(CONTENT),
+        "sha256": hashlib.sha256(CONTENT).hexdigest(),
+        "lines": 7,
+        "damaged": 0,
+        "records": 6,
+        "hidden": 0,
+        "existing": None,
+    }
     assert (data["written"], data["kind"], data["parent_session_id"]) == (True, "import", "")
     assert Path(data["file"]).parent.name == project_key(str(config_home.root / "here"))
     assert all(check["ok"] for check in data["checks"])
-    assert b"secret" not in Path(data["file"]).read_bytes()
     assert left(config_home) == [str(Path(data["file"]).relative_to(config_home.config))]
 
 
@@ -94,8 +92,7 @@ def test_the_same_twice(cli: Cli, document: Document, config_home: ConfigHome, t
     path = tmp_path / "x.jsonl"
     path.write_bytes(CONTENT)
     first = document("import", str(path))["data"]
-    with Web({"/y": body(gzip.compress(CONTENT))}) as web:
-        again = document("import", web.at("/y"), "--allow-private")["data"]
+    again = document("import", "-", stdin=gzip.compress(CONTENT))["data"]
     assert (again["written"], again["session_id"], again["file"]) == (False, "", "")
     assert again["parent_session_id"] == again["imported"]["existing"] == first["session_id"]
     text = cli("import", str(path)).stdout.decode()
@@ -119,13 +116,12 @@ def test_what_is_hidden_and_damaged_is_told(cli: Cli, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("end", "warned"), [(b'{"type":"us', True), (b'{"type":"x"}', False), (b"garbage\n", False)])
 def test_what_breaks_off_is_told(cli: Cli, document: Document, tmp_path: Path, end: bytes, warned: bool) -> None:
-    """A last line that is half a record, where no length tells that more was to come; also of a file, and before."""
+    """A last line that is half a record, where no length tells that more was to come; also of a pipe, and before."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(CONTENT + end)
     told = "It ends in the middle of a record: it may not be whole."
     assert document("import", str(path), "--dry-run")["warnings"] == [told] * warned
-    with Web({"/y": raw(b"HTTP/1.1 200 OK\r\n\r\n" + CONTENT + end)}) as web:
-        done = cli("import", web.at("/y"), "--allow-private")
+    done = cli("import", "-", stdin=CONTENT + end)
     assert (done.returncode, told in done.stderr.decode()) == (0, warned)
 
 
@@ -142,12 +138,8 @@ def test_a_hostile_name_and_title(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "code", "message"),
     [
-        ("http://127.0.0.1:9999/x.jsonl", 1, "127.0.0.1 leads to 127.0.0.1, which is no public address"),
-        ("http://169.254.169.254/latest/meta-data", 1, "which is no public address"),
-        ("http://[::ffff:10.0.0.1]/x", 1, "which is no public address"),
-        ("https://me:secret@example.com/x.jsonl", 2, "a user name or a password"),
-        ("ftp://example.com/x.jsonl", 2, "Only http and https"),
-        ("file:///etc/passwd", 2, "Only http and https"),
+        ("https://me:secret@example.com/x.jsonl?key=secret", 2, "An address is not fetched"),
+        ("file:///etc/passwd", 2, "An address is not fetched"),
         ("nowhere.jsonl", 1, "can't be read: No such file"),
         ("/etc", 1, "can't be read"),
         ("/dev/zero", 1, "can't be read"),
@@ -164,26 +156,35 @@ def test_what_is_refused(document: Document, config_home: ConfigHome, source: st
     assert left(config_home) == []
 
 
-def test_what_a_server_may_answer(document: Document, config_home: ConfigHome) -> None:
-    """A page, an error, too much: each is told, and nothing is kept."""
-    answers = {
-        "/page": body(b"<!doctype html><title>Sign in</title>"),
-        "/large": body(CONTENT),
-        "/bomb": body(gzip.compress(bytes(10_000_000))),
-        "/loop": status(302, Location="/loop"),
-    }
-    with Web(answers) as web:
-        for path, code, message in (
-            ("/page", "not-a-transcript", "is a web page, not a transcript"),
-            ("/large", "import-failed", "more than 500"),
-            ("/bomb", "import-failed", "larger than"),
-            ("/loop", "import-failed", "redirects without end"),
-            ("/gone", "import-failed", "answered 404 Not Found"),
-        ):
-            most = ("--max-bytes", "500") if path == "/large" else ("--max-bytes", "100000")
-            error = document("import", web.at(path), "--allow-private", *most, code=1)["error"]
-            assert error["code"] == code
-            assert message in error["message"]
+def test_an_address_names_the_pipe_that_imports_it(document: Document) -> None:
+    """Nothing of it is repeated: its query may hold a key."""
+    error = document("import", "https://example.com/x.jsonl", code=2)["error"]
+    assert error["remedy"] == "curl URL | resume-hooks import -"
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "message"),
+    [
+        (b"<!doctype html><title>Sign in</title>", "not-a-transcript", "is a web page, not a transcript"),
+        (b"", "not-a-transcript", "holds no conversation"),
+        (bytes(200_000), "import-failed", "larger than"),
+        (gzip.compress(bytes(10_000_000)), "import-failed", "larger than"),
+    ],
+)
+def test_what_a_pipe_may_bring(
+    document: Document, config_home: ConfigHome, content: bytes, code: str, message: str
+) -> None:
+    """A page, nothing, too much: each is told, and nothing is kept."""
+    error = document("import", "-", "--max-bytes", "100000", code=1, stdin=content)["error"]
+    assert error["code"] == code
+    assert message in error["message"]
+    assert left(config_home) == []
+
+
+def test_a_pipe_leaves_no_terminal_to_start_on(document: Document, config_home: ConfigHome) -> None:
+    """A client that was started on the rest of a pipe could not be typed into."""
+    error = document("import", "-", "--start", code=2, stdin=CONTENT)["error"]
+    assert "--start needs the terminal" in error["message"]
     assert left(config_home) == []
 
 
@@ -244,6 +245,12 @@ def test_whole(document: Document, path: Path) -> None:
         (ONE, ONE, False),
         (TWO, TWO, False),
     ]
+
+
+def test_a_bundle_through_a_pipe(document: Document, path: Path) -> None:
+    """As of a file."""
+    data = document("import", "-", "--whole", stdin=path.read_bytes())["data"]
+    assert [row["session_id"] for row in data["bundle"]] == [ONE, TWO]
 
 
 def test_conversations(cli: Cli, path: Path) -> None:

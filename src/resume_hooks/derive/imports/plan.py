@@ -52,16 +52,12 @@ _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 
 
 class ImportSource(NamedTuple):
-    """What is to be imported, as it lies here: ``name`` is the address or the path that it came from, to be shown.
-
-    ``file_behind``: the address of the file itself, where the name is that of a well-known page about it.
-    """
+    """What is to be imported, as it lies here: ``name`` says where it came from, to be shown."""
 
     path: str
     name: str
     sha256: str
     size: int
-    file_behind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,9 +203,10 @@ def is_page(path: str) -> bool:
 
 def _refuse_page(source: ImportSource) -> None:
     if is_page(source.path):
-        asked = "Give the raw file, or a page that resume-hooks share wrote: export's holds no session."
-        remedy = f"The file itself: {source.file_behind}" if source.file_behind else asked
-        raise NotATranscript(f"{source.name} is a web page, not a transcript", remedy)
+        raise NotATranscript(
+            f"{source.name} is a web page, not a transcript",
+            "Give the raw file, or a page that resume-hooks share wrote: export's holds no session.",
+        )
 
 
 def _setting(ends: HeadTail, home: str) -> ChildSetting:
@@ -226,7 +223,7 @@ def _introduction(source: ImportSource, at: str) -> str:
 
 
 def _is_torn(transcript: Transcript) -> bool:
-    """Whether the last line has no ending and is no record: what was broken off, by a server that told no length."""
+    """Whether the last line has no ending and is no record: what was broken off on its way."""
     return transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1]
 
 

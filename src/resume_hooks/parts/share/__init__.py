@@ -1,4 +1,4 @@
-"""A session as one file to give away, and such a file, or what an address leads to, as a session of ours."""
+"""A session as one file to give away, and such a file, or a stranger's transcript, as a session of ours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PART = Part(
         Verb(
             "share", "Write a session as one file for a colleague: a page to read, which import takes.", before="index"
         ),
-        Verb("import", "Import a transcript from an address or a file as a new session.", before="index"),
+        Verb("import", "Import a transcript, from a file or the standard input, as a new session.", before="index"),
     ),
     answers=(Answer("bring in", "verbs.import_:bring_in"),),
 )

@@ -36,7 +36,7 @@ class ShareForm(ExportForm):
 class ImportFacts(Strict):
     """What came, and what of it was taken over."""
 
-    source: str = Field(description="the address without its query, or the path")
+    source: str = Field(description="the path, or: the standard input")
     bytes: int = Field(description="unpacked")
     sha256: str
     lines: int

@@ -23,7 +23,6 @@ from tests.e2e.test_bundle import INTRODUCTION, said
 from tests.e2e.test_fork import environ_of
 from tests.e2e.test_trim_corpus import sent
 from tests.needs import REPO, corpus, one_in
-from tests.web import Web, body
 
 SAMPLE = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
@@ -41,9 +40,10 @@ def here(home: ClientHome, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def imported(content: bytes, home: ClientHome) -> str:
-    """The id of a session that was fetched from a server on this machine."""
-    with Web({"/x.jsonl": body(content)}) as web:
-        made, _ = bring_in(web.at("/x.jsonl"), str(home.cwd), allow_private=True)
+    """The id of a session that was imported."""
+    path = home.root / "x.jsonl"
+    path.write_bytes(content)
+    made, _ = bring_in(str(path), str(home.cwd))
     assert made.written
     return made.session_id
 
@@ -94,7 +94,7 @@ def test_a_copy_without_its_source(client: ClientVersion, home: ClientHome, api:
     """A file that was imported is not needed any more."""
     path = tmp_path / "x.jsonl"
     shutil.copyfile(corpus() / SAMPLE[0], path)
-    made, _ = bring_in(str(path), str(home.cwd), allow_private=False)
+    made, _ = bring_in(str(path), str(home.cwd))
     path.unlink()
     assert said(sent(client, home, api, made.session_id))
 

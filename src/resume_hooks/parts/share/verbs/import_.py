@@ -1,9 +1,10 @@
-"""``import``: a transcript from an address or a file, as a new session of this folder."""
+"""``import``: a transcript from a file or the standard input, as a new session of this folder."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -12,20 +13,20 @@ import click
 from resume_hooks.cli.child import answer, checks_text, require_client, require_folder
 from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, dry_run_option, json_option
 from resume_hooks.cli.output import table
-from resume_hooks.cli.progress import at_work
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.bundle.read_bundle import BundledSession, is_bundle, unpacked
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
-from resume_hooks.errors import UsageError
+from resume_hooks.errors import ImportFailed, UsageError
 from resume_hooks.parts.share.carried import carried
 from resume_hooks.paths import Where, canonical
-from resume_hooks.storage.staging import MAX_BYTES, file_chunks, taken_in
+from resume_hooks.sessions.locator_forms import IMPORT_ADDRESS, is_address
+from resume_hooks.storage.staging import MAX_BYTES, PIECE, file_chunks, taken_in
 from resume_hooks.system.text import counted, plain_line
-from resume_hooks.system.urls import is_address, parsed
 
+STDIN = "-"
 UNVERIFIED = "What it says is not verified: it is whatever its author wrote."
 UNSEALED = (
     "This bundle is of an older form, which shows damage to its records alone: titles, folders and the files beside "
@@ -38,11 +39,9 @@ class Bringing(NamedTuple):
     """How a transcript is brought in; ``home`` None is the current folder, ``force`` makes a second copy."""
 
     home: str | None = None
-    allow_private: bool = False
     max_bytes: int = MAX_BYTES
     force: bool = False
     dry_run: bool = False
-    quiet: bool = False
 
     @property
     def folder(self) -> str:
@@ -51,9 +50,8 @@ class Bringing(NamedTuple):
 
 
 @click.command("import")
-@click.argument("source", metavar="ADDRESS|FILE")
+@click.argument("source", metavar="FILE")
 @click.option("--home", type=click.Path(exists=True, file_okay=False), help="Its folder; by default the current one.")
-@click.option("--allow-private", is_flag=True, help="ADDRESS may name a host of a private network.")
 @click.option(
     "--max-bytes", type=click.IntRange(1), default=MAX_BYTES, show_default=True, metavar="N", help="Take no more in."
 )
@@ -66,9 +64,8 @@ class Bringing(NamedTuple):
 def command(options: VerbOptions) -> None:
     """Bring a transcript in as a new session of this folder.
 
-    ADDRESS is the http or https address of a .jsonl file, FILE the path of one, packed by gzip or not. Only the
-    conversation that a client would send is taken over, with title and tag; modes, permissions, hooks' texts and links
-    are left out. The address is asked directly, without a proxy and without anything of yours.
+    FILE is the path of a .jsonl file, packed by gzip or not; - is the standard input. Only the conversation that a
+    client would send is taken over, with title and tag; modes, permissions, hooks' texts and links are left out.
 
     Of a page that share wrote, and of a bundle (export --format json), every session becomes one of this folder, linked
     as they were there. With --whole, which only a bundle of your own deserves, they are moved as they are, with their
@@ -76,16 +73,15 @@ def command(options: VerbOptions) -> None:
 
     \b
     Examples:
-      resume-hooks import https://example.com/sessions/parser.jsonl
       resume-hooks import ~/Downloads/session.jsonl --start
-      resume-hooks import http://10.0.0.5/session.jsonl --allow-private --dry-run
+      curl https://example.com/sessions/parser.jsonl | resume-hooks import -
       resume-hooks import ~/Downloads/fix-the-parser-5e12a303.html
       resume-hooks import parser.bundle.json --whole
     """
     require_client(options)
-    bringing = Bringing(
-        options.home, options.allow_private, options.max_bytes, options.force, options.dry_run, options.as_json
-    )
+    if options.source == STDIN and options.start:
+        raise UsageError("--start needs the terminal, and - is read from a pipe", "Leave --start out.")
+    bringing = Bringing(options.home, options.max_bytes, options.force, options.dry_run)
     require_folder(options, bringing.folder)
     with _opened(options.source, bringing) as taken:
         if is_bundle(taken.path):
@@ -98,9 +94,9 @@ def command(options: VerbOptions) -> None:
     answer(options, made, more, lambda: _text(decided, made))
 
 
-def bring_in(source: str, home: str, *, allow_private: bool) -> tuple[Receipt, str]:
+def bring_in(source: str, home: str) -> tuple[Receipt, str]:
     """Answer ``bring in``, as ``resume`` asks it; of a bundle with the receipt of its last session."""
-    bringing = Bringing(home, allow_private)
+    bringing = Bringing(home)
     with _opened(source, bringing) as taken:
         if is_bundle(taken.path):
             return _brought_bundle(taken, bringing, whole=False)[0][-1].receipt, UNVERIFIED
@@ -117,25 +113,22 @@ def _brought(taken: ImportSource, bringing: Bringing) -> tuple[ImportPlan, Recei
 @contextlib.contextmanager
 def _opened(source: str, bringing: Bringing) -> Iterator[ImportSource]:
     """Yield what ``source`` names as a private file, for the length of the block."""
-    if not is_address(source):
-        path = _checked_path(source)
-        with (
-            taken_in(file_chunks(path), bringing.max_bytes, Where()) as taken,
-            carried(taken, bringing.max_bytes, Where()) as held,
-        ):
-            yield ImportSource(held.path, path, held.sha256, held.size)
-        return
-    # What speaks http takes 40 ms to load, which only an address has to spend.
-    from resume_hooks.system.download import FetchPolicy, fetched
-
-    address = parsed(source)
+    if is_address(source):
+        raise UsageError("An address is not fetched", IMPORT_ADDRESS)
+    path = "" if source == STDIN else _checked_path(source)
     with (
-        at_work("Fetching", quiet=bringing.quiet) as progress,
-        fetched(address, bringing.max_bytes, FetchPolicy(bringing.allow_private), progress) as found,
-        taken_in(found.chunks, bringing.max_bytes, Where()) as taken,
+        taken_in(file_chunks(path) if path else _piped(), bringing.max_bytes, Where()) as taken,
         carried(taken, bringing.max_bytes, Where()) as held,
     ):
-        yield ImportSource(held.path, address.shown, held.sha256, held.size, address.file_behind)
+        yield ImportSource(held.path, path or "the standard input", held.sha256, held.size)
+
+
+def _piped() -> Iterator[bytes]:
+    """The bytes of the standard input. ImportFailed where it can't be read."""
+    try:
+        yield from iter(lambda: sys.stdin.buffer.read(PIECE), b"")
+    except OSError as error:
+        raise ImportFailed(f"The standard input can't be read: {error.strerror}", "Give the path of a file.") from error
 
 
 def _checked_path(source: str) -> str:
