@@ -12,7 +12,7 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
     ),
     "rehome": ("moved", "Give every session of a folder that moved a copy in its new place.", "untrim"),
     "rewind-files": ("rewind_files", "Restore the files as they were at a message of a session.", "untrim"),
-    "export": ("share", "Write a session as a page, Markdown, text, or a bundle to be imported.", "index"),
+    "export": ("share", "Write a session as a page, as Markdown, or as a bundle to be imported.", "index"),
     "share": ("share", "Write a session as one file for a colleague: a page to read, which import takes.", "index"),
     "import": ("share", "Import a transcript, from a file or the standard input, as a new session.", "index"),
     "team": ("team", "Push, pull, resume, search and share sessions on your team's PostgreSQL.", "index"),

@@ -67,13 +67,13 @@ def test_the_receipt(document: Document, file: Path, here: Path) -> None:
 
 def test_nothing_is_written_over(cli: Cli, file: Path, here: Path) -> None:
     """Unless it may be."""
-    (here / "talk.txt").write_text("mine")
-    done = cli("export", SESSION, "-o", "talk.txt")
+    (here / "talk.md").write_text("mine")
+    done = cli("export", SESSION, "-o", "talk.md")
     assert done.returncode == 1
     assert b"--force" in done.stderr
-    assert (here / "talk.txt").read_text() == "mine"
-    assert cli("export", SESSION, "-o", "talk.txt", "--force").returncode == 0
-    assert (here / "talk.txt").read_text().startswith("=====")
+    assert (here / "talk.md").read_text() == "mine"
+    assert cli("export", SESSION, "-o", "talk.md", "--force").returncode == 0
+    assert (here / "talk.md").read_text().startswith("# ")
 
 
 def test_a_dry_run(document: Document, file: Path, here: Path) -> None:
@@ -87,19 +87,19 @@ def test_a_dry_run(document: Document, file: Path, here: Path) -> None:
 
 def test_the_standard_output(cli: Cli, file: Path, here: Path) -> None:
     """The document alone; what was left out is told beside it."""
-    done = cli("export", SESSION, "--format", "txt", "-o", "-")
+    done = cli("export", SESSION, "--format", "md", "-o", "-")
     assert done.returncode == 0
-    assert done.stdout.startswith(b"=====")
+    assert done.stdout.startswith(b"# ")
     assert b"1 taken out" in done.stderr
     assert list(here.iterdir()) == []
 
 
 def test_without_redaction(cli: Cli, document: Document, file: Path, here: Path) -> None:
     """It is said, in the document too."""
-    answer = document("export", SESSION, "--no-redact", "-o", "raw.txt")
+    answer = document("export", SESSION, "--no-redact", "-o", "raw.md")
     assert answer["data"]["redacted"] is None
     assert answer["warnings"] == ["Nothing was taken out: look for secrets before you give it away."]
-    text = (here / "raw.txt").read_text()
+    text = (here / "raw.md").read_text()
     assert GITHUB in text
     assert "Nothing was taken out" in text
 
@@ -117,12 +117,12 @@ def test_a_lineage(document: Document, file: Path, here: Path, config_home: Conf
     more = assistant("The child's own words.", uuid="own", parent=rows[-1]["uuid"], ts=50, session_id=CHILD)
     copies = [{**row, "sessionId": CHILD} for row in rows]
     write_session(config_home.project(), CHILD, [head, *copies, more, custom_title("The child", CHILD)])
-    data = document("export", CHILD, "--lineage", "-o", "both.txt")["data"]
+    data = document("export", CHILD, "--lineage", "-o", "both.md")["data"]
     assert data["sessions"] == [SESSION, CHILD]
-    text = (here / "both.txt").read_text()
-    assert text.count("Find out why uploads fail") == 1
+    text = (here / "both.md").read_text()
+    assert text.count("> Find out why uploads fail") == 1
     assert text.index("Uploads: a pool") < text.index("The child\n") < text.index("The child's own words.")
-    assert "Taken over: 20 records, shown above" in text
+    assert "| Taken over | 20 records, shown above |" in text
     page = document("export", CHILD, "--lineage")["data"]
     assert Path(page["document"]).read_text().count("<h1") == 2
 
@@ -143,10 +143,10 @@ def test_an_ancestor_that_the_vault_alone_has(
     write_session(config_home.project(), CHILD, [head, user("And then?", uuid="own", session_id=CHILD)])
     assert cli("archive", SESSION).returncode == 0
     file.unlink()
-    answer = document("export", CHILD, "--lineage", "-o", "both.txt")
+    answer = document("export", CHILD, "--lineage", "-o", "both.md")
     assert (answer["data"]["sessions"], answer["warnings"]) == ([SESSION, CHILD], [])
     assert "Find out why uploads fail" in Path(answer["data"]["document"]).read_text()
-    alone = cli("export", SESSION, "--format", "txt", "-o", "-")
+    alone = cli("export", SESSION, "--format", "md", "-o", "-")
     assert b"Find out why uploads fail" in alone.stdout
 
 
@@ -165,7 +165,7 @@ def test_a_bundle(document: Document, cli: Cli, file: Path, here: Path) -> None:
         (("--all", "--live"), 2),
         (("--json", "-o", "-"), 2),
         (("--format", "json", "--all"), 2),
-        (("--format", "pdf"), 2),
+        (("--format", "txt"), 2),
         (("-o", "nowhere/talk.html"), 1),
     ],
 )
@@ -186,7 +186,7 @@ def test_a_sub_agent(cli: Cli, config_home: ConfigHome, here: Path) -> None:
         {**assistant("Seen", uuid="a", parent="u"), "isSidechain": True},
     ]
     write_session(folder, "agent-a1", rows)
-    done = cli("export", f"{SESSION}/agent-a1", "--format", "txt", "-o", "-")
+    done = cli("export", f"{SESSION}/agent-a1", "--format", "md", "-o", "-")
     assert b"Seen" in done.stdout
 
 

@@ -6,7 +6,7 @@ from resume_hooks.part import Answer, Part, Verb
 
 PART = Part(
     verbs=(
-        Verb("export", "Write a session as a page, Markdown, text, or a bundle to be imported.", before="index"),
+        Verb("export", "Write a session as a page, as Markdown, or as a bundle to be imported.", before="index"),
         Verb(
             "share", "Write a session as one file for a colleague: a page to read, which import takes.", before="index"
         ),

@@ -13,7 +13,7 @@ class ExportForm(Strict):
     session_id: str
     session_file: str
     document: str = Field(description="the file that was, or would be, written")
-    format: str = Field(description="html, md, txt or json")
+    format: str = Field(description="html, md or json")
     written: bool
     size: int = Field(description="bytes of the document")
     sha256: str = Field(description="digest of the document, in hex")

@@ -1,4 +1,4 @@
-"""A document as text and as Markdown: what stands in it, and what foreign text can't do to it."""
+"""A document as Markdown: what stands in it, and what foreign text can't do to it."""
 
 from __future__ import annotations
 
@@ -11,34 +11,33 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from resume_hooks.parts.share.export.as_markdown import _quoted, escape, fence_text, tame
-from resume_hooks.parts.share.export.forms import MARKDOWN, TEXT
+from resume_hooks.parts.share.export.forms import MARKDOWN
 from tests.builders import SESSION, ConfigHome, assistant, call, custom_title, tool_result, user, write_session
 from tests.parts.share.export.conftest import GITHUB, Exported, talk, write_talk
 
 
-def test_a_text(session: Path, exported: Exported) -> None:
+def test_what_stands_in_it(session: Path, exported: Exported) -> None:
     """The facts, each turn, who speaks, calls with their answers, the sub-agent within its call, what was left out."""
-    text = exported(session, TEXT)
-    assert text.split("\n")[1:4] == ["Uploads: a pool that closes early", f"Session: {SESSION}", "Project: ~/proj"]
+    text = exported(session, MARKDOWN)
     wanted = [
-        "--- Turn 1 · 2026-01-31 09:30 · Bash · before a compaction ---",
-        "USER · 2026-01-31 09:30\nFind out why uploads fail",
-        "THINKING\n  perhaps the pool",
-        "-> Bash pytest -k upload\n",
-        "  => 1 failed\n  red",
-        "ASSISTANT · 2026-01-31 09:30\nThe pool closes **before** the upload ends:",
-        "[compaction]\n  150,000 tokens before",
-        "SUMMARY",
-        "Fix it, <b>please</b>",
-        "[image, png,",
-        "  [x] find it\n  [~] fix it",
-        "-> Edit ~/proj/pool.py",
-        "-> Agent look",
-        "[sub-agent Explore: agent-a1]",
+        "# Uploads: a pool that closes early\n",
+        f"| Session | {SESSION} |\n| Project | \\~/proj |",
+        "2026-01-31 09:30 · Bash · before a compaction",
+        "**User** · 2026-01-31 09:30\n\n> Find out why uploads fail",
+        "Thinking</summary>\n\n```\nperhaps the pool",
+        "```sh\npytest -k upload\n```\n\n```\n1 failed\nred\n",
+        "**Assistant** · 2026-01-31 09:30\n\nThe pool closes **before** the upload ends:",
+        "compaction</summary>\n\n```\n150,000 tokens before",
+        "Summary</summary>",
+        "*image, png,",
+        "- [x] find it\n- [~] fix it",
+        "<b>Edit</b> ~/proj/pool.py",
+        "<b>Agent</b> look",
+        "Sub-agent Explore agent-a1",
         "The sub-agent found a needle.",
-        "  => Looked.",
-        "-> Bash false (failed)\n  => Exit code 1",
-        "No secrets were found. Home folders are shown as ~.",
+        "Looked.",
+        "<b>Bash</b> false (failed)</summary>\n\n```sh\nfalse\n```\n\n```\nExit code 1",
+        "No secrets were found. Home folders are shown as \\~.",
     ]
     place = 0
     for words in wanted:
@@ -49,13 +48,12 @@ def test_a_text(session: Path, exported: Exported) -> None:
 
 def test_thoughts_can_stay_out(session: Path, exported: Exported) -> None:
     """And only they."""
-    text = exported(session, TEXT, thoughts=False)
+    text = exported(session, MARKDOWN, thoughts=False)
     assert "perhaps the pool" not in text
     assert "Find out" in text
 
 
-@pytest.mark.parametrize("form", [TEXT, MARKDOWN])
-def test_secrets_go_from_every_field(form: str, config_home: ConfigHome, exported: Exported) -> None:
+def test_secrets_go_from_every_field(config_home: ConfigHome, exported: Exported) -> None:
     """Titles, prompts, inputs, answers, thoughts, and what they are called by."""
     records = [
         user(f"Use {GITHUB}", uuid="u0"),
@@ -66,10 +64,10 @@ def test_secrets_go_from_every_field(form: str, config_home: ConfigHome, exporte
         custom_title(f"About {GITHUB}"),
     ]
     path = write_session(config_home.project(), SESSION, records)
-    text = exported(path, form)
+    text = exported(path, MARKDOWN)
     assert GITHUB not in text
     assert re.search(r"5 secrets taken out", text.replace("\\", ""))
-    assert GITHUB in exported(path, form, redact=False)
+    assert GITHUB in exported(path, MARKDOWN, redact=False)
 
 
 def test_markdown(session: Path, exported: Exported) -> None:
@@ -206,6 +204,6 @@ def test_what_a_local_command_printed_has_no_tags(config_home: ConfigHome, expor
         *talk()[:2],
         {**said, "uuid": "lc", "parentUuid": talk()[1]["uuid"], "timestamp": talk()[1]["timestamp"]},
     ]
-    text = exported(write_talk(config_home, records), TEXT)
+    text = exported(write_talk(config_home, records), MARKDOWN)
     assert "Kept" in text
     assert "local-command" not in text

@@ -1,4 +1,4 @@
-"""Export: a session as a document for people, as a page, Markdown or text, with secrets and home folders left out.
+"""Export: a session as a document for people, as a page or Markdown, with secrets and home folders left out.
 
 Each file is scanned once, and it is decided which records are told, in which order; texts all go through one place
 that takes secrets and home folders out. Every foreign text becomes HTML in one module, and a policy names the page's

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.share.export.as_markdown import as_markdown
-from resume_hooks.parts.share.export.as_text import as_text
 from resume_hooks.parts.share.export.build_parts import PartBuilder
-from resume_hooks.parts.share.export.forms import HTML, JSON, MARKDOWN
+from resume_hooks.parts.share.export.forms import HTML, JSON
 from resume_hooks.parts.share.export.page.whole_page import as_page
 from resume_hooks.parts.share.export.parts import Carried, EndPart, Part, SessionPart
 from resume_hooks.parts.share.export.redact import ExportRedactor
@@ -132,14 +131,7 @@ class Document:
             return
         parts = self._parts(carried)
         heads = [head for head, _ in self._told]
-        pieces = (
-            as_page(parts, heads, carried)
-            if form == HTML
-            else as_markdown(parts)
-            if form == MARKDOWN
-            else as_text(parts)
-        )
-        yield from _batches(pieces)
+        yield from _batches(as_page(parts, heads, carried) if form == HTML else as_markdown(parts))
 
     def _parts(self, carried: Carried | None) -> Iterator[Part]:
         for head, found in self._told:

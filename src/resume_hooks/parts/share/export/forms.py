@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-HTML, MARKDOWN, TEXT, JSON = "html", "md", "txt", "json"
-FORMS = (HTML, MARKDOWN, TEXT, JSON)  # by the endings of their files
+HTML, MARKDOWN, JSON = "html", "md", "json"
+FORMS = (HTML, MARKDOWN, JSON)  # by the endings of their files
 LIMIT = 100_000  # characters of one text that a document has where nothing else is asked for

@@ -54,7 +54,7 @@ STDOUT = "-"
 @json_option
 @as_one_value
 def command(options: VerbOptions) -> None:
-    """Write SESSION as a document: a page (html), Markdown (md), text (txt), or a bundle to be imported (json).
+    """Write SESSION as a document: a page (html), Markdown (md), or a bundle to be imported (json).
 
     The page is one file without any network: turns fold, calls and diffs are shown, and it can be searched and printed.
     It tells the conversation that led to the session's end, also what was compacted, with its sub-agents. Secrets are
@@ -72,7 +72,7 @@ def command(options: VerbOptions) -> None:
     if document_options.form == JSON and session.agent != NAME:
         raise UsageError(
             "A bundle holds sessions of Claude Code alone",
-            "Write a page, Markdown or text; or bundle what this makes: resume-hooks fork --to claude",
+            "Write a page or Markdown; or bundle what this makes: resume-hooks fork --to claude",
         )
     sessions, warnings = lineage_or_alone(session, options)
     with watched(session.path, quiet=options.as_json) as watching:
