@@ -3,38 +3,82 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import signal
-import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
-
-from tests.needs import REPO
+from typing import Any, NoReturn
 
 NOBODY = 65_534
 
+WRITES = ("copy_file_range", "sendfile", "write")
+"""What puts bytes into a file that is open; Python tells of no such call by itself."""
 
-def killed_at(count: int, steps: Sequence[str]) -> list[int]:
-    """Have this process killed at the so-manieth call of any of these functions of ``os``; the calls that are left."""
-    left = [count]
+STEPS = frozenset(
+    {
+        *("os.chmod", "os.chown", "os.link", "os.mkdir", "os.remove", "os.rename"),
+        *("os.rmdir", "os.symlink", "os.truncate", "os.utime"),
+    }
+)
+"""The other calls that change a disk, as Python's audit names them; beside them whatever opens a file to write."""
 
-    def fatal(call: Callable[..., Any]) -> Callable[..., Any]:
-        def step(*words: Any, **named: Any) -> Any:
-            left[0] -= 1
-            if not left[0]:
-                os.kill(os.getpid(), signal.SIGKILL)
+
+def crashes(prepare: Callable[[], Callable[[], object]], *, every: int = 1) -> Iterator[bool]:
+    """Kill a work before its first change of the disk, then before a later one each time, until it gets to the end.
+
+    Each try does what ``prepare`` gave just before, in a process of its own; yields whether that was killed.
+    """
+    for count in range(1, 5_000, every):
+        status = outcome(prepare(), killed_before=count)
+        assert status in {0, -signal.SIGKILL}
+        yield bool(status)
+        if not status:
+            return
+    raise AssertionError("It has more steps than that")
+
+
+def outcome(work: Callable[[], object], *, killed_before: int = 0) -> int:
+    """The exit code of a work in a process of its own, 1 where it raised; minus the signal where one ended it."""
+    process = os.fork()
+    if not process:
+        _do(work, killed_before)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def _do(work: Callable[[], object], count: int) -> NoReturn:
+    left, code = count, 1
+
+    def step() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def seen(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in STEPS or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+            step()
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def write(*words: Any, **named: Any) -> Any:
+            step()
             return call(*words, **named)
 
-        return step
+        return write
 
-    for name in steps:
-        setattr(os, name, fatal(getattr(os, name)))
-    return left
+    try:
+        if count:
+            sys.addaudithook(seen)
+            for name in WRITES:
+                setattr(os, name, counted(getattr(os, name)))
+        work()
+        code = 0
+    except BaseException:  # noqa: BLE001 - the end of a process: it prints its trace
+        traceback.print_exc()
+    finally:
+        os._exit(code)
 
 
 def little_room(limit: int) -> None:
@@ -55,20 +99,3 @@ def an_ordinary_user(root: Path | None = None) -> Iterator[None]:
         yield
     finally:
         os.seteuid(was)
-
-
-def crashed(module: str, *words: str) -> list[dict[str, Any]]:
-    """What a program of the tests prints as JSON, run in a folder that an ordinary user may enter."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        environ = {**os.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}", "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(
-            [sys.executable, "-m", module, str(Path(folder) / "home"), *words],
-            env=environ,
-            cwd=REPO,
-            capture_output=True,
-            check=False,
-            timeout=1_200,
-        )
-        assert done.returncode == 0, done.stderr.decode()
-        return list(json.loads(done.stdout))

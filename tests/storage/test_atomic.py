@@ -17,8 +17,8 @@ import pytest
 
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.storage.atomic import append_line, create_session, replace_session
-from tests.builders import SESSION
-from tests.crashes import an_ordinary_user
+from tests.builders import SESSION, session_id
+from tests.crashes import an_ordinary_user, crashes
 from tests.needs import REPO
 
 NAME = f"{SESSION}.jsonl"
@@ -157,46 +157,22 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_bytes() == b"next\n"
 
 
-CRASHING = """
-import os, sys
-from resume_hooks.storage import atomic as rewrite
-left = int(sys.argv[2])
-def trace(frame, event, argument):
-    global left
-    if frame.f_code.co_filename != rewrite.__file__:
-        return None
-    if event == "line":
-        left -= 1
-        if left == 0:
-            os._exit(9)
-    return trace
-chunks = [b"first\\n", b"second " + b"x" * 100_000 + b"\\n", b"third\\n"]
-sys.settrace(trace)
-rewrite.create_session(sys.argv[1], chunks, lambda path: None)
-"""
-
-
 def test_killed_at_any_step_leaves_nothing_or_the_whole(tmp_path: Path) -> None:
-    """Killed before each line of the writer in turn: no session, or the whole one; the next writer cleans up."""
-    outcomes = []
-    for step in range(1, 200):
-        folder = tmp_path / str(step)
-        folder.mkdir()
-        command = [sys.executable, "-S", "-c", CRASHING, str(folder / NAME), str(step)]
-        code = subprocess.run(command, check=False, env={"PYTHONPATH": str(REPO / "src")}).returncode
-        found = visible(folder)
-        assert found in ([], [NAME])
-        if found:
-            assert (folder / NAME).read_bytes() == WHOLE
-        outcomes.append((code, bool(found)))
-        create_session(str(folder / "22222222-2222-4222-8222-222222222222.jsonl"), CHUNKS, accept)
-        assert not [path for path in folder.iterdir() if path.suffix == ".tmp"]
-        if code == 0:
-            break
-        assert code == KILLED
-    assert outcomes[0] == (KILLED, False)
-    assert outcomes[-1] == (0, True)
-    assert (KILLED, True) in outcomes  # killed after it had its name, too
+    """Killed before each step of the writer in turn: no session, or the whole one; the next writer cleans up."""
+    path, outcomes = tmp_path / NAME, []
+
+    def prepare() -> Callable[[], object]:
+        path.unlink(missing_ok=True)
+        return lambda: create_session(str(path), CHUNKS, accept)
+
+    for killed in crashes(prepare):
+        assert not path.exists() or path.read_bytes() == WHOLE
+        outcomes.append((killed, path.exists()))
+        create_session(str(tmp_path / f"{session_id(len(outcomes))}.jsonl"), CHUNKS, accept)
+        assert not [path for path in tmp_path.iterdir() if path.suffix == ".tmp"]
+    assert outcomes[0] == (True, False)
+    assert outcomes[-1] == (False, True)
+    assert (True, True) in outcomes  # killed after it had its name, too
 
 
 def test_without_hard_links_the_name_is_still_exclusive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,9 +20,9 @@ from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage import atomic, locks, move, state_file
-from tests.archive.vault.laid_out import crash_at
+from resume_hooks.storage import move
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.crashes import crashes, outcome
 from tests.storage.test_move import across, digested
 
 OLD = time.time() - 5 * 24 * 60 * 60
@@ -110,33 +110,29 @@ def test_a_session_goes_whole_and_comes_back(config_home: ConfigHome, file_syste
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
-MODULES = {str(each.__file__) for each in (atomic, contents, deletion, locks, move, restoring, state_file)}
-
-
 @pytest.mark.parametrize("verb", ["delete", "restore"])
 def test_killed_anywhere_nothing_is_lost(config_home: ConfigHome, file_systems: Callable[[], None], verb: str) -> None:
-    """At every line: what is not in its place is told by the trash, and a restore brings all back as it was."""
-    laid_out(config_home)
+    """At every step: what is not in its place is told by the trash, and a restore brings all back as it was."""
+    path = laid_out(config_home).path
     before = everything(config_home)
     file_systems()
-    line, ended = 0, False
-    while not ended:
-        line += 19
-        session = locate.session_file(str(config_home.project() / f"{SESSION}.jsonl"))
+
+    def prepare() -> Callable[[], object]:
+        session = locate.session_file(path)
         if verb == "delete":
-            ended = crash_at(line, MODULES, lambda session=session: delete(session, config_home))  # type: ignore[misc]
-        else:
-            delete(session, config_home)
-            ended = crash_at(line, MODULES, lambda: restore(config_home))
-        transcript = everything(config_home).get(session.path)
+            return lambda: delete(session, config_home)
+        delete(session, config_home)
+        return lambda: restore(config_home)
+
+    for _ in crashes(prepare):
+        transcript = everything(config_home).get(path)
         # Where there are no links, a moment before it has its name.
         reserved = transcript is not None and not transcript[0]
-        assert reserved or transcript in (None, before[session.path]), line
+        assert reserved or transcript in (None, before[path])
         while contents.holds(SESSION, config_home.where):
             restore(config_home)
         left = {path: held for path, held in everything(config_home).items() if not path.endswith(move.PART)}
-        assert left == before, line
-    assert line > 100
+        assert left == before
 
 
 @pytest.mark.parametrize("part", range(6))
@@ -491,17 +487,10 @@ def test_of_a_crash_and_a_session_begun_anew_both_come_out(
     laid_out(config_home)
     before = everything(config_home)
     across(monkeypatch)
-    copy = move._copy
-
-    def killed(source: str, target: str, names: list[str]) -> None:
-        os._exit(9)
-
-    child = os.fork()
-    if not child:
-        move._copy = killed
-        delete(locate.session_file(str(config_home.project() / f"{SESSION}.jsonl")), config_home)
-    os.waitpid(child, 0)
-    assert move._copy is copy
+    with monkeypatch.context() as patch:
+        patch.setattr(move, "_copy", lambda *_: os._exit(9))
+        path = str(config_home.project() / f"{SESSION}.jsonl")
+        assert outcome(lambda: delete(locate.session_file(path), config_home)) == 9
     (first,) = contents.all_deleted(config_home.where)
     anew = begun_anew(config_home)
     with pytest.raises(PlaceTaken) as told:
@@ -557,11 +546,9 @@ def test_killed_before_it_took_anything(config_home: ConfigHome, monkeypatch: py
     """Right after its first manifest: the session is where it was, and the trash names none."""
     session = laid_out(config_home)
     before = everything(config_home)
-    process = os.fork()
-    if not process:
-        monkeypatch.setattr(deletion, "take", lambda *_: os._exit(9))
-        delete(session, config_home)
-    os.waitpid(process, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(deletion, "take", lambda *_: os._exit(9))
+        assert outcome(lambda: delete(session, config_home)) == 9
     assert everything(config_home) == before
     assert contents.all_deleted(config_home.where) == []
     assert not contents.holds(SESSION, config_home.where)

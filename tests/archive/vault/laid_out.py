@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
-from collections.abc import Callable, Collection
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import vault
@@ -67,28 +63,3 @@ def vault_files(home: ConfigHome) -> list[str]:
     """Every file in the vault, but for locks."""
     root = Path(vault(home.where))
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and path.name != "lock")
-
-
-def crash_at(line: int, modules: Collection[str], work: Callable[[], Any]) -> bool:
-    """Do ``work`` in a process of its own that dies before its ``line``-th line in these; whether it got to the end."""
-    child = os.fork()
-    if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    left = line
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal left
-        if frame.f_code.co_filename not in modules:
-            return None
-        left -= event == "line"
-        if left == 0:
-            os._exit(9)
-        return trace
-
-    sys.settrace(trace)
-    code = 1
-    try:
-        work()
-        code = 0
-    finally:
-        os._exit(code)

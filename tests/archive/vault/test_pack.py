@@ -15,9 +15,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.vault import archive_session as keeping
-from resume_hooks.archive.vault import commit, pack_writer, restore
-from resume_hooks.archive.vault import rewrite as rewriting
+from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.commit import forget
 from resume_hooks.archive.vault.lookup import as_it_was
@@ -26,23 +24,15 @@ from resume_hooks.archive.vault.rewrite import rewrite
 from resume_hooks.archive.vault.verify import unreadable, verify
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived import packs, unpack
+from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import unpacked, vault
 from resume_hooks.sessions.archived.manifest import all_archived, find
 from resume_hooks.sessions.archived.unpack import opened
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage import locks, state_file
-from tests.archive.vault.laid_out import OLD, client_files, crash_at, kept_files, laid_out, vault_files
+from tests.archive.vault.laid_out import OLD, client_files, kept_files, laid_out, vault_files
 from tests.builders import SESSION, ConfigHome, session_id
-from tests.needs import REPO, one_in
-
-MODULES = {
-    str(module.__file__)
-    for module in (
-        locks, keeping, commit, unpack, pack_writer, packs, state_file, restore,
-        rewriting,
-    )
-}  # fmt: skip
+from tests.crashes import crashes
+from tests.needs import REPO
 
 
 @pytest.mark.parametrize("what", ["gone", "cut", "flipped", "longer", "no pack"])
@@ -194,10 +184,9 @@ def _grown(home: ConfigHome) -> SessionFile:
     return locate.session_file(str(path))
 
 
-@pytest.mark.parametrize("verb", one_in(2, WORK))
+@pytest.mark.parametrize("verb", WORK)
 def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
     """At every step: what was kept is whole, nothing half-made counts, and doing it again does it."""
-    line, ended = 0, False
     session = laid_out(config_home)
     before = client_files(config_home)
     if verb != "keep":
@@ -209,19 +198,21 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
         | {backup: b"another file"},
         "rewrite": {large: before[large].replace(b"large", b"LARGE")},
     }.get(verb, {})
-    while not ended:
-        line += 13
+
+    def prepare() -> Callable[[], object]:
         if verb == "restore":
             for place in before:
                 (config_home.config / place).unlink(missing_ok=True)
-        ended = crash_at(line, MODULES, lambda: WORK[verb](config_home))
+        return lambda: WORK[verb](config_home)
+
+    for _ in crashes(prepare):
         kept = find(SESSION, config_home.where)
         if verb == "keep" and kept is None:
             assert all("manifest.json" not in name for name in vault_files(config_home))
             continue
         assert kept is not None
         assert verify(kept) == []
-        assert kept_files(kept, config_home) in (before, before | after), line
+        assert kept_files(kept, config_home) in (before, before | after)
         if verb == "renew" and kept.earlier:
             earlier = as_it_was(kept, kept.earlier[0])
             assert kept_files(earlier, config_home)[backup] == before[backup]
@@ -229,7 +220,6 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
             there = {place: raw for place, raw in client_files(config_home).items() if ".resume-hooks-" not in place}
             assert there.items() <= before.items()
     WORK[verb](config_home)
-    assert line > 13
     kept = find(SESSION, config_home.where)
     assert kept is not None
     assert verify(kept) == []

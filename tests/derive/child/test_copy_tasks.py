@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +17,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.child_titles import Kind
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
-from tests.crashes import killed_at
-
-STEPS = ("mkdir", "open", "fsync", "rename", "listdir")
+from tests.crashes import crashes
 
 
 class Place:
@@ -132,19 +129,16 @@ def test_a_full_disk(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_crash_leaves_the_whole_list_or_none(place: Place) -> None:
     """Killed at any step, the child has all tasks or none; what is left beside goes with the next child."""
-    before, ended = place.files(), False
-    for count in range(1, 50):
-        if not (process := os.fork()):
-            killed_at(count, STEPS)
-            copy_tasks.copy_tasks(SESSION, session_id(count), place.home.where)
-            os._exit(0)
-        ended = os.waitpid(process, 0)[1] != signal.SIGKILL
+    before, children = place.files(), iter(map(session_id, range(1, 50)))
+
+    def prepare() -> Callable[[], object]:
+        child = next(children)
+        return lambda: copy_tasks.copy_tasks(SESSION, child, place.home.where)
+
+    for _ in crashes(prepare):
         made = [name for name in os.listdir(place.lists) if not name.startswith(".")]
         assert all(place.files(name) == before for name in made)
-        if ended:
-            break
-    assert ended
-    assert session_id(count) in made
+    assert len(made) > 1
     place.child()
     assert not [name for name in os.listdir(place.lists) if name.startswith(".")]
     assert place.files() == before

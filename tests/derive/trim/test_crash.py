@@ -2,49 +2,141 @@
 
 from __future__ import annotations
 
-from tests.crashes import crashed
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-PROGRAM = "tests.derive.trim.crashing"
+import pytest
+
+from resume_hooks.derive.child.write import write
+from resume_hooks.derive.trim.plan import TrimPlan
+from resume_hooks.errors import WriteFailed
+from tests.builders import SESSION, ConfigHome
+from tests.crashes import an_ordinary_user, crashes, little_room, outcome
+from tests.derive.trim.sessions import Chain, planned, written
+
+REFUSED = 7
+"""The exit code of a process that was refused."""
 
 
-def test_killed_at_every_step() -> None:
+def session(home: ConfigHome) -> TrimPlan:
+    """A home with a session alone, its large outputs and its file backups; the plan of a trim."""
+    shutil.rmtree(home.root, ignore_errors=True)
+    chain = Chain()
+    for number in range(60):
+        chain.ask("question " * 90).tool(f"t{number}", "Bash", f"{number} " * 900).answer()
+    tracked = {name: {"backupFileName": name} for name in ("one", "two")}
+    snapshot = {"messageId": "c0", "trackedFileBackups": tracked}
+    path = written(home, [*chain.rows, {"type": "file-history-snapshot", "messageId": "c0", "snapshot": snapshot}])
+    for folder in (path.with_suffix("") / "tool-results", home.config / "file-history" / SESSION):
+        folder.mkdir(parents=True)
+        (folder / "one").write_bytes(b"1")
+        (folder / "two").write_bytes(b"2")
+    return planned(home, path)
+
+
+def left_behind(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
+    """What lies about after a try: the child's file as the plan has it or not, companions, temporary files."""
+    child, history = Path(decided.draft.path), home.config / "file-history" / decided.draft.session_id
+    beside = [*child.with_suffix("").rglob("*"), *history.rglob("*")]
+    return {
+        "child": child.exists() and len(child.read_bytes().rpartition(b"customTitle")[0]),
+        "parent": home.project().joinpath(f"{SESSION}.jsonl").stat().st_size,
+        "companions": sorted(path.name for path in beside if path.is_file()),
+        "linked": all(path.stat().st_nlink > 1 for path in beside if path.parent.name == "tool-results"),
+        "temporary": [path.name for path in home.project().iterdir() if path.name.startswith(".resume-hooks-")],
+    }
+
+
+def test_killed_at_every_step(config_home: ConfigHome) -> None:
     """No child, or the whole one with its companions; what a killed try left is harmless, and swept by the next."""
-    tries = crashed(PROGRAM, "kill")
-    whole = tries[-2]
-    assert not whole["killed"]
-    assert whole["companions"] == ["one", "one", "two", "two"]
-    killed = [found for found in tries if found["killed"]]
-    assert len(killed) > 10
-    for found in killed:
-        assert found["parent"] == whole["parent"]
-        assert found["child"] in {False, whole["child"]}
-        if found["child"]:
-            assert found["companions"] == whole["companions"]
+    plans: list[TrimPlan] = []
+
+    def prepare() -> Callable[[], object]:
+        plans.append(session(config_home))
+        return lambda: write(plans[-1], config_home.where)
+
+    killed = []
+    for was_killed in crashes(prepare):
+        found = left_behind(config_home, plans[-1])
+        again = planned(config_home, config_home.project() / f"{SESSION}.jsonl")
+        write(again, config_home.where)
+        whole = left_behind(config_home, again)
+        assert (whole["companions"], whole["temporary"]) == (["one", "one", "two", "two"], [])
         assert found["linked"]  # large outputs under the id of a child that was not born take no space of their own
-    assert any(found["child"] for found in killed), "one step comes after the child's birth"
-    for found in tries[1::2]:
-        assert (found["child"], found["companions"], found["temporary"]) == (whole["child"], whole["companions"], [])
+        if was_killed:
+            assert found["parent"] == whole["parent"]
+            assert found["child"] in {False, whole["child"]}
+            assert not found["child"] or found["companions"] == whole["companions"]
+            killed.append(found)
+        else:
+            assert found == whole
+    assert [bool(found["child"]) for found in killed] == sorted(bool(found["child"]) for found in killed)
+    assert killed[-1]["child"], "one step comes after the child's birth"
 
 
-def test_a_slim_copy_killed_on_the_way() -> None:
+def run(home: ConfigHome, *words: str) -> None:
+    """The command line, in a process of its own."""
+    os.environ.update(home.environ)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    from resume_hooks.cli.main import main as command_line
+
+    sys.argv = ["resume-hooks", *words]
+    try:
+        command_line()
+    except SystemExit as ended:
+        os._exit(ended.code if isinstance(ended.code, int) else 0)
+
+
+def test_a_slim_copy_killed_on_the_way(config_home: ConfigHome) -> None:
     """The session is as it was; a copy is there only whole, and only where the vault holds what it leads to."""
-    tries = crashed(PROGRAM, "slim", "11")
-    *killed, whole = tries
-    assert len(killed) > 5
-    assert all(found["kept"] and found["whole"] and not found["again"] for found in tries)
-    assert len(whole["children"]) == 1
-    assert all(found["children"] in ([], whole["children"]) for found in killed)
+    before: dict[str, bytes] = {}
+
+    def files() -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in config_home.project().iterdir() if path.is_file()}
+
+    def prepare() -> Callable[[], object]:
+        session(config_home)
+        before.update(files())
+        return lambda: run(config_home, "archive", "--slim", SESSION)
+
+    copies = []
+    for _ in crashes(prepare, every=7):
+        now = files()
+        assert now.items() >= before.items()
+        copies.append([now[name].count(b"\n") for name in now if name.endswith(".jsonl") and name not in before])
+        assert not copies[-1] or not outcome(lambda: run(config_home, "archive", "--verify", SESSION))
+        assert not outcome(lambda: run(config_home, "archive", "--slim", SESSION))
+    assert len(copies[-1]) == 1
+    assert all(found in ([], copies[-1]) for found in copies)
+    assert len(copies) > 5
 
 
-def test_a_full_disk() -> None:
+@pytest.mark.parametrize("room", [0, 1, 4_096, 60_000, None])
+def test_a_full_disk_or_a_read_only_folder(room: int | None) -> None:
     """However early it is full: a sentence, and nothing is left, companions included."""
-    for found in crashed(PROGRAM, "full"):
-        assert found["refused"]
-        assert (found["child"], found["folders"], found["temporary"]) == (False, False, [])
+    with tempfile.TemporaryDirectory() as folder:
+        home = ConfigHome(Path(folder), Path(folder, "c"), {"HOME": folder, "CLAUDE_CONFIG_DIR": f"{folder}/c"})
+        decided = session(home)
 
+        def refused() -> None:
+            try:
+                if room is None:
+                    home.project().chmod(0o555)
+                    with an_ordinary_user(home.root):
+                        write(decided, home.where)
+                else:
+                    little_room(room)
+                    write(decided, home.where)
+            except WriteFailed:
+                os._exit(REFUSED)
 
-def test_a_read_only_folder() -> None:
-    """Nothing can be made in the project, and nothing stays in the file history either."""
-    (found,) = crashed(PROGRAM, "readonly")
-    assert found["refused"]
-    assert (found["child"], found["folders"], found["temporary"]) == (False, False, [])
+        assert outcome(refused) == REFUSED
+        found = left_behind(home, decided)
+        assert (found["child"], found["companions"], found["temporary"]) == (False, [], [])
+        assert not Path(decided.draft.path).with_suffix("").exists()
+        assert not (home.config / "file-history" / decided.draft.session_id).exists()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
-import signal
 import stat
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import orjson
@@ -26,7 +24,7 @@ from resume_hooks.derive.trim.selection import TrimEdit
 from resume_hooks.errors import CheckFailed, NothingToTrim, ResumeHooksError, SessionLive, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import session_file
-from resume_hooks.storage import append_carryover, atomic, backups
+from resume_hooks.storage import append_carryover, backups
 from resume_hooks.transcripts.lines import BOM
 from tests.builders import (
     SESSION,
@@ -43,14 +41,13 @@ from tests.builders import (
     user,
 )
 from tests.cli.conftest import Cli, Document, cli, document
-from tests.crashes import an_ordinary_user, little_room
+from tests.crashes import an_ordinary_user, crashes, little_room, outcome
 from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 
 __all__ = ["cli", "document"]
 
 LONG_AGO = 1_000_000_000.0
-KILLED = -signal.SIGKILL
 BULK = 2_000
 
 
@@ -374,55 +371,18 @@ def test_a_file_that_was_changed_meanwhile(
     assert not [name for name in path.parent.iterdir() if name.suffix == ".tmp"]
 
 
-def _die_at(target: tuple[str, int], home: ConfigHome, path: Path) -> None:
-    def trace(frame: FrameType, event: str, _argument: object) -> Any:
-        if frame.f_code.co_filename not in FILES:
-            return None
-        if event == "line" and (frame.f_code.co_filename, frame.f_lineno) == target:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return trace
-
-    sys.settrace(trace)
-    trim(home, path)
-    os._exit(0)
-
-
-FILES = {str(module.__file__) for module in (atomic, append_carryover, backups, in_place)}
-
-
-def _steps(home: ConfigHome, path: Path) -> list[tuple[str, int]]:
-    """Every line of the writing modules that a trim passes, once each, in order."""
-    passed: dict[tuple[str, int], None] = {}
-
-    def trace(frame: FrameType, event: str, _argument: object) -> Any:
-        if frame.f_code.co_filename not in FILES:
-            return None
-        if event == "line":
-            passed[frame.f_code.co_filename, frame.f_lineno] = None
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        trim(home, path)
-    finally:
-        sys.settrace(before)
-    return list(passed)
-
-
 def test_killed_at_any_step_the_file_is_whole(config_home: ConfigHome) -> None:
-    """Killed before each line of the writer in turn: the file as it was, or the trimmed one with its backup."""
+    """Killed before each step of the writer in turn: the file as it was, or the trimmed one with its backup."""
     content = session_bytes(bulky(6))
-    steps = _steps(config_home, laid(config_home, content))
-    fork = multiprocessing.get_context("fork")
+    path = laid(config_home, content)
     outcomes = []
-    for step in steps:
+
+    def prepare() -> Callable[[], object]:
         shutil.rmtree(config_home.config / "resume-hooks", ignore_errors=True)
-        path = laid(config_home, content)
-        child = fork.Process(target=_die_at, args=(step, config_home, path))
-        child.start()
-        child.join()
-        assert child.exitcode == KILLED
+        laid(config_home, content)
+        return lambda: trim(config_home, path)
+
+    for _ in crashes(prepare):
         replaced = path.read_bytes() != content
         if replaced:
             assert_trimmed(path, content, kept(config_home)[0])
@@ -430,7 +390,7 @@ def test_killed_at_any_step_the_file_is_whole(config_home: ConfigHome) -> None:
         outcomes.append(replaced)
     assert outcomes == sorted(outcomes)
     assert set(outcomes) == {False, True}
-    path = laid(config_home, content)
+    laid(config_home, content)
     assert trim(config_home, path).receipt.written  # whatever was left behind is in nobody's way
     assert [name.name for name in path.parent.iterdir()] == [path.name]
 
@@ -455,23 +415,19 @@ def test_a_read_only_folder() -> None:
         assert path.read_bytes() == before
 
 
-def _with_little_room(home: ConfigHome, path: Path, room: int) -> None:
-    little_room(room)
-    try:
-        trim(home, path)
-    except WriteFailed as error:
-        os._exit(7 if "Nothing was changed" in error.remedy else 8)
-    os._exit(0)
-
-
 def test_a_full_disk_changes_nothing(config_home: ConfigHome) -> None:
     """A backup that does not fit is told, and is gone; the session is as it was."""
     path = laid(config_home, bulky(6))
     before = path.read_bytes()
-    child = multiprocessing.get_context("fork").Process(target=_with_little_room, args=(config_home, path, 10_000))
-    child.start()
-    child.join()
-    assert child.exitcode == 7
+
+    def refused() -> None:
+        little_room(10_000)
+        try:
+            trim(config_home, path)
+        except WriteFailed as error:
+            os._exit(7 if "Nothing was changed" in error.remedy else 8)
+
+    assert outcome(refused) == 7
     assert path.read_bytes() == before
     assert kept(config_home) == []
 

@@ -6,7 +6,7 @@ import os
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.parts.share.export.document import Document, ExportOptions
-from resume_hooks.parts.share.export.forms import HTML, MARKDOWN, TEXT
+from resume_hooks.parts.share.export.forms import HTML, MARKDOWN
 from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
 from resume_hooks.sessions.locate import SessionFile
 from tests.builders import SESSION, ConfigHome
@@ -22,7 +22,7 @@ def documents(home: ConfigHome) -> Try:
 
     def one(draws: Draws) -> None:
         path = put(folder, SESSION, transcript(draws, 16))
-        form = draws.pick((HTML, HTML, MARKDOWN, TEXT))
+        form = draws.pick((HTML, HTML, MARKDOWN))
         what = draws.pick((WHOLE, EVERYTHING, LIVE_ONLY))
         choice = ExportOptions(
             form, redact=draws.coin(), thoughts=draws.coin(), what=what, limit=draws.pick((0, 7, 1_000))

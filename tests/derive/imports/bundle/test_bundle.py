@@ -38,6 +38,7 @@ from tests.builders import (
     user,
     write_session,
 )
+from tests.crashes import crashes
 from tests.needs import corpus_sessions
 
 ONE = session_id(1)
@@ -382,3 +383,26 @@ def test_the_corpus_comes_whole(path: Path, config_home: ConfigHome, there: Conf
     old, new = scan(str(copy)), scan(came.receipt.file)
     assert (new.line_count, [n.uuid for n in new.chain]) == (old.line_count, [n.uuid for n in old.chain])
     assert [n.number for n in new.nodes] == [n.number for n in old.nodes]
+
+
+def test_killed_at_every_step_the_next_import_ends_it(config_home: ConfigHome, tmp_path: Path) -> None:
+    """It brings the session in under its own id, with what lay beside it; nothing else is left."""
+    session = kept(config_home, conversation(2, session_id=ONE), ONE)
+    outputs = Path(session.path).with_suffix("") / "tool-results"
+    outputs.mkdir(parents=True)
+    for name in ("one", "two"):
+        (outputs / name).write_bytes(b"long output")
+    bundle = bundled(config_home, session)
+    home = other_home(tmp_path)
+
+    def prepare() -> Callable[[], object]:
+        shutil.rmtree(home.root)
+        home.root.mkdir()
+        return lambda: brought(bundle, home)
+
+    folder = home.config / "projects" / project_key(os.path.realpath(home.root / "work"))
+    for _ in crashes(prepare):
+        brought(bundle, home)
+        files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+        files = [name for name in files if not name.startswith(".resume-hooks-")]  # the next write sweeps those
+        assert files == sorted([f"{ONE}.jsonl", f"{ONE}/tool-results/one", f"{ONE}/tool-results/two"])

@@ -29,7 +29,7 @@ from resume_hooks.parts.smart_trim.prompt import parts
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile, resolve
 from resume_hooks.transcripts.records import Record
-from tests.crashes import crashed
+from tests.crashes import crashes
 from tests.parts.codex import rollouts
 from tests.parts.codex.rollouts import THREAD, effective, every_rollout, find_in_corpus
 
@@ -287,16 +287,24 @@ def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
     assert existing_child(thread(where), "handoff", where, "test it") is not None
 
 
-def test_a_crash_leaves_nothing_or_the_whole() -> None:
+def test_a_crash_leaves_nothing_or_the_whole(where: Where) -> None:
     """At each step of a write; the next write sweeps what lay about."""
-    tries = crashed("tests.parts.codex.derive.crashing")
-    assert len(tries) > 8
-    assert [one["killed"] for one in tries][-1] is False
-    for one in tries:
-        assert one["child"] in {None, True}, one
-        assert one["parent"] is True
-        assert one["left"] == []
-    assert tries[-1]["child"] is True
+    lines = [rollouts.meta()]
+    for number in range(12):
+        lines += [rollouts.said("user", f"question {number}"), rollouts.call(f"c{number}", "ls")]
+        lines += [rollouts.output(f"c{number}", f"{number} " * 2_000), rollouts.said("assistant", "done")]
+    path = rollouts.write(codex_of(where), lines)
+    before, decided, born = path.read_bytes(), agents.trim(thread(where), where, Options()), []
+    for _ in crashes(lambda: lambda: write(decided, where)):
+        child = Path(decided.draft.path)
+        born.append(child.exists())
+        assert not born[-1] or child.stat().st_size == sum(map(len, decided.body.lines()))
+        child.unlink(missing_ok=True)
+        write(agents.trim(thread(where), where, Options()), where)
+        assert [one for one in codex_of(where).rglob("*") if one.is_file() and one.suffix != ".jsonl"] == []
+    assert path.read_bytes() == before
+    assert born == sorted(born)
+    assert (born[0], born[-1]) == (False, True)
 
 
 @pytest.mark.parametrize("seed", range(12))
