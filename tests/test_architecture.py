@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
+import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from resume_hooks import part_table, seam
-from resume_hooks.cli.main import VERBS, module_of
+from resume_hooks.cli.options import VerbOptions
+from resume_hooks.cli.verb_table import VERBS, command
 from resume_hooks.hooks.prompt import LANES
 from tests.needs import REPO
 
@@ -56,10 +60,27 @@ def test_every_package_says_what_it_may_import(package: str) -> None:
     assert "must not" in text.lower() or "may import" in text.lower()
 
 
-@pytest.mark.parametrize("name", [module_of(verb).removeprefix("resume_hooks.") for verb in [*VERBS, "slash"]])
-def test_every_verb_has_its_module(name: str) -> None:
-    """The command line finds its verbs by name, so the linter does not see them."""
-    assert find_spec(f"resume_hooks.{name}")
+@pytest.mark.parametrize("verb", [*VERBS, "slash"])
+def test_every_verb_is_declared(verb: str) -> None:
+    """The command line finds its verbs by name, so the linter does not see them. The help begins with a plain word."""
+    assert re.match(r"[A-Z][a-z]+[ :]", command(verb).help or "")
+
+
+def test_every_verb_has_its_body() -> None:
+    """What a declared verb does is found by name, too."""
+    for verb in VERBS:
+        command(verb)
+    bodies = [
+        options._body.split(":")
+        for options in _below(VerbOptions)
+        if options._body and options.__module__ in sys.modules
+    ]
+    assert len(bodies) > len(VERBS)
+    assert all(callable(getattr(import_module(module), function)) for module, function in bodies)
+
+
+def _below(declared: type[VerbOptions]) -> list[type[VerbOptions]]:
+    return [each for one in declared.__subclasses__() for each in (one, *_below(one))]
 
 
 @pytest.mark.parametrize("name", sorted(set(LANES.values())))

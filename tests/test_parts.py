@@ -23,20 +23,28 @@ PART = Part(
 )
 '''
 
+VERBS = '''
+"""The verb of this part."""
+
+from resume_hooks.cli.options import VerbOptions, flag
+
+
+class GreetOptions(VerbOptions, body="resume_hooks.parts.example.verbs.greet:greet"):
+    """Say hello."""
+
+    loud: bool = flag("--loud", help="Say it in capitals.")
+'''
+
 VERB = '''
 """``greet``: an example."""
 
-import click
-
-from resume_hooks.cli.options import VerbOptions, as_one_value, json_option
+from resume_hooks.parts.example.verbs import GreetOptions
 
 
-@click.command("greet")
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Say hello."""
-    options.emit({"said": "hello"}, lambda: "hello")
+def greet(options: GreetOptions) -> None:
+    """Say hello, as loud as asked."""
+    said = "HELLO" if options.loud else "hello"
+    options.emit({"said": said}, lambda: said)
 '''
 
 FORMS = '''
@@ -58,7 +66,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     part = tmp_path / "example"
     (part / "verbs").mkdir(parents=True)
     for name, text in {
-        "__init__": PART, "verbs/__init__": "", "verbs/greet": VERB, "forms": FORMS,
+        "__init__": PART, "verbs/__init__": VERBS, "verbs/greet": VERB, "forms": FORMS,
         "notes": "def note(session_id, where):\n    return f'a note on {session_id}'\n",
     }.items():  # fmt: skip
         (part / f"{name}.py").write_text(text)
@@ -82,8 +90,8 @@ def test_a_part_by_the_recipe(example: Path, capsys: pytest.CaptureFixture[str])
     assert example.is_dir()
     assert run(["greet"]) == 0
     assert capsys.readouterr().out == "hello\n"
-    assert run(["greet", "--json"]) == 0
-    assert '"said":"hello"' in capsys.readouterr().out.replace(" ", "")
+    assert run(["greet", "--loud", "--json"]) == 0
+    assert '"said":"HELLO"' in capsys.readouterr().out.replace(" ", "")
     assert [note("x", None) for note in seam.answers("notes on a session")] == ["a note on x"]
 
 

@@ -18,8 +18,9 @@ from typing import Any
 import click
 
 from resume_hooks import parts, settings
-from resume_hooks.cli.main import VERBS, cli
+from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import form
+from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.plain_cards import TRIGGERS
 from resume_hooks.part import Option
 

@@ -13,7 +13,7 @@ from resume_hooks.seam import Trigger
 class Verb(NamedTuple):
     """A verb of a part: its name, its line in the help, and the verb of the core that it stands before there.
 
-    Its command is ``command`` in ``verbs``, in the module of its name, its form of ``--json`` in ``forms``.
+    ``verbs`` declares its options, by a class of its name, ``forms`` has its form of ``--json``.
     """
 
     name: str

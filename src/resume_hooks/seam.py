@@ -8,7 +8,6 @@ Standard library, Python 3.9.
 from __future__ import annotations
 
 import importlib
-import keyword
 import os
 from typing import Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -56,15 +55,9 @@ def with_parts(core: Iterable[str], brought: Mapping[str, Sequence[Any]]) -> Lis
     return names
 
 
-def module_name(verb: str) -> str:
-    """The module of a verb, by its name alone."""
-    name = verb.replace("-", "_")
-    return f"{name}_" if keyword.iskeyword(name) else name
-
-
 def verb_module(verb: str) -> Optional[str]:
-    """The module of a part's verb; None for a verb of no part. UsageError where its part is not here."""
-    return _module(verb, f"verbs.{module_name(verb)}")
+    """The module that declares a part's verb; None for a verb of no part. UsageError where its part is not here."""
+    return _module(verb, "verbs")
 
 
 def form_module(verb: str) -> Optional[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from resume_hooks.cli.schema.doctor import BugReport
+from resume_hooks.cli.schema.upkeep import BugReport
 from tests.cli.conftest import Cli, Document
 
 

@@ -17,7 +17,7 @@ from types import ModuleType
 import pytest
 
 from resume_hooks.__main__ import start
-from resume_hooks.cli.main import VERBS
+from resume_hooks.cli.verb_table import VERBS
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
@@ -316,3 +316,12 @@ def test_ctrl_c_while_the_command_line_is_loaded(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(SystemExit) as ended:
         start()
     assert ended.value.code == 130
+
+
+def test_a_value_that_looks_like_help(config_home: ConfigHome, cli: Cli) -> None:
+    """A --help that is the value of an option shows no help: the verb is called."""
+    write_session(config_home.project(), SESSION, conversation(2))
+    done = cli("handoff", SESSION, "--print", "-n", "--help")
+    assert done.returncode == 0
+    assert b"--help" in done.stdout
+    assert b"Usage:" not in done.stdout

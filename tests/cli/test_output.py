@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.cli.main import VERBS, run
+from resume_hooks.cli.main import run
 from resume_hooks.cli.output import colour_wanted
+from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import recognise
 from resume_hooks.system.columns import fitted, width

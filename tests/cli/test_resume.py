@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.cli import resume
-from resume_hooks.cli.options import VerbOptions
+from resume_hooks.cli.verbs.resume import ResumeOptions
 from resume_hooks.errors import UsageError
 from tests.builders import (
     SESSION,
@@ -233,4 +233,4 @@ def test_a_page_where_nothing_imports(monkeypatch: pytest.MonkeyPatch, tmp_path:
     page.write_text("<!doctype html>")
     monkeypatch.setattr("resume_hooks.seam.is_there", lambda _: False)
     with pytest.raises(UsageError, match=r"What imports \S+x\.html is not installed here"):
-        resume._brought_in(VerbOptions(locator=str(page)))
+        resume._brought_in(ResumeOptions(locator=str(page)))

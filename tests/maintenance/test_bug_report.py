@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks import part_table
-from resume_hooks.cli.schema.doctor import BugReport
+from resume_hooks.cli.schema.upkeep import BugReport
 from resume_hooks.maintenance import bug_report
 from resume_hooks.maintenance.bug_report import Anonymous
 from resume_hooks.maintenance.doctor import Finding, diagnose

@@ -6,8 +6,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import click
-
 from resume_hooks import clock
 from resume_hooks.archive.retention import archive_now
 from resume_hooks.archive.retention.archive_now import ArchiveOutcome, ArchiveReport
@@ -19,16 +17,12 @@ from resume_hooks.archive.vault.verify import ArchiveFinding, unreadable, verify
 from resume_hooks.cli.archived import kept_row, kept_text
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import (
-    VerbOptions,
-    as_one_value,
-    complete_locator,
     current_folder,
-    dry_run_option,
-    json_option,
     located,
 )
 from resume_hooks.cli.output import say
 from resume_hooks.cli.progress import at_work
+from resume_hooks.cli.verbs.archives import ArchiveOptions
 from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -52,42 +46,8 @@ NOTHING: dict[str, Any] = {
 }
 
 
-@click.command("archive")
-@click.argument("locators", nargs=-1, metavar="[SESSION]...", shell_complete=complete_locator)
-@click.option("--project", is_flag=True, help="Every session of this project.")
-@click.option("--all", "everywhere", is_flag=True, help="Every session of every project.")
-@click.option(
-    "--verify", "verifying", is_flag=True, help="Read all copies and compare them; ends with 1 if one is damaged."
-)
-@click.option("--list", "listing", is_flag=True, help="List the copies.")
-@click.option("--forget", "forgetting", is_flag=True, help="Remove the copies of SESSION; the client's files stay.")
-@click.option("--slim", is_flag=True, help="Then make a copy of SESSION without large images and tool outputs.")
-@click.option("--yes", is_flag=True, help="With --forget: do not ask.")
-@dry_run_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> int:
-    """Archive sessions in the vault, with all their files, for longer than the client keeps them.
-
-    SESSION defaults to the latest session of this folder. Each is a compressed copy, an eighth of the size.
-    ``restore`` brings a session back; the other verbs read it in the vault. With --verify, --list and
-    --forget, SESSION names a kept session.
-
-    With --slim, for a session so large that the client hangs over it: once the vault's copy was read back, a child of
-    its live conversation is made in which placeholders stand for images and for contents of 10,000 characters and
-    more. SESSION stays as it is; ``delete`` takes it away, ``read`` and ``untrim`` find the contents in the vault all
-    the same, ``restore`` brings it back byte for byte.
-
-    \b
-    Examples:
-      resume-hooks archive
-      resume-hooks archive --project
-      resume-hooks archive 5e12a303 "Fix the parser"
-      resume-hooks archive --list
-      resume-hooks archive --verify
-      resume-hooks archive --forget 5e12a303
-      resume-hooks archive --slim 5e12a303
-    """
+def archive(options: ArchiveOptions) -> int:
+    """Archive sessions, or show, verify or forget their copies."""
     _refuse(options)
     if options.verifying:
         return _verify(_kept(options), options)
@@ -100,7 +60,7 @@ def command(options: VerbOptions) -> int:
     return _archive(_sessions(options), options)
 
 
-def _refuse(options: VerbOptions) -> None:
+def _refuse(options: ArchiveOptions) -> None:
     options.refuse_together("verifying", "listing", "forgetting", "slim", remedy="Give one of them.")
     modes = options.verifying or options.listing or options.forgetting
     given = [bool(options.locators), options.project, options.everywhere]
@@ -112,7 +72,7 @@ def _refuse(options: VerbOptions) -> None:
         raise UsageError("--forget needs a SESSION", "Name it: resume-hooks archive --forget SESSION")
 
 
-def _sessions(options: VerbOptions) -> list[SessionFile]:
+def _sessions(options: ArchiveOptions) -> list[SessionFile]:
     if options.everywhere:
         return locate.all_sessions(options.where)
     if options.project:
@@ -122,12 +82,12 @@ def _sessions(options: VerbOptions) -> list[SessionFile]:
     return list({session.path: session for session in found}.values())
 
 
-def _kept(options: VerbOptions) -> list[ArchivedSession]:
+def _kept(options: ArchiveOptions) -> list[ArchivedSession]:
     where = options.where
     return [find(locator, where) for locator in options.locators] if options.locators else all_archived(where)
 
 
-def _archive(sessions: Sequence[SessionFile], options: VerbOptions) -> int:
+def _archive(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
     if options.dry_run:
         would = archive_now.preview(sessions, options.where)
         data = NOTHING | {"archived": [_outcome(each, options.where) for each in would]}
@@ -147,7 +107,7 @@ def _archive(sessions: Sequence[SessionFile], options: VerbOptions) -> int:
     return int(bool(failed))
 
 
-def _slim(session: SessionFile, options: VerbOptions) -> int:
+def _slim(session: SessionFile, options: ArchiveOptions) -> int:
     """Archive a session, read the vault's copy back, and only then make a copy that leads to it."""
     # What makes children takes 40 ms to load, for which no other archive waits.
     from resume_hooks.derive.child.write import carry_out
@@ -214,7 +174,7 @@ def _counted(outcomes: Sequence[ArchiveOutcome]) -> str:
     return f"{counted(len(outcomes), 'session')}, {size}: {said}" + (f", {failed:,} failed" if failed else "")
 
 
-def _list(kept: Sequence[ArchivedSession], options: VerbOptions) -> int:
+def _list(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     damaged = [finding.message for finding in unreadable(options.where)]
     gone = went(options.where)
     data = NOTHING | {"vault": [kept_row(each, options.where) for each in kept]}
@@ -234,7 +194,7 @@ def _list(kept: Sequence[ArchivedSession], options: VerbOptions) -> int:
     return 0
 
 
-def _verify(kept: Sequence[ArchivedSession], options: VerbOptions) -> int:
+def _verify(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     total, done = sum(each.size for each in kept), 0
     findings: list[ArchiveFinding] = unreadable(options.where) if not options.locators else []
     with at_work("Verifying", quiet=options.as_json) as advance:
@@ -259,7 +219,7 @@ def _verify(kept: Sequence[ArchivedSession], options: VerbOptions) -> int:
     return int(bool(findings))
 
 
-def _forget(kept: Sequence[ArchivedSession], options: VerbOptions) -> int:
+def _forget(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     asks = options.asks("Forgetting")
     listed = "\n".join(kept_text(each, options.where) for each in kept)
     if asks:

@@ -10,8 +10,8 @@ from typing import Any
 
 from resume_hooks import clock
 from resume_hooks.archive.vault.lookup import instant, states
-from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.output import columns
+from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import is_foreign, real
 from resume_hooks.sessions.archived.manifest import ArchivedSession
@@ -59,7 +59,7 @@ def kept_text(kept: ArchivedSession, where: Where) -> str:
     return "\n".join(rows)
 
 
-def print_list(options: VerbOptions, project: Project | None, scope: str) -> None:
+def print_list(options: SessionsOptions, project: Project | None, scope: str) -> None:
     """Print a page of the sessions that only the vault has, of a project or of all; the last written first."""
     present = {session.session_id for session in all_sessions(options.where)}
     gone = all_vaulted(options.where, present)

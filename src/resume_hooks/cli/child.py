@@ -76,20 +76,20 @@ def _starts(options: VerbOptions) -> bool:
     return options.start and not options.dry_run
 
 
-def model_of(options: VerbOptions, session: SessionFile) -> HeadlessModel:
+def model_of(named: str | None, session: SessionFile, where: Where) -> HeadlessModel:
     """The model of ``--model``, else of the settings, for a session. UsageError for what can't be one."""
     try:
-        given = str(settings.KEYS["summary_model"].read(options.model)) if options.model else ""
+        given = str(settings.KEYS["summary_model"].read(named)) if named else ""
     except ValueError as error:
-        raise UsageError(f"--model must be {error}, not '{options.model}'") from error
+        raise UsageError(f"--model must be {error}, not '{named}'") from error
     from resume_hooks.derive.model.headless import model_for  # only who asks a model waits for it
 
-    return model_for(session, options.where, given)
+    return model_for(session, where, given)
 
 
-def time_limit(options: VerbOptions) -> float:
+def time_limit(given: int | None) -> float:
     """The seconds of ``--timeout``, else of the setting."""
-    return options.timeout or settings.number("summary_timeout")
+    return given or settings.number("summary_timeout")
 
 
 def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:

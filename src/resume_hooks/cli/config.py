@@ -4,36 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from resume_hooks import settings
-from resume_hooks.cli.options import VerbOptions, as_one_value, json_option
 from resume_hooks.cli.output import table
+from resume_hooks.cli.verbs.upkeep import ConfigOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.storage import stored_settings
 
 
-def _keys(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """What a shell offers for KEY."""
-    return [key for key in settings.KEYS if key.startswith(incomplete)]
-
-
-@click.command("config")
-@click.argument("key", required=False, shell_complete=_keys)
-@click.argument("value", required=False)
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Show every setting with its source, one setting, or set KEY to VALUE.
-
-    The environment (RESUME_HOOKS_<KEY>) wins over the file, the plugin's own options over both.
-
-    \b
-    Examples:
-      resume-hooks config
-      resume-hooks config clipboard osc52
-      resume-hooks config triggers_off "help, session"
-    """
+def config(options: ConfigOptions) -> None:
+    """Print settings, after changing one if a value is given."""
     if options.key is not None and options.key not in settings.KEYS:
         raise UsageError(f"There is no setting '{options.key}'", f"Settings: {', '.join(settings.KEYS)}.")
     if options.key is not None and options.value is not None:

@@ -13,17 +13,17 @@ import click
 from resume_hooks import part_table, settings
 from resume_hooks.cli import relocate
 from resume_hooks.cli.child import tell
-from resume_hooks.cli.declaration import loaded
-from resume_hooks.cli.options import AS_IS, FORK, WAYS, VerbOptions, as_one_value, json_option, locator_argument
+from resume_hooks.cli.options import AS_IS, FORK, WAYS
 from resume_hooks.cli.output import on_stderr, say
 from resume_hooks.cli.question import AnswerChoice, ask
 from resume_hooks.cli.start_client import Start, start, start_of
+from resume_hooks.cli.verb_table import command
+from resume_hooks.cli.verbs.resume import ContinueOptions
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.compare import HANDOFF, ROLLOVER, TRIM, Comparison
 from resume_hooks.paths import Where
-from resume_hooks.seam import verb_module
 from resume_hooks.sessions.agents.registry import agent_of
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import size_text
@@ -36,23 +36,8 @@ from resume_hooks.transcripts.tail_scan import is_live_part_within
 READ_BY_CLIENTS = 50_000_000  # bytes of a file past which readers of the client's give up
 
 
-@click.command("continue")
-@locator_argument
-@click.option("--fork", "forks", is_flag=True, help="Fork the session and continue in the fork.")
-@click.option("--print", "show", is_flag=True, help="Print the command instead of starting the client.")
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Start the client on the latest session of this folder, or on SESSION, in the session's own folder.
-
-    Not on a terminal the command that does it is printed, and nothing else.
-
-    \b
-    Examples:
-      resume-hooks continue
-      resume-hooks continue 5e12a303 --fork
-      eval "$(resume-hooks continue --print)"
-    """
+def continue_session(options: ContinueOptions) -> None:
+    """Start the client on a session, or print the command that does."""
     session = options.located_whole()
     whole = options.forks and is_archived_copy(session.path, options.where)  # a fork is made of a kept copy, too
     if options.watched and not whole:
@@ -143,9 +128,8 @@ def child(session: SessionFile, way: str) -> Receipt:
         tell(receipt)
         return receipt
     # Each verb is loaded when it is chosen: one that asks a model takes 100 ms.
-    command = loaded(verb_module(way) or f"{__package__}.{way}")
     with on_stderr():
-        made: Receipt = click.get_current_context().invoke(command, locator=session.path)
+        made: Receipt = click.get_current_context().invoke(command(way), locator=session.path)
     return made
 
 

@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import click
-
 from resume_hooks import clock, seam
 from resume_hooks.archive.trash import contents, delete
 from resume_hooks.archive.trash.contents import StrayFolder
 from resume_hooks.archive.trash.delete import Deletion
 from resume_hooks.archive.trash.manifest import TrashEntry
-from resume_hooks.cli.options import (
-    VerbOptions,
-    as_one_value,
-    complete_locator,
-    dry_run_option,
-    json_option,
-    part_options,
-    yes_option,
-)
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.restore import deleted_line, deleted_row, held_text, stray_lines
+from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import find
@@ -45,35 +35,8 @@ NOTHING: dict[str, Any] = {
 }
 
 
-@click.command("delete")
-@click.argument("locator", metavar="[SESSION]", required=False, shell_complete=complete_locator)
-@part_options("delete")
-@click.option("--empty-trash", is_flag=True, help="Remove what lies in the trash, for good.")
-@click.option("--older-than", type=click.IntRange(0), metavar="DAYS", help="With --empty-trash: deleted so long ago.")
-@click.option(
-    "--damaged", is_flag=True, help="With --empty-trash: also folders without a readable manifest, of any age."
-)
-@yes_option
-@click.option("--force", is_flag=True, help="Even if the session is live.")
-@dry_run_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Move SESSION to the trash, with its sub-agents, tool outputs and file backups.
-
-    The trash lies in the state folder; ``restore`` brings a session back as it was. Only --empty-trash removes anything
-    for good.
-
-    A session that lies in several project folders is resumed by no client from another folder. --other-copies keeps
-    the copy that holds all that the others hold, or the one that SESSION names by its path.
-
-    \b
-    Examples:
-      resume-hooks delete 5e12a303
-      resume-hooks delete "Fix the parser" --yes
-      resume-hooks delete 5e12a303 --other-copies --dry-run
-      resume-hooks delete --empty-trash --older-than 30
-    """
+def delete_session(options: DeleteOptions) -> None:
+    """Move a session to the trash, or empty the trash."""
     if options.empty_trash is (options.locator is not None):
         raise UsageError("Give either a SESSION or --empty-trash", "Name the session: there is no default.")
     if (options.older_than is not None or options.damaged) and not options.empty_trash:
@@ -88,7 +51,7 @@ def command(options: VerbOptions) -> None:
         _delete(delete.plan(options.located(), options.where), options, asks=asks)
 
 
-def _delete(decided: Deletion, options: VerbOptions, *, asks: bool) -> None:
+def _delete(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
     if not (options.force or options.dry_run):
         delete.require_quiet(decided.session, options.where)
     if asks:
@@ -121,7 +84,7 @@ def _of_parts(session_id: str, where: Where) -> list[str]:
     return [note for told in seam.answers("after a session was deleted") for note in told(session_id, where)]
 
 
-def _empty(options: VerbOptions, *, asks: bool) -> None:
+def _empty(options: DeleteOptions, *, asks: bool) -> None:
     limit = (clock.milliseconds(clock.now()) or 0) - (options.older_than or 0) * 1000 * clock.DAY
     deleted = contents.all_deleted(options.where)
     found = [entry for entry in deleted if (clock.milliseconds(entry.deleted_at) or 0) <= limit]

@@ -8,7 +8,8 @@ from typing import Any
 import click
 import orjson
 
-from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, json_option
+from resume_hooks.cli.options import current_folder
+from resume_hooks.cli.verbs.upkeep import DoctorOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.doctor import Finding, diagnose
 from resume_hooks.paths import Where
@@ -18,24 +19,8 @@ from resume_hooks.system.invocation import as_typed
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
 
 
-@click.command("doctor")
-@click.option("--bundle", is_flag=True, help="Print a report for a bug report: no titles, prompts, paths or names.")
-@click.option("-o", "--output", metavar="FILE", help="Write that report to a new file.")
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> int:
-    """Check client, plugin, hooks, engine, transcripts, permissions, log, index and clipboard.
-
-    Ends with 1 where something will not work. A report (--bundle) holds versions, findings by code, settings that
-    you changed and places in our code where bugs were met; it is printed, or written, and sent nowhere. Look through
-    it before you pass it on.
-
-    \b
-    Examples:
-      resume-hooks doctor
-      resume-hooks doctor --json
-      resume-hooks doctor --bundle -o report.json
-    """
+def doctor(options: DoctorOptions) -> int:
+    """Print the findings, or the report; 1 where something will not work."""
     if options.output is not None and not options.bundle:
         raise UsageError("-o is for the report", "Add --bundle.")
     findings = diagnose(current_folder())

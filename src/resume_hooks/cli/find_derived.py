@@ -4,31 +4,15 @@ from __future__ import annotations
 
 import io
 
-import click
-
 from resume_hooks.cli.lineage import line
-from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
+from resume_hooks.cli.verbs.sessions import FindDerivedOptions
 from resume_hooks.sessions.lineage import Descendant, Family
 
 WIDEST_LABEL = 160  # columns of a title of wide letters and its kind
 
 
-@click.command("find-derived")
-@locator_argument
-@click.option("--tree", is_flag=True, help="Show who came from whom.")
-@click.option("--all", "everything", is_flag=True, help="Also handoffs that a /clear replaced.")
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Show the sessions that came from a session, directly or not, oldest first.
-
-    A handoff that was continued by /clear is left out: the session that /clear started stands for it.
-
-    \b
-    Examples:
-      resume-hooks find-derived 5e12a303
-      resume-hooks find-derived "Fix the parser" --tree
-    """
+def find_derived(options: FindDerivedOptions) -> None:
+    """Print the descendants."""
     session = options.located(foreign=True)
     family = Family(options.where)
     found = family.descendants(session.session_id)

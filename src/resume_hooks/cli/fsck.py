@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from resume_hooks.cli.child import receipt_text
-from resume_hooks.cli.options import VerbOptions, as_one_value, dry_run_option, json_option, locator_argument
+from resume_hooks.cli.verbs.upkeep import FsckOptions
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.fsck.agents import examine, repaired
@@ -24,28 +24,8 @@ SHOWN = 3  # findings of one kind that are shown to people; ``--json`` lists mor
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-@click.command("fsck")
-@locator_argument
-@click.option("--all", "everywhere", is_flag=True, help="Every session of every project.")
-@click.option("--repair", "repairing", is_flag=True, help="Write a repaired child.")
-@click.option("--branch", metavar="UUID", help="With --repair: keep the branch that ends at this record.")
-@dry_run_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> int:
-    """Report what is broken in a session, by record, and what the clients do with it.
-
-    Ends with 1 where there are errors or warnings. Notes are what clients leave behind by themselves. The session
-    itself is only read; a repaired child keeps everything that can be reached.
-
-    \b
-    Examples:
-      resume-hooks fsck
-      resume-hooks fsck 5e12a303 --json
-      resume-hooks fsck --all
-      resume-hooks fsck 5e12a303 --repair
-      resume-hooks fsck 5e12a303 --repair --branch 9b1c7f52-...
-    """
+def fsck(options: FsckOptions) -> int:
+    """Examine sessions, or repair one; 1 where something is broken."""
     if options.everywhere and (options.locator or options.repairing):
         raise UsageError("--all reports on every session and repairs none", "Leave --all out, or everything else.")
     if (options.branch or options.dry_run) and not options.repairing:
@@ -108,7 +88,7 @@ def _problems(report: DefectReport) -> str:
     )
 
 
-def _repair(options: VerbOptions) -> None:
+def _repair(options: FsckOptions) -> None:
     """Write a repaired child, unless nothing is broken and no branch was asked for."""
     decided = repaired(options.located_whole(), options.where, options.branch)
     report = decided.report

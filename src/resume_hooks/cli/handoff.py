@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-import click
-
 from resume_hooks.cli.child import answer, receipt_text, require_client, require_start
 from resume_hooks.cli.editor import edit, require_terminal
-from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, locator_argument, part_options, to_option
+from resume_hooks.cli.verbs.children import HandoffOptions
 from resume_hooks.derive import agents, digest_edit
 from resume_hooks.derive.beside import FilesBeside, beside
 from resume_hooks.derive.child.draft import Draft
@@ -27,34 +25,8 @@ Made = tuple[Receipt, FilesBeside]
 """A child's receipt, and the files beside it."""
 
 
-@click.command("handoff")
-@locator_argument
-@click.option("-n", "--next-step", default="", help="What the fresh session is to do first.")
-@click.option(
-    "--new-task", metavar="TASK", help="Something else than before: goal, todos, plan and task list stay behind."
-)
-@click.option("--print", "show", is_flag=True, help="Print what a child would be told; write nothing.")
-@click.option("--full", is_flag=True, help="With --print: the whole digest instead of its best lines.")
-@click.option("--edit", is_flag=True, help="Open your editor on the digest first; an empty text cancels.")
-@part_options("handoff")
-@to_option
-@child_options
-@as_one_value
-def command(options: VerbOptions) -> Receipt | None:
-    """Make a fresh session that holds the lineage of SESSION, a digest of its work, and the next step.
-
-    The session itself is only read. The child is checked as read back before its id is printed. With the settings
-    handoff_dir and ledger_file each handoff also writes a document, and renews the line "current session:" of a file.
-
-    \b
-    Examples:
-      resume-hooks handoff -n "fix the tests"
-      resume-hooks handoff 5e12a303 -n "write the changelog" --start
-      resume-hooks handoff --new-task "write the release notes"
-      resume-hooks handoff --print --full
-      resume-hooks handoff --edit --out docs/
-      resume-hooks handoff --dry-run --json
-    """
+def handoff(options: HandoffOptions) -> Receipt | None:
+    """Make the child, or print what it would be told."""
     _require_sense(options)
     parent = _parent(options)
     if not options.show:
@@ -73,7 +45,7 @@ def command(options: VerbOptions) -> Receipt | None:
     )
 
 
-def _parent(options: VerbOptions) -> SessionFile:
+def _parent(options: HandoffOptions) -> SessionFile:
     """The session that is named, where it is one; words that name none may have been meant for the next step."""
     try:
         return options.located(foreign=True)
@@ -84,7 +56,7 @@ def _parent(options: VerbOptions) -> SessionFile:
         raise SessionNotFound(error.message, f"As a next step: resume-hooks handoff -n {shlex.quote(words)}") from error
 
 
-def _require_sense(options: VerbOptions) -> None:
+def _require_sense(options: HandoffOptions) -> None:
     """UsageError for options that say two things at once, or nothing.
 
     A part's option, which is for a child that is made, refuses what it has no sense with: given is what was asked.
@@ -102,12 +74,12 @@ def _require_sense(options: VerbOptions) -> None:
         require_terminal()
 
 
-def _contents(parent: SessionFile, options: VerbOptions) -> Contents:
+def _contents(parent: SessionFile, options: HandoffOptions) -> Contents:
     digest = digest_of(parent, options.where)
     return Contents(digest) if options.new_task is None else Contents(knowledge(digest), new_task=True)
 
 
-def _plan(parent: SessionFile, contents: Contents, options: VerbOptions, child: Draft | None = None) -> RolloverPlan:
+def _plan(parent: SessionFile, contents: Contents, options: HandoffOptions, child: Draft | None = None) -> RolloverPlan:
     return agents.fresh(
         parent,
         options.where,
@@ -120,7 +92,7 @@ def _plan(parent: SessionFile, contents: Contents, options: VerbOptions, child: 
     )
 
 
-def _show(decided: RolloverPlan, options: VerbOptions) -> None:
+def _show(decided: RolloverPlan, options: HandoffOptions) -> None:
     """Print what a child would be told."""
     digest = decided.contents.digest or Digest()
     whole = as_text.full(digest)
@@ -134,7 +106,7 @@ def _show(decided: RolloverPlan, options: VerbOptions) -> None:
     options.emit(data, text, decided.draft.warnings)
 
 
-def _make_edited(parent: SessionFile, first: RolloverPlan, options: VerbOptions) -> Made:
+def _make_edited(parent: SessionFile, first: RolloverPlan, options: HandoffOptions) -> Made:
     """Let the user change what the child is told, then make it. ResumeHooksError where they cancel."""
     beside(first, options.where, options)  # refuses before anybody has written a word in vain
     old = first.draft.session_id
@@ -147,7 +119,7 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, options: VerbOptions)
     raise ResumeHooksError("The text is empty, so the handoff was cancelled and nothing was made")
 
 
-def _make(decided: RolloverPlan, options: VerbOptions) -> Made:
+def _make(decided: RolloverPlan, options: HandoffOptions) -> Made:
     """Write a child and what it is to leave in the project, or only say so."""
     files = beside(decided, options.where, options)
     if options.dry_run:

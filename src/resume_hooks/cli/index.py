@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import click
-
-from resume_hooks.cli.options import VerbOptions, as_one_value, json_option
 from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import at_work
+from resume_hooks.cli.verbs.search import IndexOptions
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.status import Status, status_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import counted
 
 
-@click.command("index")
-@click.option("--status", "looking", is_flag=True, help="Only say what it holds and what it lacks.")
-@click.option("--rebuild", is_flag=True, help="Remove and rebuild it.")
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Bring the index of everything that was said up to date. Search does so by itself.
-
-    It holds words and places, not texts, and can be removed at any time.
-
-    \b
-    Examples:
-      resume-hooks index
-      resume-hooks index --status
-      resume-hooks index --rebuild
-    """
+def index(options: IndexOptions) -> None:
+    """Update the index, or look at it."""
     options.refuse_together("looking", "rebuild")
     if options.looking:
         status, read, notes = status_of(options.where), 0, []

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import click
-
 from resume_hooks import settings
-from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
 from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import watched
+from resume_hooks.cli.verbs.sessions import InfoOptions
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import label_of, left_of, name_at, original
@@ -25,20 +23,8 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Transcript, scan
 
 
-@click.command("info")
-@locator_argument
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Show a session: title, dates, turns, context tokens, records, what is damaged.
-
-    Tokens are what the API counted for the last answer of the live conversation.
-
-    \b
-    Examples:
-      resume-hooks info
-      resume-hooks info 5e12a303 --json
-    """
+def info(options: InfoOptions) -> None:
+    """Scan the session and print what it holds."""
     session = options.located(foreign=True)
     with watched(session.path, quiet=options.as_json) as watching:
         transcript = scan(session.path, observers=watching)

@@ -6,29 +6,15 @@ import shlex
 import shutil
 import subprocess
 
-import click
-
-from resume_hooks.cli.options import VerbOptions, as_one_value, dry_run_option, json_option
+from resume_hooks.cli.verbs.upkeep import InstallOptions
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, assemble, plugin_folder
 
 LIMIT = 120  # seconds that one command of the client may take
 
 
-@click.command("install")
-@dry_run_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Register the plugin with Claude Code; prints the commands where claude is not on PATH.
-
-    The engine's own packages are installed by the plugin, in the background, when the next session starts.
-
-    \b
-    Examples:
-      resume-hooks install
-      resume-hooks install --dry-run
-    """
+def install(options: InstallOptions) -> None:
+    """Register the plugin, or say how."""
     folder = plugin_folder()
     commands = [
         ["claude", "plugin", "marketplace", "add", folder],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument, part_options
+from resume_hooks.cli.verbs.sessions import LineageOptions
 from resume_hooks.clock import minute
 from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Family, without_trims
 from resume_hooks.sessions.lineage_block import size_text
@@ -13,32 +13,15 @@ from resume_hooks.system.invocation import typed
 UNASKED = "No session was named: this is the lineage of the latest one here. {} lists the others."
 
 
-@click.command("lineage")
-@locator_argument
-@click.option("--continued", is_flag=True, help="Leave trimmed sessions out.")
-@part_options("lineage")
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Show a session's ancestors, oldest first, the session itself last.
-
-    An ancestor whose file is gone is shown as missing, or as an archived copy if the vault has one. With --team those
-    that the server has are shown with owner and machine, others as private; SESSION may then be the server's, too.
-
-    \b
-    Examples:
-      resume-hooks lineage
-      resume-hooks lineage 5e12a303 --continued
-      resume-hooks lineage "bob:Fix the parser" --team
-      resume-hooks lineage "Fix the parser" --json
-    """
+def lineage(options: LineageOptions) -> None:
+    """Print the ancestors, the session itself last."""
     rows = _rows(options)
     shown = without_trims(rows) if options.continued else rows
     taken = "" if options.locator else f"\n\n{click.style(UNASKED.format(typed('sessions')), dim=True)}"
     options.emit({"rows": shown}, lambda: f"{render(shown)}{taken}")
 
 
-def _rows(options: VerbOptions) -> list[Ancestor]:
+def _rows(options: LineageOptions) -> list[Ancestor]:
     """The lineage as it is here; or as a part has it whose option was given.
 
     The part is given the options and the function for the former, which raises SessionNotFound.
@@ -48,7 +31,7 @@ def _rows(options: VerbOptions) -> list[Ancestor]:
     return rows
 
 
-def _here(options: VerbOptions) -> list[Ancestor]:
+def _here(options: LineageOptions) -> list[Ancestor]:
     return Family(options.where).lineage(options.located(foreign=True).path)
 
 

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from resume_hooks import part_table
-from resume_hooks.cli.declaration import declared, loaded
 from resume_hooks.cli.output import COMPLETING, colour_wanted, failure, print_document, say
+from resume_hooks.cli.verb_table import VERBS, command, is_verb
 from resume_hooks.errors import AmbiguousLocator, Interrupted, OutputFailed, ResumeHooksError, UsageError
-from resume_hooks.seam import module_name, verb_module, with_parts
 from resume_hooks.system import bug_log
 from resume_hooks.system.invocation import as_typed
 from resume_hooks.version import __version__
@@ -25,45 +23,7 @@ from resume_hooks.version import __version__
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_CORE = {
-    "resume": "Choose a session, compare what continuing it would cost, and continue.",
-    "continue": "Continue the latest session of this folder, or a named one, without questions.",
-    "sessions": "List sessions, newest first: titles, sizes, tokens, what expires.",
-    "handoff": "Continue in a fresh, linked session with a digest and the next step.",
-    "rollover": "Continue in a fresh, linked session with a summary by a model.",
-    "trim": "Continue in a copy without old tool output; the originals can be read back.",
-    "fork": "Copy a session's live conversation, whole or up to a point, into a new one.",
-    "untrim": "Restore trimmed contents in a new child.",
-    "search": "Search everything that was said, asked or run.",
-    "outline": "Show the turns of a session, a line each.",
-    "read": "Print records of a session: by reference, by turns, its errors, its commands.",
-    "lineage": "Show a session's ancestors, oldest first.",
-    "find-original": "Show the session that a lineage began with.",
-    "find-derived": "Show the sessions that came from a session.",
-    "info": "Show what a session holds: turns, tokens, records.",
-    "resolve": "Show which session a locator names.",
-    "rename": "Give a session a title.",
-    "tag": "Give a session a tag, or remove it.",
-    "delete": "Move a session to the trash.",
-    "archive": "Archive sessions before the client deletes them; list, verify or remove copies.",
-    "restore": "Restore a deleted or an archived session.",
-    "index": "Update the search index, or show its state.",
-    "fsck": "Report damage in a session; --repair makes a repaired child.",
-    "doctor": "Check the installation, each finding with its remedy.",
-    "config": "Show or change the settings.",
-    "completion": "Print the script that completes verbs and sessions in bash, zsh or fish.",
-    "install": "Register the plugin with Claude Code.",
-    "uninstall": "Remove the plugin; says what stays.",
-}
-VERBS = {name: _CORE.get(name) or part_table.VERBS[name][1] for name in with_parts(_CORE, part_table.VERBS)}
-"""Every verb for people, in the order of the help; ``slash`` is for slash commands and stays unlisted."""
-
 BUG = 3
-
-
-def module_of(verb: str) -> str:
-    """The module that holds a verb. UsageError for one of a part that is not here."""
-    return verb_module(verb) or f"resume_hooks.cli.{module_name(verb)}"
 
 
 class Verbs(click.Group):
@@ -74,19 +34,8 @@ class Verbs(click.Group):
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Load a verb, or return None if there is none of that name."""
-        if cmd_name not in VERBS and cmd_name != "slash" and verb_module(cmd_name) is None:
-            return None
-        return loaded(module_of(cmd_name))
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb of these words; for its help, or what a shell completes, its declaration alone."""
-        verb, *rest = args
-        if verb in VERBS and (COMPLETING in os.environ or not {"-h", "--help"}.isdisjoint(rest)):
-            return verb, declared(module_of(verb)), rest
-        return super().resolve_command(ctx, args)
+        """Declare a verb, or return None if there is none of that name."""
+        return command(cmd_name) if is_verb(cmd_name) else None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """What a shell offers for the verb, without loading any."""

@@ -1,15 +1,18 @@
-"""The options that verbs share, and everything that was asked of a verb as one value."""
+"""How a verb declares what it takes, the options that verbs share, and everything that was asked of one as a value.
+
+A verb is a subclass of ``VerbOptions``: its docstring is the help, its attributes are the options in their order there.
+What the verb does is imported when it is called, so that help and completion wait for declarations alone.
+"""
 
 from __future__ import annotations
 
-import functools
+import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import click
 
@@ -26,6 +29,33 @@ if TYPE_CHECKING:
 
     from resume_hooks.sessions.session_files import SessionFile
 
+AS_IS, FORK = "as-is", "fork"
+WAYS = tuple(with_parts((AS_IS, "trim", "handoff", "rollover", FORK), part_table.WAYS))  # to continue a session
+MAX_CHARACTERS = 8_000  # of an answer as text: about 2,000 tokens of a model that reads it
+
+
+class Declared(NamedTuple):
+    """A parameter of a verb, which has the name of the attribute that declares it."""
+
+    kind: Callable[..., click.Parameter]
+    words: tuple[str, ...]
+    attributes: dict[str, Any]
+
+
+def option(*words: str, **attributes: Any) -> Any:
+    """Declare an option: how it is typed, and what ``click.Option`` takes."""
+    return Declared(click.Option, words, attributes)
+
+
+def flag(*words: str, help: str) -> Any:  # noqa: A002 - as click has it
+    """Declare an option without a value."""
+    return Declared(click.Option, words, {"is_flag": True, "help": help})
+
+
+def argument(**attributes: Any) -> Any:
+    """Declare an argument, with what ``click.Argument`` takes."""
+    return Declared(click.Argument, (), attributes)
+
 
 def complete_locator(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
     """Offer sessions where one is to be named."""
@@ -34,71 +64,69 @@ def complete_locator(_: click.Context, __: click.Parameter, incomplete: str) -> 
     return locators(incomplete)
 
 
-locator_argument = click.argument("locator", metavar="[SESSION]", required=False, shell_complete=complete_locator)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document (docs/schema).")
-to_option = click.option("--to", type=click.Choice(RUNNING), help="The agent that is to go on with it.")
-dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
-agent_option = click.option(
-    "--agent", type=click.Choice([*NAMES, ALL]), default=ALL, show_default=True, help="Whose sessions."
-)
-AS_IS, FORK = "as-is", "fork"
-WAYS = tuple(with_parts((AS_IS, "trim", "handoff", "rollover", FORK), part_table.WAYS))  # to continue a session
-MAX_CHARACTERS = 8_000  # of an answer as text: about 2,000 tokens of a model that reads it
-max_chars_option = click.option(
+TO = option("--to", type=click.Choice(RUNNING), help="The agent that is to go on with it.")
+DRY_RUN = flag("--dry-run", help="Show what would be written, write nothing.")
+YES = flag("--yes", help="Do not ask.")
+AGENT = option("--agent", type=click.Choice([*NAMES, ALL]), default=ALL, show_default=True, help="Whose sessions.")
+MAX_CHARS = option(
     "--max-chars", type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,
     help="Characters of the text at most; 0 for all.",
 )  # fmt: skip
+OF_PARTS = Declared(click.Option, (), {})
+"""The place of the options that parts which are here have on the verb."""
 
 
-def _brought(verb: str) -> list[tuple[str, tuple[str, ...], str, str, bool]]:
-    """The rows of the table for the options that parts which are here have on a verb of the core."""
-    return [row for row in part_table.OPTIONS.get(verb, ()) if is_there(row[0])]
-
-
-def part_options(verb: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The options that parts which are here have on a verb of the core, in one decorator at their place in its help."""
-
-    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
-        for _, names, about, _, is_flag in reversed(_brought(verb)):
-            function = click.option(*names, is_flag=is_flag, help=about)(function)
-        return function
-
-    return decorated
-
-
-_CHILD_OPTIONS = (
-    click.option("--output-dir", type=click.Path(exists=True, file_okay=False), help="Write the child there instead."),
-    click.option("--start", is_flag=True, help="Start the client on the child."),
-    dry_run_option,
-    json_option,
-)
-
-
-def child_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the options that all verbs have that make a child, in the order of its help."""
-    for option in reversed(_CHILD_OPTIONS):
-        verb = option(verb)
-    return verb
-
-
-class VerbOptions(SimpleNamespace):
+class VerbOptions:
     """What was asked of a verb: every option and argument by its name, with the value that click read.
 
-    Those that several verbs share are named here. ``where`` says where this run finds things.
+    ``body`` is the function that is called with it, as ``module:function``; ``acts`` are the commands below a verb that
+    does nothing itself. What else a class is given goes to ``click.Command``. ``where`` says where this run finds
+    things.
     """
 
-    verb: str
+    verb: ClassVar[str]
+    _body: ClassVar[str]
+    _acts: ClassVar[tuple[type[VerbOptions], ...]]
+    _settings: ClassVar[dict[str, Any]]
     where: Where
     locator: str | None = None
-    as_json: bool = False
     dry_run: bool = False
     yes: bool = False
     start: bool = False
     output_dir: str | None = None
-    if TYPE_CHECKING:
+    as_json: bool = flag("--json", help="Print one JSON document (docs/schema).")
 
-        def __getattr__(self, name: str) -> Any: ...
+    def __init_subclass__(cls, body: str = "", acts: tuple[type[VerbOptions], ...] = (), **settings: Any) -> None:
+        cls.verb = re.sub("(?<=[a-z])(?=[A-Z])", "-", cls.__name__.removesuffix("Options")).lower()
+        cls._body, cls._acts, cls._settings = body, acts, settings
+
+    def __init__(self, **given: Any) -> None:
+        self.where = Where()
+        vars(self).update(given)
+
+    @classmethod
+    def command(cls) -> click.Command:
+        """The command that is declared."""
+        if cls._acts:
+            return click.Group(cls.verb, commands=[act.command() for act in cls._acts], help=cls.__doc__)
+        parameters = list(cls._parameters())
+        return click.Command(cls.verb, callback=cls._called, params=parameters, help=cls.__doc__, **cls._settings)
+
+    @classmethod
+    def _called(cls, **given: Any) -> object:
+        module, _, function = cls._body.partition(":")
+        return getattr(importlib.import_module(module), function)(cls(**given))
+
+    @classmethod
+    def _parameters(cls) -> Iterator[click.Parameter]:
+        """The verb's own, then those that it shares, each class's in its order."""
+        for name in dict.fromkeys(name for owner in cls.__mro__ for name in vars(owner)):
+            value = getattr(cls, name)
+            if value is OF_PARTS:
+                for _, names, about, _, is_flag in _brought(cls.verb):
+                    yield click.Option(names, is_flag=is_flag, help=about)
+            elif isinstance(value, Declared):
+                yield value.kind((name, *value.words), **value.attributes)
 
     def located(self, *, foreign: bool = False) -> SessionFile:
         """The session that the locator names, seen from the current folder; another agent's if ``foreign``."""
@@ -148,15 +176,25 @@ class VerbOptions(SimpleNamespace):
         return not self.dry_run and (not asks or click.confirm(f"\n{question}", err=True))
 
 
-def as_one_value(verb: Callable[[VerbOptions], object]) -> Callable[..., object]:
-    """Hand a verb its options as one value."""
+class SessionOptions(VerbOptions):
+    """The options of a verb about a session, by default the latest one of this folder."""
 
-    @functools.wraps(verb)
-    def called(**given: Any) -> object:
-        name = click.get_current_context().command.name
-        return verb(VerbOptions(verb=name, where=Where(), **given))
+    locator: str | None = argument(metavar="[SESSION]", required=False, shell_complete=complete_locator)
 
-    return called
+
+class ChildOptions(SessionOptions):
+    """The options of a verb that makes a child of a session."""
+
+    output_dir: str | None = option(
+        "--output-dir", type=click.Path(exists=True, file_okay=False), help="Write the child there instead."
+    )
+    start: bool = flag("--start", help="Start the client on the child.")
+    dry_run: bool = DRY_RUN
+
+
+def _brought(verb: str) -> list[tuple[str, tuple[str, ...], str, str, bool]]:
+    """The rows of the table for the options that parts which are here have on a verb of the core."""
+    return [row for row in part_table.OPTIONS.get(verb, ()) if is_there(row[0])]
 
 
 def _parameter(names: Sequence[str]) -> str:

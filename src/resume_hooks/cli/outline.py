@@ -5,17 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import click
-
 from resume_hooks.cli.options import (
-    VerbOptions,
-    as_one_value,
     current_folder,
-    json_option,
-    locator_argument,
-    max_chars_option,
 )
 from resume_hooks.cli.progress import watched
+from resume_hooks.cli.verbs.reading import OutlineOptions
 from resume_hooks.reading.outline import Outline, OutlineTurn, outline
 from resume_hooks.reading.outline_scan import Compaction
 from resume_hooks.reading.outline_text import outline_text
@@ -25,26 +19,8 @@ from resume_hooks.sessions.record_references import TranscriptNames, names_of
 from resume_hooks.transcripts import turns as words
 
 
-@click.command("outline")
-@locator_argument
-@click.option("--turns", metavar="A-B", help="Only these: 12, 12-15, 12-, last, or -3 (the last three).")
-@click.option("--file", "touched", metavar="PATH", help="Only turns in which a tool read or wrote this file.")
-@max_chars_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Show the turns of a session, a line each: what was asked, the tools, the files, the size of the context.
-
-    SESSION may be <session>/agent-<id>, a sub-agent. Turns count in the order of the file, so a number stays when the
-    session grows or is compacted. The number at the end of a line is a reference: `read` prints what stands there.
-
-    \b
-    Examples:
-      resume-hooks outline
-      resume-hooks outline 1a2b3c4d --turns 40-60
-      resume-hooks outline 1a2b3c4d --file src/parser.py
-      resume-hooks outline 1a2b3c4d/agent-a63d21c --json
-    """
+def show_outline(options: OutlineOptions) -> None:
+    """Print the turns that were asked for."""
     asked = words.parse(options.turns) if options.turns is not None else None
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     with watched(session.path, quiet=options.as_json) as watching:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shlex
 
-import click
-
 from resume_hooks.cli import records
-from resume_hooks.cli.options import VerbOptions, as_one_value, complete_locator, current_folder, json_option
+from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.progress import watched
+from resume_hooks.cli.verbs.reading import PAGE, ReadOptions
 from resume_hooks.derive.originals import OriginalRecord, look_up
 from resume_hooks.errors import UsageError
-from resume_hooks.reading.char_budget import WHOLE
 from resume_hooks.reading.pages import around, page
 from resume_hooks.reading.passages import PassageFile, passage
 from resume_hooks.reading.render import render
@@ -35,46 +33,9 @@ from resume_hooks.system.text import counted, one_line, plain_line
 from resume_hooks.transcripts.turns import Turns
 from resume_hooks.transcripts.turns import parse as parse_turns
 
-PAGE = 100  # records of a page where nothing else is asked for
 
-
-@click.command("read")
-@click.argument("target", metavar="REF|SESSION", required=False, shell_complete=complete_locator)
-@click.option("--before", metavar="N|ID", help="With REF: also N records before it. With --page: before this id.")
-@click.option("--after", type=click.IntRange(0), metavar="N", help="With REF: also N records after it.")
-@click.option("--turns", metavar="A-B", help="These turns: 12, 12-15, 12-, last, or -3 (the last three).")
-@click.option("--errors", is_flag=True, help="What failed: results of tools, errors of the API.")
-@click.option("--commands", is_flag=True, help="The commands of the shell, a line each, and how they ended.")
-@click.option("--page", "paged", is_flag=True, help="The last records; earlier ones with --before ID.")
-@click.option("--limit", type=click.IntRange(1, 10_000), help=f"Records of a page.  [default: {PAGE}]")
-@click.option("--session", metavar="SESSION", help="The session, where REF is a line number or a uuid alone.")
-@click.option("--max-chars", type=click.IntRange(0), default=WHOLE, show_default=True, help="At most; 0 for all.")
-@click.option("--skip", type=click.IntRange(0), default=0, help="With REF: leave out its first characters.")
-@click.option("--raw", is_flag=True, help="With REF: print the line of the file as it is.")
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Print records of a session: one by its reference REF, <session>:<record>, or some of the session SESSION.
-
-    <session> is an id, four or more of its first characters, or the path of a .jsonl; <record> a line number,
-    counted from 0, a uuid, or @ and the byte where its line begins, as on pages. Of a record whose contents were
-    trimmed the original is printed. A sub-agent is <session>/agent-<id>. What does not fit says how to get it;
-    --max-chars counts the characters of all that is printed, of a single record those of its text.
-
-    A page is read from the end, or from the record before which --before puts it: it stays the same while the
-    session grows, and takes no longer where the file is large.
-
-    \b
-    Examples:
-      resume-hooks read 1a2b3c4d:56
-      resume-hooks read 1a2b3c4d:56 --before 3 --after 5
-      resume-hooks read 1a2b3c4d --turns 12-15
-      resume-hooks read 1a2b3c4d --errors
-      resume-hooks read 1a2b3c4d --commands --turns -3
-      resume-hooks read 1a2b3c4d --page --limit 50 --json
-      resume-hooks read 1a2b3c4d --page --before 1a2b3c4d:@7348 --limit 50 --json
-      resume-hooks read 1a2b3c4d/agent-a63d21c:12 --raw > record.json
-    """
+def read(options: ReadOptions) -> None:
+    """Print the records that were asked for."""
     _refuse_together(options)
     if options.paged:
         _page(_session_of(options), options)
@@ -91,7 +52,7 @@ def command(options: VerbOptions) -> None:
         records.print_record(_look_up(options), options)
 
 
-def _refuse_together(options: VerbOptions) -> None:
+def _refuse_together(options: ReadOptions) -> None:
     """UsageError for options that mean different things of a session."""
     options.refuse_together("raw", "as_json")
     options.refuse_together("paged", "errors", "commands")
@@ -117,12 +78,12 @@ def _count(before: str) -> int:
     return int(before)
 
 
-def _session_of(options: VerbOptions) -> SessionFile:
+def _session_of(options: ReadOptions) -> SessionFile:
     locator = options.target if options.target is not None else options.session
     return resolve_transcript(locator, current_folder(), options.where, foreign=True)
 
 
-def _look_up(options: VerbOptions) -> OriginalRecord:
+def _look_up(options: ReadOptions) -> OriginalRecord:
     """The record that was asked for. Those of sub-agents are never trimmed, so that they are their own originals."""
     target: str | None = options.target
     session: str | None = options.session
@@ -142,7 +103,7 @@ def _look_up(options: VerbOptions) -> OriginalRecord:
     return look_up(reference, here, options.where)
 
 
-def _turns(session: SessionFile, options: VerbOptions) -> None:
+def _turns(session: SessionFile, options: ReadOptions) -> None:
     """The records of turns, or those that report failures."""
     reader, turns = _reader(session, options), _turns_of(options)
     names = names_of(session, options.where)
@@ -160,7 +121,7 @@ def _turns(session: SessionFile, options: VerbOptions) -> None:
     )
 
 
-def _commands(session: SessionFile, options: VerbOptions) -> None:
+def _commands(session: SessionFile, options: ReadOptions) -> None:
     """The commands of a shell, a line each."""
     reader, turns = _reader(session, options), _turns_of(options)
     names = names_of(session, options.where)
@@ -172,16 +133,16 @@ def _commands(session: SessionFile, options: VerbOptions) -> None:
     )
 
 
-def _turns_of(options: VerbOptions) -> Turns | None:
+def _turns_of(options: ReadOptions) -> Turns | None:
     return parse_turns(options.turns) if options.turns is not None else None
 
 
-def _reader(session: SessionFile, options: VerbOptions) -> TurnReader:
+def _reader(session: SessionFile, options: ReadOptions) -> TurnReader:
     with watched(session.path, quiet=options.as_json) as watching:
         return TurnReader(session, watching)
 
 
-def _page(session: SessionFile, options: VerbOptions) -> None:
+def _page(session: SessionFile, options: ReadOptions) -> None:
     names = names_of(session, options.where)
     entries = RecordLines(session.path, session.session_id)
     place = None if options.before is None else _place_of(options.before, names, entries)
@@ -213,7 +174,7 @@ def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> Reco
     return place_of(parse(record, names.full), entries)
 
 
-def _around(found: OriginalRecord, before: int, options: VerbOptions) -> None:
+def _around(found: OriginalRecord, before: int, options: ReadOptions) -> None:
     """A record, of trimmed content the original, between those that stand around it in its own file."""
     asked, record = found.asked, records.record_in(found.original)
     session = SessionFile(asked.session_id, asked.file, 0, 0, name_at(asked.file, options.where))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from resume_hooks.cli.options import VerbOptions
+from resume_hooks.cli.verbs.reading import ReadOptions
 from resume_hooks.clock import minute
 from resume_hooks.derive.originals import OriginalRecord, is_marked
 from resume_hooks.errors import OutputFailed, ResumeHooksError
@@ -175,7 +175,7 @@ def _session(session: SessionFile) -> dict[str, Any]:
 PARTLY = "part of this record was trimmed before, and that original is gone"
 
 
-def print_record(found: OriginalRecord, options: VerbOptions) -> None:
+def print_record(found: OriginalRecord, options: ReadOptions) -> None:
     """Print what a record says, of trimmed content the original; ``max_chars`` characters of it after ``skip``.
 
     ResumeHooksError for a line that holds no record.

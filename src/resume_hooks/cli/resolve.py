@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import click
-
 from resume_hooks import clock
-from resume_hooks.cli.options import VerbOptions, as_one_value, json_option, locator_argument
+from resume_hooks.cli.verbs.sessions import ResolveOptions
 from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.transcripts.head_tail import HeadTail
 
 
-@click.command("resolve")
-@locator_argument
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Print the id and the file of SESSION; of the archived copy if only that is left.
-
-    \b
-    Examples:
-      resume-hooks resolve
-      resume-hooks resolve 5e12
-      resume-hooks resolve "Fix the parser" --json
-    """
+def resolve(options: ResolveOptions) -> None:
+    """Print the id and the file."""
     session = options.located(foreign=True)
     data = {
         "session_id": session.session_id,

@@ -16,8 +16,8 @@ from resume_hooks.archive.vault import lookup
 from resume_hooks.archive.vault import restore as retrieval
 from resume_hooks.archive.vault.lookup import states
 from resume_hooks.cli.archived import kept_row, kept_text
-from resume_hooks.cli.options import VerbOptions, as_one_value, dry_run_option, json_option, locator_argument
 from resume_hooks.cli.output import table
+from resume_hooks.cli.verbs.archives import RestoreOptions
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import real
@@ -30,26 +30,8 @@ NOTHING: dict[str, Any] = {"session": None, "kept": None, "trash": [], "vault": 
 INTERRUPTED = "the delete was interrupted: restore joins both halves"
 
 
-@click.command("restore")
-@locator_argument
-@click.option("--list", "listing", is_flag=True, help="List what can be restored; so does leaving out SESSION.")
-@dry_run_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Bring a session back, byte for byte, where it was: out of the trash, else out of the vault.
-
-    SESSION: its id or four or more of the first characters, its exact title, or the path that its file had; of a
-    session that was deleted more than once, or of an earlier state in the vault, ID@INSTANT, as --list shows it. What
-    lies in its place by now is never written over: out of the vault it comes under a new id then.
-
-    \b
-    Examples:
-      resume-hooks restore
-      resume-hooks restore 5e12a303
-      resume-hooks restore "Fix the parser" --dry-run
-      resume-hooks restore 5e12a303@2026-11-22T09-30-00.000Z
-    """
+def restore_session(options: RestoreOptions) -> None:
+    """Bring a session back, or list what could be."""
     if options.listing and options.locator is not None:
         raise UsageError("--list shows everything that can be restored", "Leave SESSION or --list out.")
     if options.locator is None:
@@ -88,7 +70,7 @@ def _found(locator: str, where: Where) -> TrashEntry | ArchivedSession:
             raise SessionNotFound(said, "See what can be restored: resume-hooks restore --list") from error
 
 
-def _from_vault(kept: ArchivedSession, options: VerbOptions) -> None:
+def _from_vault(kept: ArchivedSession, options: RestoreOptions) -> None:
     decided = retrieval.plan(kept, options.where)
     if not options.dry_run:
         decided = retrieval.write(decided, options.where)
@@ -110,11 +92,11 @@ def _from_vault(kept: ArchivedSession, options: VerbOptions) -> None:
     options.emit(data, lambda: _text(facts, decided.session_id, kept.cwd, options), decided.warnings)
 
 
-def _done(options: VerbOptions) -> str:
+def _done(options: RestoreOptions) -> str:
     return "would restore" if options.dry_run else "restored"
 
 
-def _text(facts: Sequence[tuple[str, object]], session_id: str, cwd: str, options: VerbOptions) -> str:
+def _text(facts: Sequence[tuple[str, object]], session_id: str, cwd: str, options: RestoreOptions) -> str:
     """What came back, and how to go on in it."""
     if options.dry_run:
         return f"{table(facts)}\n\nNothing was written."
@@ -161,7 +143,7 @@ def held_text(entry: TrashEntry) -> str:
     return f"{size_text(entry.size)} in {counted(entry.files, 'file')}"
 
 
-def _list(options: VerbOptions) -> None:
+def _list(options: RestoreOptions) -> None:
     where = options.where
     found, strays = contents.all_deleted(where), contents.strays(where)
     archived = all_archived(where)

@@ -13,16 +13,12 @@ from resume_hooks.cli.continue_ import Finish, ask_way, go_on, settle
 from resume_hooks.cli.options import (
     AS_IS,
     FORK,
-    WAYS,
-    VerbOptions,
-    as_one_value,
     current_folder,
-    json_option,
     located,
-    locator_argument,
 )
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start_of
+from resume_hooks.cli.verbs.resume import ResumeOptions
 from resume_hooks.derive import compare, cost
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import resume_card
@@ -41,38 +37,8 @@ EXACT = tuple(resolver for resolver in RESOLVERS if resolver is not by_part_of_t
 """The forms in which words name a session exactly; others narrow the list that it is chosen from."""
 
 
-@click.command("resume")
-@locator_argument
-@click.option("--all", "everywhere", is_flag=True, help="Choose among the sessions of every project.")
-@click.option("--way", type=click.Choice(WAYS), help="Continue in this way, without a question.")
-@click.option("--fork", "forks", is_flag=True, help="Fork the session and continue in the fork: --way fork.")
-@click.option("--copy", is_flag=True, help="Copy the command instead of starting the client.")
-@click.option("--print", "show", is_flag=True, help="Print the command instead of starting the client.")
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Choose a session, compare what continuing it would cost, and continue.
-
-    On a terminal, without a SESSION or with one that names nothing exactly, sessions are listed to choose from, and
-    searched as you type. Then you choose a way: as it is, a trim, a smart trim, a handoff, a rollover or a fork; and
-    the client is started in the session's own folder. Where that is gone, it is looked for, and the session can be
-    re-homed: a child of it belongs to the folder that you choose. A page that share wrote is imported first, once you
-    said yes.
-
-    Not on a terminal the session, how full it is, and the options to continue are shown; the last line is the command.
-    All figures but the context in use are estimates, from what the API counted of this session's own requests: the
-    tokens that each option leaves, those that its next turn would send uncached, and the turns after which it has cost
-    less than continuing as it is. docs/estimates.md says how they are made.
-
-    \b
-    Examples:
-      resume-hooks resume
-      resume-hooks resume parser
-      resume-hooks resume 5e12a303 --way trim
-      resume-hooks resume latest --fork
-      resume-hooks resume "Fix the parser" --json
-      resume-hooks resume ~/Downloads/fix-the-parser-5e12a303.html
-    """
+def resume(options: ResumeOptions) -> None:
+    """Ask what is to be continued and how, and start the client; where nobody can be asked, compare the ways."""
     way = _way(options)
     if not options.watched:
         if options.everywhere:
@@ -91,7 +57,7 @@ def command(options: VerbOptions) -> None:
                 raise
 
 
-def _continue(session: SessionFile, way: str | None, options: VerbOptions) -> None:
+def _continue(session: SessionFile, way: str | None, options: ResumeOptions) -> None:
     """Ask in which way to continue a session, unless one is given, and start the client. Back by Esc."""
     require_whole(session)
     # Children are made of an archived copy, too.
@@ -116,7 +82,7 @@ def compare_strategies(session: SessionFile, *, limit: int) -> compare.Compariso
     return compare.compare(session, Where(), window, clock.now(), limit=limit)
 
 
-def _way(options: VerbOptions) -> str | None:
+def _way(options: ResumeOptions) -> str | None:
     """The way that was asked for, None for none. UsageError for options that mean nothing together."""
     if options.forks and options.way not in {None, FORK}:
         raise UsageError("--fork and --way exclude each other", "Leave one of them out.")
@@ -157,7 +123,7 @@ def _named(locator: str | None) -> SessionFile | None:
         return None
 
 
-def _brought_in(options: VerbOptions) -> SessionFile | None:
+def _brought_in(options: ResumeOptions) -> SessionFile | None:
     """Import a page's session once the user says yes; None for everything else.
 
     Asks ``bring in``: given the path of a file and the home folder of the session to make of it. The answer is its
@@ -181,13 +147,13 @@ def _is_page(locator: str) -> bool:
     return locator.lower().endswith((".html", ".htm")) and os.path.isfile(os.path.expanduser(locator))
 
 
-def _chosen(options: VerbOptions) -> SessionFile:
+def _chosen(options: ResumeOptions) -> SessionFile:
     from resume_hooks.cli.picker.choose import choose  # see above
 
     return choose("" if options.locator in {None, BARE} else str(options.locator), everywhere=options.everywhere)
 
 
-def _answer(way: str | None, options: VerbOptions) -> None:
+def _answer(way: str | None, options: ResumeOptions) -> None:
     """Where nobody can be asked: the ways to continue, compared, or what was asked for; the command comes last."""
     session = _located(options.locator)
     require_whole(session)

@@ -13,8 +13,8 @@ from resume_hooks.cli.child import (
     require_start,
     time_limit,
 )
-from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.output import say
+from resume_hooks.cli.verbs.children import RolloverOptions
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt
 from resume_hooks.derive.model.port import HeadlessModel, ModelCalls
@@ -24,19 +24,19 @@ from resume_hooks.system.text import counted
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 
-def carry_out(options: VerbOptions) -> Receipt:
+def carry_out(options: RolloverOptions) -> Receipt:
     """Make the child, or show what would be made and read."""
     require_client(options)
     parent = options.located(foreign=True)
-    model = model_of(options, parent)
+    model = model_of(options.model, parent, options.where)
     begun = add_summary.plan(parent, options.where, wish=options.prompt, output_dir=options.output_dir)
     require_start(options, begun.plan.draft)
     return _show(begun, model.name, options) if options.dry_run else _make(begun, model, options)
 
 
-def _make(begun: add_summary.SummaryRollover, model: HeadlessModel, options: VerbOptions) -> Receipt:
+def _make(begun: add_summary.SummaryRollover, model: HeadlessModel, options: RolloverOptions) -> Receipt:
     written = add_summary.write(begun, options.where)
-    calls = ModelCalls(model, time_limit(options), model_progress(model.name, quiet=options.as_json))
+    calls = ModelCalls(model, time_limit(options.timeout), model_progress(model.name, quiet=options.as_json))
     try:
         made, spent, failure = add_summary.add_summary(begun, written, calls, options.where)
     except KeyboardInterrupt:
@@ -49,7 +49,7 @@ def _make(begun: add_summary.SummaryRollover, model: HeadlessModel, options: Ver
     return answer(options, made, {"summary": report}, lambda: receipt_text(made, [("summary", said)]))
 
 
-def _show(begun: add_summary.SummaryRollover, name: str, options: VerbOptions) -> Receipt:
+def _show(begun: add_summary.SummaryRollover, name: str, options: RolloverOptions) -> Receipt:
     """A dry run: the child with the digest, and what the model would be given."""
     made, found = receipt(begun.plan), material(begun.parent, options.where)
     data = {

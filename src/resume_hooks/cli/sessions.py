@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli.options import VerbOptions, agent_option, as_one_value, folder_of, json_option
+from resume_hooks.cli.options import folder_of
+from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.clock import DAY, HOUR, MINUTE, minute
 from resume_hooks.paths import Where, canonical
 from resume_hooks.search import listing
@@ -22,8 +23,6 @@ from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.text import counted, plain_line
 
-LIMIT = 20
-MOST = 100_000  # rows that can be asked for; nobody has more
 PIPED = 200  # columns of a row that no terminal shows
 LEAST_TITLE = 24  # columns that a title keeps beside its marks
 UNKNOWN = "-"
@@ -31,36 +30,8 @@ _HEADS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
 _STEPS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
 
 
-@click.command("sessions")
-@click.option("--all", "everywhere", is_flag=True, help="Every project, not only this one and its worktrees.")
-@click.option("--project", metavar="DIR", help="The project of another folder, which may be gone.")
-@click.option("--limit", type=click.IntRange(0, MOST), default=LIMIT, show_default=True, help="Rows; 0 for all.")
-@click.option("--offset", type=click.IntRange(0, MOST), default=0, help="Rows to skip.")
-@click.option("--helpers", is_flag=True, help="Also headless runs of a single question.")
-@click.option("--archived", is_flag=True, help="Sessions that only the vault still has.")
-@click.option(
-    "--expiring", is_flag=True, help="Only those that the client may delete within seven days, the earliest first."
-)
-@agent_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """List the sessions of this project and its repository's worktrees, newest first.
-
-    LEFT is the time until the client may delete a session (the vault has those that say "kept"), USED how full its
-    context is; one that says "live" is open in a client, or was written to a minute ago. The id at the front of a row
-    names its session wherever SESSION is taken. Only the first and last 64 KB of a file are read: turns that these
-    don't hold make a number such as 12+.
-
-    \b
-    Examples:
-      resume-hooks sessions
-      resume-hooks sessions --all --limit 50
-      resume-hooks sessions --expiring --all
-      resume-hooks sessions --project ~/work/parser --json
-      resume-hooks sessions --archived
-      resume-hooks sessions --agent codex --all
-    """
+def list_sessions(options: SessionsOptions) -> None:
+    """Print a page of sessions."""
     options.refuse_together("everywhere", "project")
     options.refuse_together("archived", "expiring")
     folder = folder_of(options.project)
@@ -119,7 +90,7 @@ def _data(row: ListedSession) -> dict[str, Any]:
     }
 
 
-def _text(found: ListingPage, folder: str, options: VerbOptions) -> str:
+def _text(found: ListingPage, folder: str, options: SessionsOptions) -> str:
     offset = options.offset
     if not found.rows:
         where = "anywhere" if options.everywhere else f"of {plain_line(folder)}"

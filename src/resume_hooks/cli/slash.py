@@ -9,20 +9,18 @@ import sys
 
 import click
 
+from resume_hooks.cli.verbs.upkeep import SlashOptions
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.reply import MAX_INPUT
 from resume_hooks.hooks.triggers import recognise
 from resume_hooks.system.text import plain
 
 
-@click.command("slash", hidden=True)
-@click.argument("verb")
-@click.argument("session_id")
-def command(verb: str, session_id: str) -> None:
-    """Answer a slash command of the plugin for SESSION_ID; its text is read from stdin."""
-    trigger = recognise(f">{verb}")
+def slash(options: SlashOptions) -> None:
+    """Print the card."""
+    trigger = recognise(f">{options.trigger}")
     if trigger is None or trigger.text:
-        raise click.UsageError(f"there is no slash command '{verb}'")
+        raise click.UsageError(f"there is no slash command '{options.trigger}'")
     text = sys.stdin.buffer.read(MAX_INPUT).decode("utf-8", "replace").strip()
-    shown = card(trigger._replace(text=text, slash=True, hooked=False), {"session_id": session_id})
-    click.echo(plain(shown) or f"resume-hooks: {verb} is switched off (resume-hooks config triggers_off).")
+    shown = card(trigger._replace(text=text, slash=True, hooked=False), {"session_id": options.session_id})
+    click.echo(plain(shown) or f"resume-hooks: {options.trigger} is switched off (resume-hooks config triggers_off).")

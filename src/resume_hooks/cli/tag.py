@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-import click
-
-from resume_hooks.cli.options import VerbOptions, as_one_value, complete_locator, dry_run_option, json_option
 from resume_hooks.cli.rename import answer
+from resume_hooks.cli.verbs.sessions import TagOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions import rename
 
 
-@click.command("tag")
-@click.argument("locator", metavar="SESSION", shell_complete=complete_locator)
-@click.argument("tag", required=False)
-@click.option("--clear", is_flag=True, help="Take its tag away.")
-@dry_run_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Give SESSION the tag TAG; a session has one, and several may have the same.
-
-    A record is added to the end of its file, as the official SDK does; the session gets no newer by it.
-
-    \b
-    Examples:
-      resume-hooks tag 5e12a303 experiment
-      resume-hooks tag 5e12a303 --clear
-    """
+def give_tag(options: TagOptions) -> None:
+    """Give a session a tag, or take it away."""
     tag: str | None = options.tag
     if (tag is None) is not options.clear:
         raise UsageError("Give either a TAG or --clear", "resume-hooks tag SESSION TAG")

@@ -11,7 +11,7 @@ import click
 
 from resume_hooks.cli.install import run_all
 from resume_hooks.cli.left_behind import FOLDERS, REMOVE_MARKETPLACE, left_behind, written_to
-from resume_hooks.cli.options import VerbOptions, as_one_value, json_option
+from resume_hooks.cli.verbs.upkeep import UninstallOptions
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import COPIES
@@ -60,21 +60,8 @@ NOTES = (
 SESSIONS = "Your sessions stay, also those made by handoff."
 
 
-@click.command("uninstall")
-@click.option("--purge", is_flag=True, help="Remove our state as well: links, settings, index, logs.")
-@click.option("--yes", is_flag=True, help="Do not ask before purging.")
-@click.option("--dry-run", is_flag=True, help="Show what would go and what stays, change nothing.")
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> int:
-    """Remove the plugin from Claude Code, and say what stays and what removes it. Sessions always stay.
-
-    \b
-    Examples:
-      resume-hooks uninstall
-      resume-hooks uninstall --purge --dry-run
-      resume-hooks uninstall --purge --yes
-    """
+def uninstall(options: UninstallOptions) -> int:
+    """Remove the plugin and what is asked for; 1 where the client refused."""
     where = options.where
     goes = _purged(where.state) if options.purge else None
     if options.purge and options.asks("--purge"):

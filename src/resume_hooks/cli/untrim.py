@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from resume_hooks import settings
 from resume_hooks.cli.child import answer, make, receipt_text, require_client
-from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, locator_argument
+from resume_hooks.cli.verbs.children import UntrimOptions
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trimmed_session import TrimmedSession, read_trimmed
@@ -16,27 +14,8 @@ from resume_hooks.derive.untrim import UntrimPlan
 from resume_hooks.errors import UsageError
 
 
-@click.command("untrim")
-@locator_argument
-@click.option(
-    "--record", multiple=True, type=click.IntRange(0), metavar="N", help="Restore this line of SESSION's file."
-)
-@click.option("--all", "everything", is_flag=True, help="Restore every trimmed record.")
-@click.option("--strict", is_flag=True, help="Write nothing where an original can't be found.")
-@child_options
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Make a child of SESSION in which trimmed contents are back.
-
-    The originals are read from the session that holds them, wherever it lies by now, or from the backup of an
-    in-place trim. Messages, tool results, inputs, images and thinking stand again as they were.
-
-    \b
-    Examples:
-      resume-hooks untrim 5e12a303 --all
-      resume-hooks untrim 5e12a303 --record 41 --record 57
-      resume-hooks untrim --all --dry-run
-    """
+def untrim(options: UntrimOptions) -> None:
+    """Make the child in which the originals stand."""
     require_client(options)
     reading = read_trimmed(options.located(foreign=True), settings.number("context_window"))
     numbers = _numbers(reading, options)
@@ -45,7 +24,7 @@ def command(options: VerbOptions) -> None:
     answer(options, made, {"restoration": _data(decided)}, lambda: _text(decided, made))
 
 
-def _numbers(reading: TrimmedSession, options: VerbOptions) -> tuple[int, ...] | None:
+def _numbers(reading: TrimmedSession, options: UntrimOptions) -> tuple[int, ...] | None:
     """The records to restore, None for all. UsageError if that was not said."""
     options.refuse_together("everything", "record")
     if reading.trimmed and not (options.everything or options.record):

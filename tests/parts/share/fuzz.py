@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.parts.share.export.document import Document, ExportOptions
+from resume_hooks.parts.share.export.document import Document, DocumentOptions
 from resume_hooks.parts.share.export.forms import HTML, MARKDOWN
 from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
 from resume_hooks.sessions.locate import SessionFile
@@ -24,7 +24,7 @@ def documents(home: ConfigHome) -> Try:
         path = put(folder, SESSION, transcript(draws, 16))
         form = draws.pick((HTML, HTML, MARKDOWN))
         what = draws.pick((WHOLE, EVERYTHING, LIVE_ONLY))
-        choice = ExportOptions(
+        choice = DocumentOptions(
             form, redact=draws.coin(), thoughts=draws.coin(), what=what, limit=draws.pick((0, 7, 1_000))
         )
         session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))

@@ -10,28 +10,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from resume_hooks.seam import form_module
-
-MODULES = {
-    "resume": ("resume", "continue"),
-    "children": (
-        "handoff", "rollover", "trim", "fork", "untrim",
-    ),
-    "sessions": ("sessions", "lineage", "find-original", "find-derived", "info", "resolve", "rename", "tag"),
-    "archives": ("delete", "archive", "restore"),
-    "reading": ("outline", "read"),
-    "search": ("search", "index"),
-    "doctor": ("doctor",),
-    "upkeep": ("fsck", "config", "completion", "install", "uninstall"),
-}  # fmt: skip
-"""The core's verbs by the module of their forms. A call loads one, which imports the values that its verbs print."""
+from resume_hooks.cli.verb_table import class_name, form_module
 
 
 def form(verb: str) -> type[BaseModel]:
     """The documented form of a verb's data."""
-    module = form_module(verb) or next(f"{__name__}.{name}" for name, verbs in MODULES.items() if verb in verbs)
-    name = "".join(word.capitalize() for word in verb.split("-"))
-    found: type[BaseModel] = getattr(importlib.import_module(module), f"{name}Form")
+    found: type[BaseModel] = getattr(importlib.import_module(form_module(verb)), f"{class_name(verb)}Form")
     return found
 
 

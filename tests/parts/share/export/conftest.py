@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.parts.share.export.document import Document, ExportOptions
+from resume_hooks.parts.share.export.document import Document, DocumentOptions
 from resume_hooks.parts.share.export.forms import HTML
 from resume_hooks.parts.share.export.select_records import WHOLE
 from resume_hooks.sessions.locate import session_file
@@ -30,7 +30,7 @@ from tests.builders import (
 )
 
 Exported = Callable[..., str]
-"""A document of a session's file, by its form; further words are fields of ``ExportOptions``."""
+"""A document of a session's file, by its form; further words are fields of ``DocumentOptions``."""
 
 GITHUB = "ghp_" + "".join(chr(97 + (number * 7) % 26) for number in range(30)) + "A1b2C3"
 """What looks like a secret and is none."""
@@ -129,7 +129,7 @@ def session(config_home: ConfigHome) -> Path:
 def document(path: str | os.PathLike[str], home: ConfigHome, form: str = HTML, **choice: object) -> Document:
     """A document of one session."""
     fields = {"form": form, "redact": True, "thoughts": True, "what": WHOLE, "limit": 100_000, **choice}
-    return Document([session_file(str(path))], ExportOptions(**fields), home.where)  # type: ignore[arg-type]
+    return Document([session_file(str(path))], DocumentOptions(**fields), home.where)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import click
-
 from resume_hooks.cli.options import (
-    VerbOptions,
-    as_one_value,
     current_folder,
-    dry_run_option,
-    json_option,
-    locator_argument,
 )
 from resume_hooks.cli.output import table
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.checkpoints import checkpoint, state
 from resume_hooks.parts.checkpoints.checkpoint import Mark
+from resume_hooks.parts.checkpoints.verbs import CheckpointOptions
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
@@ -25,28 +19,8 @@ from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line
 
 
-@click.command("checkpoint")
-@locator_argument
-@click.option("-g", "--goal", default="", help="What is to be tried from here.")
-@click.option("--yes", is_flag=True, help="Replace the checkpoint that is active.")
-@click.option("--show", is_flag=True, help="Show the active one, mark nothing.")
-@click.option("--clear", is_flag=True, help="Forget the active one.")
-@dry_run_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Mark the end of SESSION as the place that a rewind goes back to.
-
-    The session itself is only read. One checkpoint is active a session; rewind uses it up. While the model works the
-    mark stands after the last step that is whole.
-
-    \b
-    Examples:
-      resume-hooks checkpoint -g "try the other parser"
-      resume-hooks checkpoint 5e12a303 --yes
-      resume-hooks checkpoint --show --json
-      resume-hooks checkpoint --clear
-    """
+def set_checkpoint(options: CheckpointOptions) -> None:
+    """Set a checkpoint, show it, or forget it."""
     if options.show + options.clear + bool(options.goal or options.yes) > 1:
         raise UsageError("--show, --clear, and a new checkpoint exclude each other", "Ask for one of them.")
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
@@ -59,7 +33,7 @@ def command(options: VerbOptions) -> None:
         _new(session, active, options)
 
 
-def _old(session: SessionFile, active: Mark | None, options: VerbOptions) -> None:
+def _old(session: SessionFile, active: Mark | None, options: CheckpointOptions) -> None:
     """Show the active checkpoint, or forget it."""
     cleared = active is not None and options.clear and not options.dry_run
     if cleared:
@@ -68,7 +42,7 @@ def _old(session: SessionFile, active: Mark | None, options: VerbOptions) -> Non
     _answer(session, _Marks(active, None, done, cleared), options)
 
 
-def _new(session: SessionFile, active: Mark | None, options: VerbOptions) -> None:
+def _new(session: SessionFile, active: Mark | None, options: CheckpointOptions) -> None:
     """Set a checkpoint; replace an active one only with ``--yes``."""
     require_own(session, options.where)
     placed = checkpoint.place(session, options.goal)
@@ -95,7 +69,7 @@ class _Marks(NamedTuple):
     written: bool
 
 
-def _answer(session: SessionFile, found: _Marks, options: VerbOptions) -> None:
+def _answer(session: SessionFile, found: _Marks, options: CheckpointOptions) -> None:
     mark, replaced, done, written = found
     data = {
         "session_id": session.session_id,

@@ -6,16 +6,15 @@ import contextlib
 import sys
 from typing import Any
 
-import click
-
 from resume_hooks.cli.child import answer, make, receipt_text, require_client
-from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, current_folder, locator_argument
+from resume_hooks.cli.options import current_folder
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NoCheckpoint
 from resume_hooks.parts.checkpoints import rewind, state
 from resume_hooks.parts.checkpoints.cards import not_rewound
 from resume_hooks.parts.checkpoints.checkpoint import refuse_subagent
 from resume_hooks.parts.checkpoints.rewind import RewindPlan
+from resume_hooks.parts.checkpoints.verbs import RewindOptions
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import one_line
@@ -23,24 +22,8 @@ from resume_hooks.system.text import one_line
 MAX_BYTES = 4 * rewind.MAX_REPORT  # bytes of standard input that are read: a report has no more
 
 
-@click.command("rewind")
-@locator_argument
-@click.option("--report", required=True, metavar="TEXT|-", help="What came of it; - reads standard input.")
-@child_options
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Make a session that stands at the checkpoint of SESSION again and holds your report of what came after.
-
-    What came after is dropped from context, not from disk: the session itself is only read. Files, git and processes
-    are not rewound; rewind-files brings files back. Where the checkpoint does not resolve any more, the new session
-    starts at the root. The checkpoint is used up by it.
-
-    \b
-    Examples:
-      resume-hooks rewind --report "the other parser is slower; stay with this one"
-      resume-hooks rewind 5e12a303 --report - < report.md
-      resume-hooks rewind --report "dead end" --dry-run
-    """
+def rewind_session(options: RewindOptions) -> None:
+    """Make the child that stands at the checkpoint."""
     require_client(options)
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_whole(session)

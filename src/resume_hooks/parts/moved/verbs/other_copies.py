@@ -6,16 +6,16 @@ import os
 
 from resume_hooks.archive.trash import delete
 from resume_hooks.cli.delete import NOTHING, facts_of
-from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.output import say
 from resume_hooks.cli.restore import deleted_row
+from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved.copies import choose
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 
 
-def delete_others(options: VerbOptions) -> None:
+def delete_others(options: DeleteOptions) -> None:
     """Move all copies of a session but one to the trash. UsageError beside --empty-trash, and as ``choose``."""
     if options.empty_trash:
         raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")

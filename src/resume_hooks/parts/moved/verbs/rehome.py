@@ -5,36 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-import click
-
-from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, dry_run_option, json_option
+from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import at_work
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.parts.moved.rehome import THERE, NotCopied, former_folder, is_left, own_sessions, rehome
+from resume_hooks.parts.moved.verbs import RehomeOptions
 from resume_hooks.system.text import counted
 
 
-@click.command("rehome")
-@click.argument("folder", required=False)
-@click.option("--home", metavar="NEW", help="What it is called now; by default the current folder.")
-@dry_run_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> int:
-    """Give every session of FOLDER, which moved, a copy that is at home in NEW.
-
-    Without FOLDER it is the one that NEW was, by git's own files there, or by the commits and files that sessions
-    name. Each copy holds its session's live conversation, as that of fork --home; the sessions themselves stay as they
-    are. What has a copy there already gets no second one, so that an interrupted run can be run again. The exit code
-    is 1 if one could not be copied.
-
-    \b
-    Examples:
-      resume-hooks rehome --dry-run
-      resume-hooks rehome ~/work/old-name --home ~/work/new-name
-    """
+def rehome_folder(options: RehomeOptions) -> int:
+    """Copy the sessions of the folder that moved; 1 where one could not be copied."""
     new = _folder(options.home or "")
     if not os.path.isdir(new):
         raise UsageError(f"{new} is no folder", "Name the folder as it is called now.")

@@ -1,1 +1,31 @@
-"""The verbs of this part."""
+"""The verbs of this part, as they are declared."""
+
+from __future__ import annotations
+
+from resume_hooks.cli.options import DRY_RUN, YES, VerbOptions, argument, complete_locator, flag, option
+
+
+class RewindFilesOptions(VerbOptions, body="resume_hooks.parts.rewind_files.verbs.rewind_files:rewind_files"):
+    """Put the files that SESSION tracked back as they were when a message was sent, before what came of it.
+
+    The states are the client's own checkpoints: files that its editing tools wrote. What a shell command did to other
+    files is in none of them. Everything is shown before it is written; what is overwritten or removed is kept in the
+    state folder, and --undo brings it back. Files outside the project, behind links, or of git are left alone; where
+    that is so, or a backup is gone, nothing is written without --partial. The conversation stays as it is.
+
+    \b
+    Examples:
+      resume-hooks rewind-files --to 12 --dry-run
+      resume-hooks rewind-files 5e12a303 --to last
+      resume-hooks rewind-files --to 5e12a303:340 --yes
+      resume-hooks rewind-files 5e12a303 --undo
+    """
+
+    locator: str | None = argument(metavar="[SESSION]", required=False, shell_complete=complete_locator)
+    to: str | None = option(
+        "--to", metavar="TURN|UUID|REF", help="The message: a turn's number, last, a uuid, or <session>:<line>."
+    )
+    undo: bool = flag("--undo", help="Take back the last run for this session; once more: do it again.")
+    yes: bool = YES
+    partial: bool = flag("--partial", help="Put back what can be, even if some files can't.")
+    dry_run: bool = DRY_RUN

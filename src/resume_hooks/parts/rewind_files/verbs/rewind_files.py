@@ -9,19 +9,14 @@ from typing import Any, NamedTuple
 import click
 
 from resume_hooks.cli.options import (
-    VerbOptions,
-    as_one_value,
-    complete_locator,
-    dry_run_option,
-    json_option,
     located,
-    yes_option,
 )
 from resume_hooks.cli.output import say, table
 from resume_hooks.errors import CantRestore, UsageError
 from resume_hooks.parts.rewind_files import backup, files_at_prompt, history, target, writing
 from resume_hooks.parts.rewind_files.plan import Change, FilesPlan
 from resume_hooks.parts.rewind_files.target import FORMS, Aim, told
+from resume_hooks.parts.rewind_files.verbs import RewindFilesOptions
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.locate import SessionFile
@@ -42,30 +37,8 @@ class _Asked(NamedTuple):
     live: str
 
 
-@click.command("rewind-files")
-@click.argument("locator", metavar="[SESSION]", required=False, shell_complete=complete_locator)
-@click.option("--to", metavar="TURN|UUID|REF", help="The message: a turn's number, last, a uuid, or <session>:<line>.")
-@click.option("--undo", is_flag=True, help="Take back the last run for this session; once more: do it again.")
-@yes_option
-@click.option("--partial", is_flag=True, help="Put back what can be, even if some files can't.")
-@dry_run_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> int:
-    """Put the files that SESSION tracked back as they were when a message was sent, before what came of it.
-
-    The states are the client's own checkpoints: files that its editing tools wrote. What a shell command did to other
-    files is in none of them. Everything is shown before it is written; what is overwritten or removed is kept in the
-    state folder, and --undo brings it back. Files outside the project, behind links, or of git are left alone; where
-    that is so, or a backup is gone, nothing is written without --partial. The conversation stays as it is.
-
-    \b
-    Examples:
-      resume-hooks rewind-files --to 12 --dry-run
-      resume-hooks rewind-files 5e12a303 --to last
-      resume-hooks rewind-files --to 5e12a303:340 --yes
-      resume-hooks rewind-files 5e12a303 --undo
-    """
+def rewind_files(options: RewindFilesOptions) -> int:
+    """Show what changes, ask, and put the files back; 1 where some can't be."""
     asks = options.asks("Putting files back")
     asked = _asked(options)
     decided, notes = asked.decided, _warnings(asked)
@@ -79,7 +52,7 @@ def command(options: VerbOptions) -> int:
     return int(bool(decided.left) and not options.dry_run)
 
 
-def _asked(options: VerbOptions) -> _Asked:
+def _asked(options: RewindFilesOptions) -> _Asked:
     """The plan that the options ask for. UsageError for what does not go together."""
     if (options.to is None) is not options.undo:
         raise UsageError("Say either --to or --undo", FORMS)

@@ -9,16 +9,13 @@ import click
 
 from resume_hooks import clock
 from resume_hooks.cli.options import (
-    VerbOptions,
-    as_one_value,
     current_folder,
-    json_option,
-    locator_argument,
     time_of,
 )
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.secrets.audit.report import Audit, Leak, audit
+from resume_hooks.parts.secrets.verbs import AuditOptions
 from resume_hooks.paths import project_names
 from resume_hooks.sessions.agents.registry import store_of
 from resume_hooks.system.invocation import typed
@@ -26,29 +23,8 @@ from resume_hooks.system.invocation import typed
 SHOWN = 200  # secrets that are listed to people; ``--json`` lists all
 
 
-@click.command("audit")
-@locator_argument
-@click.option("--all", "everywhere", is_flag=True, help="Every session of every project, and our own notes.")
-@click.option("--project", is_flag=True, help="Every session of this project.")
-@click.option("--since", metavar="WHEN", help=f"Only what is younger. {clock.WHEN}")
-@click.option("--kind", "kinds", metavar="KIND", multiple=True, help="Only secrets of this kind; may be given often.")
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> int:
-    """List the secrets in a session by kind, place and age, never the secrets themselves.
-
-    Looked at are the transcript, sub-agents, tool output in files of its own, states of files that the client kept,
-    backups, the trash and the vault. What was looked at before and has not changed since is not read again. Ends with
-    1 where there are secrets, or places that could not be looked at. Without SESSION, --project or --all it is about
-    the latest session of this folder alone, not those that came from it.
-
-    \b
-    Examples:
-      resume-hooks audit
-      resume-hooks audit 5e12a303 --json
-      resume-hooks audit --project --since 7d
-      resume-hooks audit --all --kind github-pat --kind private-key
-    """
+def audit_secrets(options: AuditOptions) -> int:
+    """Print where secrets lie; 1 where there are some, or places that can't be looked at."""
     if sum([bool(options.locator), options.everywhere, options.project]) > 1:
         raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
     sessions = _sessions(options)
@@ -91,7 +67,7 @@ def _remedies(found: Audit) -> list[str]:
     ]
 
 
-def _sessions(options: VerbOptions) -> set[str] | None:
+def _sessions(options: AuditOptions) -> set[str] | None:
     if options.everywhere:
         return None
     if options.project:

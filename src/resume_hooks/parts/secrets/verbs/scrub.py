@@ -12,7 +12,6 @@ import click
 
 from resume_hooks import seam
 from resume_hooks.cli.child import make, receipt_text, require_client
-from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, locator_argument
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.derive.child.receipt import Receipt
@@ -21,6 +20,7 @@ from resume_hooks.parts.secrets.scrub import child, findings, literals
 from resume_hooks.parts.secrets.scrub.findings import HELD, LEFT, OUTSIDE, REMOVED, Holding, ScrubFindings, ScrubReach
 from resume_hooks.parts.secrets.scrub.locations import INDEXED, OWN
 from resume_hooks.parts.secrets.scrub.purge import clear_left, purge
+from resume_hooks.parts.secrets.verbs import ScrubOptions
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.system.invocation import typed
@@ -40,33 +40,8 @@ _SHORT = (
 )
 
 
-@click.command("scrub")
-@locator_argument
-@click.option("--in-place", is_flag=True, help="Take them out of the session, every copy of it, and its children.")
-@click.option("--kind", multiple=True, metavar="KIND", help="Secrets of this kind alone, as audit names it.")
-@click.option("--secret-stdin", is_flag=True, help="Also the secrets on stdin, one a line; on a terminal it asks.")
-@click.option("--lineage", is_flag=True, help="With --in-place: also the sessions that it came from.")
-@click.option("--everywhere", is_flag=True, help="With --in-place: also any other session that holds them.")
-@click.option("--backups", is_flag=True, help="With --in-place: also copies of your files that a rewind puts back.")
-@click.option("--documents", is_flag=True, help="With --in-place: also what handoffs wrote into the project.")
-@click.option("--client", is_flag=True, help="With --in-place: also the client's own files, such as history.jsonl.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@child_options
-@as_one_value
-def command(options: VerbOptions) -> int:
-    """Make a child of SESSION without its secrets, and list every place that holds them.
-
-    The session itself is only read. With --in-place its own files are rewritten instead, and the secrets go from its
-    sub-agents, tool outputs, backups, the trash, the vault, the index, and the sessions that came from it. Each file is
-    replaced whole or not at all; no backup is kept. What is already known to others stays known: revoke the secret.
-
-    \b
-    Examples:
-      resume-hooks scrub 5e12a303
-      resume-hooks scrub 5e12a303 --in-place --dry-run
-      resume-hooks scrub 5e12a303 --in-place --client --yes
-      resume-hooks scrub --secret-stdin < secret.txt
-    """
+def scrub(options: ScrubOptions) -> int:
+    """Take the secrets out, in a child or in place; 1 where some are left."""
     _refuse(options)
     if not options.in_place:
         require_client(options)
@@ -83,7 +58,7 @@ def command(options: VerbOptions) -> int:
     return _in_place(found, options) if options.in_place else _in_a_child(found, options)
 
 
-def _in_a_child(found: ScrubFindings, options: VerbOptions) -> int:
+def _in_a_child(found: ScrubFindings, options: ScrubOptions) -> int:
     made = None
     if any(row.place.relation == OWN for row in found.held):  # else the session itself is already without secrets
         made = make(options, child.child_of(found.session, options.where, found.scanner, output_dir=options.output_dir))
@@ -97,7 +72,7 @@ def _in_a_child(found: ScrubFindings, options: VerbOptions) -> int:
     return 0
 
 
-def _in_place(found: ScrubFindings, options: VerbOptions) -> int:
+def _in_place(found: ScrubFindings, options: ScrubOptions) -> int:
     done = False
     if found.held and not options.dry_run:
         if found.live:
@@ -122,7 +97,7 @@ def _of_parts(rewritten: list[str], where: Where) -> list[str]:
 
 
 def _answer(
-    found: ScrubFindings, options: VerbOptions, made: Receipt | None, warnings: list[str], *, done: bool = False
+    found: ScrubFindings, options: ScrubOptions, made: Receipt | None, warnings: list[str], *, done: bool = False
 ) -> None:
     if found.short:
         warnings.append(_SHORT.format(count=len(found.short)))
@@ -180,7 +155,7 @@ def _counted(kinds: dict[str, int] | Counter[str]) -> str:
     return ", ".join(f"{kind} {count:,}" for kind, count in sorted(kinds.items()))
 
 
-def _command(found: ScrubFindings, options: VerbOptions) -> str:
+def _command(found: ScrubFindings, options: ScrubOptions) -> str:
     """The command that takes them out of the originals."""
     words = ["scrub", found.session.session_id, "--in-place"]
     words += [word for kind in options.kind for word in ("--kind", kind)]
@@ -194,7 +169,7 @@ def _secrets_typed() -> bytes:
     return sys.stdin.buffer.read(literals.LONGEST_NAMED + 1)
 
 
-def _refuse(options: VerbOptions) -> None:
+def _refuse(options: ScrubOptions) -> None:
     """Refuse options that mean nothing together, and questions that nobody could answer."""
     reach = ("lineage", "everywhere", "backups", "documents", "client")
     given = next((name for name in reach if options.has(name)), "")

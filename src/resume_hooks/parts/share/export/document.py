@@ -37,7 +37,7 @@ MAX_FOLDER, MAX_MODELS = 4_096, 20  # characters of a folder, and models, that a
 _UNFIT = re.compile(r"[^\w]+|_+")
 
 
-class ExportOptions(NamedTuple):
+class DocumentOptions(NamedTuple):
     """What a document shall be: its ``form``, ``what`` of a conversation it tells, ``limit`` characters of one text."""
 
     form: str
@@ -56,7 +56,7 @@ class Document:
     def __init__(
         self,
         sessions: Sequence[SessionFile],
-        choice: ExportOptions,
+        choice: DocumentOptions,
         where: Where,
         watching: Sequence[Observer] = (),
     ) -> None:

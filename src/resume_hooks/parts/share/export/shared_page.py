@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks.errors import WriteFailed
-from resume_hooks.parts.share.export.document import Document, ExportOptions, folders_of
+from resume_hooks.parts.share.export.document import Document, DocumentOptions, folders_of
 from resume_hooks.parts.share.export.forms import HTML, LIMIT
 from resume_hooks.parts.share.export.parts import Carried, EndPart
 from resume_hooks.parts.share.export.select_records import WHOLE
@@ -23,7 +23,7 @@ from resume_hooks.paths import Where, private_folder
 from resume_hooks.reading.bundle import BundleRedactor, export
 from resume_hooks.reading.homes import Homes
 
-PAGE = ExportOptions(HTML, redact=True, thoughts=True, what=WHOLE, limit=LIMIT)
+PAGE = DocumentOptions(HTML, redact=True, thoughts=True, what=WHOLE, limit=LIMIT)
 """What the page tells: everything that led to the session's end."""
 
 MARK = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha256="'

@@ -7,23 +7,17 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-import click
-
 from resume_hooks.cli.options import (
-    VerbOptions,
-    as_one_value,
     current_folder,
-    dry_run_option,
-    json_option,
-    locator_argument,
 )
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.progress import watched
 from resume_hooks.errors import OutputFailed, UsageError
-from resume_hooks.parts.share.export.document import Document, ExportOptions, lineage_of
-from resume_hooks.parts.share.export.forms import FORMS, HTML, JSON, LIMIT
+from resume_hooks.parts.share.export.document import Document, DocumentOptions, lineage_of
+from resume_hooks.parts.share.export.forms import FORMS, HTML, JSON
 from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
 from resume_hooks.parts.share.export.writing import Sink, WrittenFile, require_place, write
+from resume_hooks.parts.share.verbs import ExportOptions, ShareOptions
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
@@ -32,41 +26,8 @@ from resume_hooks.sessions.transcript_files import subagent_name
 STDOUT = "-"
 
 
-@click.command("export")
-@locator_argument
-@click.option("--format", "form", type=click.Choice(FORMS), help="By default that of -o's name, else html.")
-@click.option(
-    "-o",
-    "--output",
-    "--out",
-    "output",
-    metavar="FILE",
-    help="The file or folder to write to; - for the standard output.",
-)
-@click.option("--lineage", is_flag=True, help="With all ancestors, oldest first.")
-@click.option("--all", "everything", is_flag=True, help="Also what was said on branches that were left.")
-@click.option("--live", is_flag=True, help="Only what a resume would send: nothing from before a compaction.")
-@click.option("--thinking/--no-thinking", default=True, help="With what the model thought, or without.")
-@click.option("--max-chars", type=click.IntRange(0), default=LIMIT, show_default=True, help="Of one text; 0 for all.")
-@click.option("--redact/--no-redact", default=True, help="Take secrets and home folders out (the default), or not.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
-@dry_run_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Write SESSION as a document: a page (html), Markdown (md), or a bundle to be imported (json).
-
-    The page is one file without any network: turns fold, calls and diffs are shown, and it can be searched and printed.
-    It tells the conversation that led to the session's end, also what was compacted, with its sub-agents. Secrets are
-    taken out and counted; images are not looked into.
-
-    \b
-    Examples:
-      resume-hooks export
-      resume-hooks export 1a2b3c4d -o ~/talk.html
-      resume-hooks export 1a2b3c4d --format md -o - | less
-      resume-hooks export 1a2b3c4d --format json --lineage -o bundle.json
-    """
+def export(options: ExportOptions) -> None:
+    """Write the document."""
     document_options = _choice(options)
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     if document_options.form == JSON and session.agent != NAME:
@@ -89,7 +50,7 @@ def command(options: VerbOptions) -> None:
     options.emit(data, lambda: _text(data), warnings)
 
 
-def _choice(options: VerbOptions) -> ExportOptions:
+def _choice(options: ExportOptions) -> DocumentOptions:
     """What the options ask for. UsageError where they contradict each other."""
     options.refuse_together("everything", "live")
     if options.as_json and options.output == STDOUT:
@@ -99,10 +60,12 @@ def _choice(options: VerbOptions) -> ExportOptions:
     if form == JSON and (options.everything or options.live or not options.thinking):
         raise UsageError("A bundle holds whole sessions", "Leave --all, --live and --no-thinking out.")
     what = EVERYTHING if options.everything else LIVE_ONLY if options.live else WHOLE
-    return ExportOptions(form, options.redact, options.thinking, what, options.max_chars)
+    return DocumentOptions(form, options.redact, options.thinking, what, options.max_chars)
 
 
-def lineage_or_alone(session: SessionFile, options: VerbOptions) -> tuple[list[SessionFile], list[str]]:
+def lineage_or_alone(
+    session: SessionFile, options: ExportOptions | ShareOptions
+) -> tuple[list[SessionFile], list[str]]:
     """The sessions that ``--lineage`` asks for, oldest first, and what to say of those that are gone."""
     if not options.lineage or subagent_name(session.path) is not None:
         return [session], []

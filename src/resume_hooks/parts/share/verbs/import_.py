@@ -8,10 +8,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import click
-
 from resume_hooks.cli.child import answer, checks_text, require_client, require_folder
-from resume_hooks.cli.options import VerbOptions, as_one_value, current_folder, dry_run_option, json_option
+from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import table
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
@@ -21,6 +19,7 @@ from resume_hooks.derive.imports.bundle.read_bundle import BundledSession, is_bu
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.errors import ImportFailed, UsageError
 from resume_hooks.parts.share.carried import carried
+from resume_hooks.parts.share.verbs import ImportOptions
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.locator_forms import IMPORT_ADDRESS, is_address
 from resume_hooks.storage.staging import MAX_BYTES, PIECE, file_chunks, taken_in
@@ -49,35 +48,8 @@ class Bringing(NamedTuple):
         return self.home or current_folder()
 
 
-@click.command("import")
-@click.argument("source", metavar="FILE")
-@click.option("--home", type=click.Path(exists=True, file_okay=False), help="Its folder; by default the current one.")
-@click.option(
-    "--max-bytes", type=click.IntRange(1), default=MAX_BYTES, show_default=True, metavar="N", help="Take no more in."
-)
-@click.option("--force", is_flag=True, help="Make another session where the same was imported before.")
-@click.option("--whole", is_flag=True, help="Of a bundle of your own: every record and file in it, ids kept.")
-@click.option("--start", is_flag=True, help="Start the client on the new session.")
-@dry_run_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Bring a transcript in as a new session of this folder.
-
-    FILE is the path of a .jsonl file, packed by gzip or not; - is the standard input. Only the conversation that a
-    client would send is taken over, with title and tag; modes, permissions, hooks' texts and links are left out.
-
-    Of a page that share wrote, and of a bundle (export --format json), every session becomes one of this folder, linked
-    as they were there. With --whole, which only a bundle of your own deserves, they are moved as they are, with their
-    large outputs and sub-agents.
-
-    \b
-    Examples:
-      resume-hooks import ~/Downloads/session.jsonl --start
-      curl https://example.com/sessions/parser.jsonl | resume-hooks import -
-      resume-hooks import ~/Downloads/fix-the-parser-5e12a303.html
-      resume-hooks import parser.bundle.json --whole
-    """
+def import_transcript(options: ImportOptions) -> None:
+    """Make sessions of what the source holds."""
     require_client(options)
     if options.source == STDIN and options.start:
         raise UsageError("--start needs the terminal, and - is read from a pipe", "Leave --start out.")
@@ -190,7 +162,7 @@ def _known_text(made: Receipt) -> str:
     )
 
 
-def _answer_bundle(taken: ImportSource, bringing: Bringing, options: VerbOptions) -> None:
+def _answer_bundle(taken: ImportSource, bringing: Bringing, options: ImportOptions) -> None:
     """Bring a bundle in, and print the receipt of its last session, the one that was exported."""
     found, warnings = _brought_bundle(taken, bringing, whole=options.whole)
     made = found[-1].receipt

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import click
-
-from resume_hooks.cli.options import (
-    VerbOptions,
-    as_one_value,
-    dry_run_option,
-    json_option,
-    locator_argument,
-    yes_option,
-)
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.progress import watched
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.parts.share.export.document import Document
 from resume_hooks.parts.share.export.shared_page import PAGE, PackedBundle, packed
 from resume_hooks.parts.share.export.writing import require_place, write
+from resume_hooks.parts.share.verbs import ShareOptions
 from resume_hooks.parts.share.verbs.export import left_out_text, lineage_or_alone, measured, place_of, receipt
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import typed
@@ -29,30 +20,8 @@ TRIMMED = (
 )
 
 
-@click.command("share")
-@locator_argument
-@click.option("-o", "--output", metavar="FILE", help="The file or folder to write to.")
-@click.option("--lineage", is_flag=True, help="With all ancestors, oldest first.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
-@yes_option
-@dry_run_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Write SESSION as one file for a colleague: a page for any browser, with the session in it for ``import``.
-
-    Secrets and home folders are taken out of both. What that came to is shown first, as counts by kind, and you are
-    asked; nothing is written, or sent anywhere, before. The page needs no script to be read and fetches nothing; it
-    tells on its top what was taken out. Images are not looked into. Your colleague reads it, then types
-    resume-hooks import FILE, or resume FILE; a file that was cut short or changed is refused.
-
-    \b
-    Examples:
-      resume-hooks share
-      resume-hooks share 5e12a303 --dry-run
-      resume-hooks share "Fix the parser" -o ~/parser.html
-      resume-hooks share 5e12a303 --lineage --yes --json
-    """
+def share(options: ShareOptions) -> None:
+    """Show what is taken out, ask, and write the file."""
     asks = options.asks("Sharing")
     session = options.located()
     sessions, warnings = lineage_or_alone(session, options)

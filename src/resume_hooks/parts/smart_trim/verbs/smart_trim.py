@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 from resume_hooks import settings
 from resume_hooks.cli.child import (
     answer,
@@ -16,7 +14,7 @@ from resume_hooks.cli.child import (
     require_start,
     time_limit,
 )
-from resume_hooks.cli.options import VerbOptions, as_one_value, child_options, located, locator_argument
+from resume_hooks.cli.options import located
 from resume_hooks.cli.output import say
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
@@ -29,6 +27,7 @@ from resume_hooks.parts.smart_trim import preview
 from resume_hooks.parts.smart_trim.ask import ModelVerdicts, ask
 from resume_hooks.parts.smart_trim.offer import CERTAIN, UNJUDGED, offer, smart_options
 from resume_hooks.parts.smart_trim.plan import KIND, SmartPlan, Verdict, described, of_rules
+from resume_hooks.parts.smart_trim.verbs import SmartTrimOptions
 from resume_hooks.paths import read_regular
 
 if TYPE_CHECKING:
@@ -38,33 +37,8 @@ LARGEST_PLAN = 16 * 1024 * 1024  # bytes of a plan that is given back
 UNASKED = "Nobody can be asked here: add --yes, or write this very plan (--json > plan.json, --plan plan.json --yes)."
 
 
-@click.command("smart-trim")
-@locator_argument
-@click.option("-p", "--prompt", default="", help="What to keep or to drop, in your words; it counts above all.")
-@click.option("--keep-recent", type=click.IntRange(0, 10_000), help="Turns at the end that stay as they are.")
-@click.option("--model", help="The model that chooses; by default summary_model, of other agents their own.")
-@click.option("--timeout", type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout.")
-@click.option("--plan", type=click.Path(), help="Write the plan that --json printed; no model is asked.")
-@click.option("--yes", is_flag=True, help="Write without asking.")
-@child_options
-@as_one_value
-def command(options: VerbOptions) -> Receipt:
-    """Make a child of SESSION in which what is no longer needed is a placeholder that says what was there.
-
-    Rules give up what is certain: files read again or changed later, repeated outputs, failures that were mended,
-    thinking of finished turns. A model, asked through the client without tools, chooses among the rest. With -p all
-    of it is for the model to choose, as your words say. Your prompts, the recent turns and the last words of each turn
-    stay. The plan is shown first; without a terminal nothing is written unless you say --yes.
-
-    A dry run asks the model too, which costs. To write what it showed: --json > plan.json, then --plan plan.json.
-
-    \b
-    Examples:
-      resume-hooks smart-trim
-      resume-hooks smart-trim 5e12a303 -p "keep everything about the parser"
-      resume-hooks smart-trim 5e12a303 --dry-run --json > plan.json
-      resume-hooks smart-trim --plan plan.json --yes --start
-    """
+def smart_trim(options: SmartTrimOptions) -> Receipt:
+    """Show the plan, and write the child if that is wanted."""
     require_client(options)
     stored = _stored(options)
     named = stored.parent_file if options.locator is None and stored else options.locator
@@ -93,18 +67,18 @@ class _Planned(NamedTuple):
     asked: ModelVerdicts
 
 
-def _asked(scanned: Trimmable, options: VerbOptions) -> _Planned:
+def _asked(scanned: Trimmable, options: SmartTrimOptions) -> _Planned:
     """Ask the model what may go."""
-    model = model_of(options, scanned.session)
+    model = model_of(options.model, scanned.session, options.where)
     rules = UNJUDGED if options.prompt.strip() else CERTAIN
     offered = offer(scanned, smart_options(options.keep_recent, settings.number("keep_recent"), rules), options.where)
     told = model_progress(model.name, quiet=options.as_json)
-    asked = ask(model, offered, options.prompt, time_limit(options), told)
+    asked = ask(model, offered, options.prompt, time_limit(options.timeout), told)
     verdicts = [*of_rules(offered), *asked.verdicts]
     return _Planned(smart.plan(offered, verdicts, options.where, options.output_dir), asked)
 
 
-def _given_back(scanned: Trimmable, stored: SmartTrimForm, options: VerbOptions) -> _Planned:
+def _given_back(scanned: Trimmable, stored: SmartTrimForm, options: SmartTrimOptions) -> _Planned:
     """Take a plan that was printed before. UsageError where it is another session's."""
     if stored.parent_session_id != scanned.session.session_id:
         raise UsageError(
@@ -120,7 +94,7 @@ def _given_back(scanned: Trimmable, stored: SmartTrimForm, options: VerbOptions)
     return _Planned(decided, ModelVerdicts())
 
 
-def _stored(options: VerbOptions) -> SmartTrimForm | None:
+def _stored(options: SmartTrimOptions) -> SmartTrimForm | None:
     """The plan of ``--plan``. UsageError for a file that holds none, and for options that it leaves no room for."""
     path = options.plan
     if path is None:

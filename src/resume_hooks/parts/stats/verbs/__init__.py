@@ -1,1 +1,29 @@
-"""The verbs of this part."""
+"""The verbs of this part, as they are declared."""
+
+from __future__ import annotations
+
+from resume_hooks.cli.options import AGENT, VerbOptions, flag, option
+
+
+class StatsOptions(VerbOptions, body="resume_hooks.parts.stats.verbs.stats:stats"):
+    """Show turns and tokens by month, what children saved, hook times, and the size of our own folder.
+
+    Tokens are those that the API counted, of sub-agents too; SENT is all that requests held, CACHED what of it came
+    out of the cache. A copy that the client's own --fork-session made counts again. SAVED is what the parent took when
+    it was left, less what the child's first own request held; only children that somebody went on in count. Hook times
+    are those that the client wrote into transcripts: it tells few of those that pass silently. Months are in UTC.
+
+    Each transcript is read once; its counts are kept, also when it is deleted.
+
+    \b
+    Examples:
+      resume-hooks stats
+      resume-hooks stats --all --since 30d
+      resume-hooks stats --month --json
+    """
+
+    since: str | None = option("--since", metavar="WHEN", help="From a day on, or so far back: 2026-01-31, 30d, 6m.")
+    month: bool = flag("--month", help="From the first day of this month on.")
+    everywhere: bool = flag("--all", help="Every project, not only this one and its worktrees.")
+    project: str | None = option("--project", metavar="DIR", help="The project of another folder, which may be gone.")
+    agent: str = AGENT

@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import click
-
 from resume_hooks import clock
-from resume_hooks.cli.options import VerbOptions, agent_option, as_one_value, folder_of, json_option, time_of
+from resume_hooks.cli.options import folder_of, time_of
 from resume_hooks.cli.output import columns
 from resume_hooks.cli.progress import at_work
 from resume_hooks.parts.stats import state_sizes
 from resume_hooks.parts.stats.cache import TranscriptCounts, gather
 from resume_hooks.parts.stats.state_sizes import FolderSize
 from resume_hooks.parts.stats.totals import HIGH, Figures, Hook, Month, Saving, figures, hook_data
+from resume_hooks.parts.stats.verbs import StatsOptions
 from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import Project, project_at
@@ -24,30 +23,8 @@ from resume_hooks.system.text import counted, plain_line
 SHOWN_PARTS = 6  # entries of our folder that are named, the largest ones
 
 
-@click.command("stats")
-@click.option("--since", metavar="WHEN", help="From a day on, or so far back: 2026-01-31, 30d, 6m.")
-@click.option("--month", is_flag=True, help="From the first day of this month on.")
-@click.option("--all", "everywhere", is_flag=True, help="Every project, not only this one and its worktrees.")
-@click.option("--project", metavar="DIR", help="The project of another folder, which may be gone.")
-@agent_option
-@json_option
-@as_one_value
-def command(options: VerbOptions) -> None:
-    """Show turns and tokens by month, what children saved, hook times, and the size of our own folder.
-
-    Tokens are those that the API counted, of sub-agents too; SENT is all that requests held, CACHED what of it came
-    out of the cache. A copy that the client's own --fork-session made counts again. SAVED is what the parent took when
-    it was left, less what the child's first own request held; only children that somebody went on in count. Hook times
-    are those that the client wrote into transcripts: it tells few of those that pass silently. Months are in UTC.
-
-    Each transcript is read once; its counts are kept, also when it is deleted.
-
-    \b
-    Examples:
-      resume-hooks stats
-      resume-hooks stats --all --since 30d
-      resume-hooks stats --month --json
-    """
+def stats(options: StatsOptions) -> None:
+    """Print the figures."""
     options.refuse_together("since", "month")
     options.refuse_together("everywhere", "project")
     day = _first_day(options.since, month=options.month)

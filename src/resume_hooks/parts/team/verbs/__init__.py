@@ -1,1 +1,253 @@
-"""The verbs of this part."""
+"""The verbs of this part, as they are declared."""
+
+from __future__ import annotations
+
+import click
+
+from resume_hooks.cli.options import DRY_RUN, YES, VerbOptions, argument, flag, option
+
+
+class InitOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:init"):
+    """Make a database a team's; run by whoever may create roles, and objects in it.
+
+    Each member then needs a role of the server: CREATE ROLE alice LOGIN; GRANT rh_member TO alice.
+
+    \b
+    Examples:
+      resume-hooks team init work-admin
+      resume-hooks team init work-admin --sql | psql -1 service=work-admin
+      resume-hooks team init work-admin --upgrade
+    """
+
+    service: str = argument(metavar="SERVICE")
+    upgrade: bool = flag("--upgrade", help="Bring a team's database to the form that this version needs.")
+    sql: bool = flag("--sql", help="Print what would be run, run nothing.")
+
+
+class JoinOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:join"):
+    """Join the team of a libpq service. Nothing is sent by that: add a project, or push a session.
+
+    \b
+    Examples:
+      resume-hooks team join work
+    """
+
+    service: str = argument(metavar="SERVICE")
+
+
+class ProjectsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:projects"):
+    """List the projects that turns' ends push; add or remove this folder's, or admit a member to it.
+
+    A project is what its git remote is called. Whoever adds it first admits others; that lets them read what is shared
+    with the project, and nothing else.
+
+    \b
+    Examples:
+      resume-hooks team projects
+      resume-hooks team projects add
+      resume-hooks team projects admit bob
+    """
+
+    change: str | None = argument(required=False, type=click.Choice(["add", "remove", "admit", "dismiss"]))
+    member: str | None = argument(required=False)
+    project: str | None = option("--project", metavar="DIR", help="The project of another folder.")
+
+
+class MemberOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:member"):
+    """Say as the admin who a member is, or that he left: a role made anew inherits nothing by its name.
+
+    \b
+    keep    the role that has the name today is the same person
+    retire  the member left; his name is free, what he shared stays
+    give    the same, and what he shared is another member's
+    remove  the same, and all that was his goes from the server, for good
+
+    Nobody is given what a member kept private.
+
+    \b
+    Examples:
+      resume-hooks team member keep carol
+      resume-hooks team member give carol --to bob
+      resume-hooks team member remove carol --yes
+    """
+
+    change: str = argument(type=click.Choice(["keep", "retire", "give", "remove"]))
+    login: str = argument()
+    to: str = option("--to", metavar="LOGIN", default="", help="Whose it is to be; with keep: the role's new name.")
+    yes: bool = YES
+
+
+class StatusOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:status"):
+    """Show the team, what is pushed and how far behind it is; asks the server nothing.
+
+    \b
+    Examples:
+      resume-hooks team status
+    """
+
+
+class LeaveOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:leave"):
+    """Forget the team on this machine, with what was fetched to read; what the server has stays there.
+
+    \b
+    Examples:
+      resume-hooks team leave
+    """
+
+
+class PushOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:push"):
+    """Send sessions, without secrets, images and documents; what was sent before is not sent again.
+
+    SESSION defaults to the latest session of this folder. They stay private to you until they are shared.
+
+    \b
+    Examples:
+      resume-hooks team push --dry-run
+      resume-hooks team push
+      resume-hooks team push --all
+      resume-hooks team push 5e12a303 --rescan
+    """
+
+    locators: tuple[str, ...] = argument(nargs=-1, metavar="[SESSION]...")
+    everything: bool = flag("--all", help="Every session of the projects that were added.")
+    rescan: bool = flag("--rescan", help="Compare all that was sent with today's rules; replace what differs.")
+    dry_run: bool = DRY_RUN
+
+
+class PullOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:pull"):
+    """Fetch a session to read it here; without SESSION drop copies that were forgotten or are no longer shared.
+
+    \b
+    Examples:
+      resume-hooks team pull bob:5e12a303
+      resume-hooks team pull
+    """
+
+    locator: str | None = argument(metavar="[SESSION]", required=False)
+
+
+class SessionsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:sessions"):
+    """List what one may see, the newest first: one's own on every machine, and what was shared.
+
+    \b
+    Examples:
+      resume-hooks team sessions
+      resume-hooks team sessions --mine --json
+    """
+
+    mine: bool = flag("--mine", help="Only one's own.")
+
+
+class SearchOptions(
+    VerbOptions, body="resume_hooks.parts.team.verbs.team:search", context_settings={"ignore_unknown_options": True}
+):
+    """Find what was said in every session that one may see; the words are those of `resume-hooks search`.
+
+    \b
+    Examples:
+      resume-hooks team search why did we drop redis
+      resume-hooks team search '"connection pool" -redis' --since 2w
+    """
+
+    words: tuple[str, ...] = argument(nargs=-1, required=True, type=click.UNPROCESSED)
+    mine: bool = flag("--mine", help="Only one's own sessions.")
+    project: str | None = option("--project", metavar="DIR", help="Only the project of a folder.")
+    since: str | None = option("--since", metavar="WHEN", help="Said since: a date, or 12h, 3d, 2w, 6m ago.")
+    limit: int = option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Hits.")
+
+
+class ResumeOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:resume"):
+    """Go on here in a session of the team's: one's own whole, a colleague's as a conversation under a fresh id.
+
+    One's own comes with its ancestors, at home in this folder, and what follows is pushed as a fork of it.
+
+    \b
+    Examples:
+      resume-hooks team resume 5e12a303
+      resume-hooks team resume "bob:Fix the parser" --home ~/src/app --start
+    """
+
+    locator: str = argument(metavar="SESSION")
+    home: str | None = option(
+        "--home", type=click.Path(exists=True, file_okay=False), help="Its folder; by default this one."
+    )
+    force: bool = flag("--force", help="Make another where the same is here already.")
+    start: bool = flag("--start", help="Start the client on it.")
+    dry_run: bool = DRY_RUN
+
+
+class ShareOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:share"):
+    """Let others read one of your sessions, with what it will still say.
+
+    \b
+    Examples:
+      resume-hooks team share 5e12a303 --with project
+      resume-hooks team share "Fix the parser" --with bob --until 2027-01-31
+    """
+
+    locator: str = argument(metavar="SESSION")
+    whom: str = option("--with", metavar="project|team|MEMBER", required=True, help="Who may read it, and go on.")
+    until: str | None = option("--until", metavar="DATE", help="For a member: the day on which it ends.")
+    dry_run: bool = DRY_RUN
+
+
+class UnshareOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:unshare"):
+    """Make one of your sessions private again. What somebody fetched meanwhile goes at his next pull.
+
+    \b
+    Examples:
+      resume-hooks team unshare 5e12a303
+    """
+
+    locator: str = argument(metavar="SESSION")
+    dry_run: bool = DRY_RUN
+
+
+class ForgetOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:forget"):
+    """Remove one of your sessions from the server for good, of all your machines; it is never taken again.
+
+    The files here stay. Beyond reach are backups of the server, and what somebody copied elsewhere.
+
+    \b
+    Examples:
+      resume-hooks team forget 5e12a303
+    """
+
+    locator: str = argument(metavar="SESSION")
+    yes: bool = YES
+    dry_run: bool = DRY_RUN
+
+
+_ACTS = (
+    InitOptions,
+    JoinOptions,
+    ProjectsOptions,
+    MemberOptions,
+    StatusOptions,
+    LeaveOptions,
+    PushOptions,
+    PullOptions,
+    SessionsOptions,
+    SearchOptions,
+    ResumeOptions,
+    ShareOptions,
+    UnshareOptions,
+    ForgetOptions,
+)
+
+
+class TeamOptions(VerbOptions, acts=_ACTS):
+    """Share sessions with a team, and with your own other machines, over a PostgreSQL of yours.
+
+    Everything is private to you until you share it. Secrets that are known, images and documents stay here. A team is
+    named by a service of libpq (~/.pg_service.conf, the password in ~/.pgpass); nothing of it is in our settings.
+
+    \b
+    Examples:
+      resume-hooks team join work
+      resume-hooks team projects add
+      resume-hooks team push --all
+      resume-hooks team resume 5e12a303 --start
+      resume-hooks team share "Fix the parser" --with project
+      resume-hooks team search why did we drop redis
+    """

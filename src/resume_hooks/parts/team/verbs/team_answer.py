@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from resume_hooks.cli.options import VerbOptions, folder_of, json_option, refuse_unknown, time_of
+from resume_hooks.cli.options import VerbOptions, folder_of, refuse_unknown, time_of
 from resume_hooks.cli.output import columns, emit
+from resume_hooks.cli.verbs import search as core
 from resume_hooks.clock import minute
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import joined
 from resume_hooks.parts.team.connect import Connection, connected
 from resume_hooks.parts.team.sessions import TeamSession, listed, named
 from resume_hooks.parts.team.team_file import Team, found
-from resume_hooks.paths import Where
+from resume_hooks.parts.team.verbs import SearchOptions
 from resume_hooks.system.invocation import is_model
 from resume_hooks.system.text import counted, plain_line
 
@@ -35,27 +33,10 @@ NOTHING: dict[str, Any] = {
 }  # fmt: skip
 
 
-def act(name: str, *options: Callable[..., Any]) -> Callable[[Callable[[VerbOptions], None]], click.Command]:
-    """A command of ``team``: its options, ``--json``, and everything that was asked as one value."""
-
-    def made(function: Callable[[VerbOptions], None]) -> click.Command:
-        @functools.wraps(function)
-        def called(**given: Any) -> None:
-            function(VerbOptions(verb="team", act=name, where=Where(), **given))
-
-        wrapped: Any = called
-        for option in reversed([*options, json_option]):
-            wrapped = option(wrapped)
-        return click.command(name, context_settings={"ignore_unknown_options": name == "search"})(wrapped)
-
-    return made
-
-
-def answer_search(options: VerbOptions) -> None:
+def answer_search(options: SearchOptions | core.SearchOptions, *, mine: bool = False) -> None:
     """Print the team's answer to the words that were asked, of ``search --team`` too."""
     refuse_unknown(options.words)
-    options.act = "search"
-    hits, searched = _found(options)
+    hits, searched = _found(options, mine=mine)
     older = (
         f"Of the turns with these words the newest {searched:,} were looked at for the phrase; there are older ones."
     )
@@ -85,14 +66,14 @@ def lineage(options: VerbOptions, here: Callable[[VerbOptions], list[Ancestor]])
         return with_team(rows, db)
 
 
-def _found(options: VerbOptions) -> Found:
+def _found(options: SearchOptions | core.SearchOptions, *, mine: bool) -> Found:
     """The team's answer to the words that were asked."""
     from resume_hooks.parts.team import finding  # only who searches waits for it
 
     since = time_of(options.since).isoformat() if options.since else None
     project = joined.project_of(folder_of(options.project)) if options.project else ""
     with connected_to_read(options) as db:
-        among = finding.Narrowing(since, bool(getattr(options, "mine", False)), project)
+        among = finding.Narrowing(since, mine, project)
         return finding.find(options.words, db, among, most=min(options.limit, 100))
 
 
@@ -112,7 +93,7 @@ def _hits_text(hits: Sequence[TeamHit]) -> str:
 def answer(options: VerbOptions, data: dict[str, Any], text: Callable[[], str], warnings: Sequence[str] = ()) -> None:
     """Print an act's answer: what it did, and nothing in the fields that it is not about."""
     team: Team | None = found(options.where)
-    facts = {"act": options.act, "service": team.service if team else "", "login": team.login if team else ""}
+    facts = {"act": options.verb, "service": team.service if team else "", "login": team.login if team else ""}
     emit("team", {**NOTHING, **facts, **data}, text, as_json=options.as_json, warnings=warnings)
 
 

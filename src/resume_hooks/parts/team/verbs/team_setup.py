@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import click
-
-from resume_hooks.cli.options import VerbOptions, folder_of, yes_option
+from resume_hooks.cli.options import folder_of
 from resume_hooks.cli.output import table
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import joined, team_file
 from resume_hooks.parts.team.connect import VERSION, connected, form_of, schema, service_named
-from resume_hooks.parts.team.verbs.team_answer import act, answer
+from resume_hooks.parts.team.verbs import (
+    InitOptions,
+    JoinOptions,
+    LeaveOptions,
+    MemberOptions,
+    ProjectsOptions,
+    StatusOptions,
+)
+from resume_hooks.parts.team.verbs.team_answer import answer
 from resume_hooks.system.text import counted
 
-SERVICE = click.argument("service", metavar="SERVICE")
 
-
-@act(
-    "init",
-    SERVICE,
-    click.option("--upgrade", is_flag=True, help="Bring a team's database to the form that this version needs."),
-    click.option("--sql", is_flag=True, help="Print what would be run, run nothing."),
-)
-def init(options: VerbOptions) -> None:
-    """Make a database a team's; run by whoever may create roles, and objects in it.
-
-    Each member then needs a role of the server: CREATE ROLE alice LOGIN; GRANT rh_member TO alice.
-
-    \b
-    Examples:
-      resume-hooks team init work-admin
-      resume-hooks team init work-admin --sql | psql -1 service=work-admin
-      resume-hooks team init work-admin --upgrade
-    """
+def init(options: InitOptions) -> None:
+    """Make the database, bring it up to date, or print what would do it."""
     service, form = service_named(options.service), 0
     if options.upgrade:
         with connected(service, any_form=True) as db:
@@ -56,36 +45,14 @@ def init(options: VerbOptions) -> None:
     answer(options, data, lambda: sql if options.sql else done)
 
 
-@act("join", SERVICE)
-def join(options: VerbOptions) -> None:
-    """Join the team of a libpq service. Nothing is sent by that: add a project, or push a session.
-
-    \b
-    Examples:
-      resume-hooks team join work
-    """
+def join(options: JoinOptions) -> None:
+    """Join the team."""
     team = joined.join(options.service, options.where)
     answer(options, {"written": True}, lambda: f"Joined {team.service} as {team.login}. Nothing is sent yet.")
 
 
-@act(
-    "projects",
-    click.argument("change", required=False, type=click.Choice(["add", "remove", "admit", "dismiss"])),
-    click.argument("member", required=False),
-    click.option("--project", metavar="DIR", help="The project of another folder."),
-)
-def projects(options: VerbOptions) -> None:
-    """List the projects that turns' ends push; add or remove this folder's, or admit a member to it.
-
-    A project is what its git remote is called. Whoever adds it first admits others; that lets them read what is shared
-    with the project, and nothing else.
-
-    \b
-    Examples:
-      resume-hooks team projects
-      resume-hooks team projects add
-      resume-hooks team projects admit bob
-    """
+def projects(options: ProjectsOptions) -> None:
+    """Print the projects, after changing them if that was asked."""
     team = joined.required(options.where)
     key, change, text = joined.project_of(folder_of(options.project)), options.change, ""
     if change in {"admit", "dismiss"}:
@@ -107,30 +74,8 @@ def projects(options: VerbOptions) -> None:
     answer(options, {"written": bool(change), "projects": list(team.projects)}, lambda: text)
 
 
-@act(
-    "member",
-    click.argument("change", type=click.Choice(["keep", "retire", "give", "remove"])),
-    click.argument("login"),
-    click.option("--to", metavar="LOGIN", default="", help="Whose it is to be; with keep: the role's new name."),
-    yes_option,
-)
-def member(options: VerbOptions) -> None:
-    """Say as the admin who a member is, or that he left: a role made anew inherits nothing by its name.
-
-    \b
-    keep    the role that has the name today is the same person
-    retire  the member left; his name is free, what he shared stays
-    give    the same, and what he shared is another member's
-    remove  the same, and all that was his goes from the server, for good
-
-    Nobody is given what a member kept private.
-
-    \b
-    Examples:
-      resume-hooks team member keep carol
-      resume-hooks team member give carol --to bob
-      resume-hooks team member remove carol --yes
-    """
+def member(options: MemberOptions) -> None:
+    """Ask, and say who a member is, or that he left."""
     if (options.change == "give") is not bool(options.to) and options.change != "keep":
         raise UsageError("--to goes with give, which needs it, and with keep", "See: resume-hooks team member --help")
     asks = options.change != "keep" and options.asks("This")
@@ -147,14 +92,8 @@ def member(options: VerbOptions) -> None:
     answer(options, {"written": agreed}, lambda: text)
 
 
-@act("status")
-def status(options: VerbOptions) -> None:
-    """Show the team, what is pushed and how far behind it is; asks the server nothing.
-
-    \b
-    Examples:
-      resume-hooks team status
-    """
+def status(options: StatusOptions) -> None:
+    """Print what is pushed and what waits."""
     from resume_hooks.parts.team import background  # with what reads sessions: 80 ms
 
     team = joined.required(options.where)
@@ -171,17 +110,8 @@ def status(options: VerbOptions) -> None:
     answer(options, data, lambda: table(facts))
 
 
-@act("leave")
-def leave(options: VerbOptions) -> None:
-    """Forget the team on this machine, with what was fetched to read; what the server has stays there.
-
-    \b
-    Examples:
-      resume-hooks team leave
-    """
+def leave(options: LeaveOptions) -> None:
+    """Forget the team here."""
     joined.required(options.where)
     joined.leave(options.where)
     answer(options, {"written": True}, lambda: "Left. What the server has is removed by: team forget, on any machine.")
-
-
-ACTS = (init, join, projects, member, status, leave)

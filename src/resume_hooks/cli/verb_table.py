@@ -1,0 +1,71 @@
+"""Every verb by its name: its line in the help, and the module that declares it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from resume_hooks import part_table, seam
+from resume_hooks.seam import verb_module, with_parts
+
+if TYPE_CHECKING:
+    import click
+
+_CORE = {
+    "resume": ("resume", "Choose a session, compare what continuing it would cost, and continue."),
+    "continue": ("resume", "Continue the latest session of this folder, or a named one, without questions."),
+    "sessions": ("sessions", "List sessions, newest first: titles, sizes, tokens, what expires."),
+    "handoff": ("children", "Continue in a fresh, linked session with a digest and the next step."),
+    "rollover": ("children", "Continue in a fresh, linked session with a summary by a model."),
+    "trim": ("children", "Continue in a copy without old tool output; the originals can be read back."),
+    "fork": ("children", "Copy a session's live conversation, whole or up to a point, into a new one."),
+    "untrim": ("children", "Restore trimmed contents in a new child."),
+    "search": ("search", "Search everything that was said, asked or run."),
+    "outline": ("reading", "Show the turns of a session, a line each."),
+    "read": ("reading", "Print records of a session: by reference, by turns, its errors, its commands."),
+    "lineage": ("sessions", "Show a session's ancestors, oldest first."),
+    "find-original": ("sessions", "Show the session that a lineage began with."),
+    "find-derived": ("sessions", "Show the sessions that came from a session."),
+    "info": ("sessions", "Show what a session holds: turns, tokens, records."),
+    "resolve": ("sessions", "Show which session a locator names."),
+    "rename": ("sessions", "Give a session a title."),
+    "tag": ("sessions", "Give a session a tag, or remove it."),
+    "delete": ("archives", "Move a session to the trash."),
+    "archive": ("archives", "Archive sessions before the client deletes them; list, verify or remove copies."),
+    "restore": ("archives", "Restore a deleted or an archived session."),
+    "index": ("search", "Update the search index, or show its state."),
+    "fsck": ("upkeep", "Report damage in a session; --repair makes a repaired child."),
+    "doctor": ("upkeep", "Check the installation, each finding with its remedy."),
+    "config": ("upkeep", "Show or change the settings."),
+    "completion": ("upkeep", "Print the script that completes verbs and sessions in bash, zsh or fish."),
+    "install": ("upkeep", "Register the plugin with Claude Code."),
+    "uninstall": ("upkeep", "Remove the plugin; says what stays."),
+    "slash": ("upkeep", ""),
+}
+"""The core's verbs: the family, a module of ``verbs`` and one of ``schema``, and the line in the help."""
+
+_ALL = {name: _CORE.get(name) or part_table.VERBS[name][:2] for name in with_parts(_CORE, part_table.VERBS)}
+VERBS = {name: line for name, (_, line) in _ALL.items() if line}
+"""Every verb for people, in the order of the help; ``slash`` is for slash commands and stays unlisted."""
+
+
+def is_verb(name: str) -> bool:
+    """Whether there is a command of that name, or would be one if its part were here."""
+    return name in _CORE or name in part_table.VERBS
+
+
+def command(verb: str) -> click.Command:
+    """The command of a verb. UsageError for one of a part that is not here."""
+    module = verb_module(verb) or f"{__package__}.verbs.{_CORE[verb][0]}"
+    declared: click.Command = getattr(importlib.import_module(module), f"{class_name(verb)}Options").command()
+    return declared
+
+
+def form_module(verb: str) -> str:
+    """The module with the form of a verb's ``--json``. UsageError as above."""
+    return seam.form_module(verb) or f"{__package__}.schema.{_CORE[verb][0]}"
+
+
+def class_name(verb: str) -> str:
+    """How the names of a verb's classes begin."""
+    return "".join(word.capitalize() for word in verb.split("-"))

@@ -1,0 +1,101 @@
+"""The verbs that keep, delete and restore sessions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from resume_hooks.cli.options import (
+    DRY_RUN,
+    OF_PARTS,
+    YES,
+    SessionOptions,
+    VerbOptions,
+    argument,
+    complete_locator,
+    flag,
+    option,
+)
+
+
+class DeleteOptions(VerbOptions, body="resume_hooks.cli.delete:delete_session"):
+    """Move SESSION to the trash, with its sub-agents, tool outputs and file backups.
+
+    The trash lies in the state folder; ``restore`` brings a session back as it was. Only --empty-trash removes anything
+    for good.
+
+    A session that lies in several project folders is resumed by no client from another folder. --other-copies keeps
+    the copy that holds all that the others hold, or the one that SESSION names by its path.
+
+    \b
+    Examples:
+      resume-hooks delete 5e12a303
+      resume-hooks delete "Fix the parser" --yes
+      resume-hooks delete 5e12a303 --other-copies --dry-run
+      resume-hooks delete --empty-trash --older-than 30
+    """
+
+    locator: str | None = argument(metavar="[SESSION]", required=False, shell_complete=complete_locator)
+    of_parts: Any = OF_PARTS
+    empty_trash: bool = flag("--empty-trash", help="Remove what lies in the trash, for good.")
+    older_than: int | None = option(
+        "--older-than", type=click.IntRange(0), metavar="DAYS", help="With --empty-trash: deleted so long ago."
+    )
+    damaged: bool = flag("--damaged", help="With --empty-trash: also folders without a readable manifest, of any age.")
+    yes: bool = YES
+    force: bool = flag("--force", help="Even if the session is live.")
+    dry_run: bool = DRY_RUN
+
+
+class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
+    """Archive sessions in the vault, with all their files, for longer than the client keeps them.
+
+    SESSION defaults to the latest session of this folder. Each is a compressed copy, an eighth of the size.
+    ``restore`` brings a session back; the other verbs read it in the vault. With --verify, --list and
+    --forget, SESSION names a kept session.
+
+    With --slim, for a session so large that the client hangs over it: once the vault's copy was read back, a child of
+    its live conversation is made in which placeholders stand for images and for contents of 10,000 characters and
+    more. SESSION stays as it is; ``delete`` takes it away, ``read`` and ``untrim`` find the contents in the vault all
+    the same, ``restore`` brings it back byte for byte.
+
+    \b
+    Examples:
+      resume-hooks archive
+      resume-hooks archive --project
+      resume-hooks archive 5e12a303 "Fix the parser"
+      resume-hooks archive --list
+      resume-hooks archive --verify
+      resume-hooks archive --forget 5e12a303
+      resume-hooks archive --slim 5e12a303
+    """
+
+    locators: tuple[str, ...] = argument(nargs=-1, metavar="[SESSION]...", shell_complete=complete_locator)
+    project: bool = flag("--project", help="Every session of this project.")
+    everywhere: bool = flag("--all", help="Every session of every project.")
+    verifying: bool = flag("--verify", help="Read all copies and compare them; ends with 1 if one is damaged.")
+    listing: bool = flag("--list", help="List the copies.")
+    forgetting: bool = flag("--forget", help="Remove the copies of SESSION; the client's files stay.")
+    slim: bool = flag("--slim", help="Then make a copy of SESSION without large images and tool outputs.")
+    yes: bool = flag("--yes", help="With --forget: do not ask.")
+    dry_run: bool = DRY_RUN
+
+
+class RestoreOptions(SessionOptions, body="resume_hooks.cli.restore:restore_session"):
+    """Bring a session back, byte for byte, where it was: out of the trash, else out of the vault.
+
+    SESSION: its id or four or more of the first characters, its exact title, or the path that its file had; of a
+    session that was deleted more than once, or of an earlier state in the vault, ID@INSTANT, as --list shows it. What
+    lies in its place by now is never written over: out of the vault it comes under a new id then.
+
+    \b
+    Examples:
+      resume-hooks restore
+      resume-hooks restore 5e12a303
+      resume-hooks restore "Fix the parser" --dry-run
+      resume-hooks restore 5e12a303@2026-11-22T09-30-00.000Z
+    """
+
+    listing: bool = flag("--list", help="List what can be restored; so does leaving out SESSION.")
+    dry_run: bool = DRY_RUN

@@ -1,0 +1,171 @@
+"""The verbs that make a child of a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from resume_hooks.cli.options import OF_PARTS, TO, ChildOptions, flag, option
+from resume_hooks.derive.trim.options import MIN_SAVINGS
+
+
+class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
+    """Make a fresh session that holds the lineage of SESSION, a digest of its work, and the next step.
+
+    The session itself is only read. The child is checked as read back before its id is printed. With the settings
+    handoff_dir and ledger_file each handoff also writes a document, and renews the line "current session:" of a file.
+
+    \b
+    Examples:
+      resume-hooks handoff -n "fix the tests"
+      resume-hooks handoff 5e12a303 -n "write the changelog" --start
+      resume-hooks handoff --new-task "write the release notes"
+      resume-hooks handoff --print --full
+      resume-hooks handoff --edit --out docs/
+      resume-hooks handoff --dry-run --json
+    """
+
+    next_step: str = option("-n", "--next-step", default="", help="What the fresh session is to do first.")
+    new_task: str | None = option(
+        "--new-task", metavar="TASK", help="Something else than before: goal, todos, plan and task list stay behind."
+    )
+    show: bool = flag("--print", help="Print what a child would be told; write nothing.")
+    full: bool = flag("--full", help="With --print: the whole digest instead of its best lines.")
+    edit: bool = flag("--edit", help="Open your editor on the digest first; an empty text cancels.")
+    of_parts: Any = OF_PARTS
+    to: str | None = TO
+
+
+class RolloverOptions(ChildOptions, body="resume_hooks.cli.rollover:rollover"):
+    """Make a fresh session that holds the lineage of SESSION, a digest of it, and a summary by a model.
+
+    The model is asked through the client, without tools and without a session. It reads SESSION in up to three parts;
+    the session itself is only read. Where it gives no answer the digest alone is in the child, and the receipt says
+    why. A dry run asks no model. The child is checked as read back before its id is printed.
+
+    \b
+    Examples:
+      resume-hooks rollover
+      resume-hooks rollover 5e12a303 -p "focus on the parser" --start
+      resume-hooks rollover 5e12a303 --dry-run
+      resume-hooks rollover "Fix the parser" --quick
+    """
+
+    prompt: str = option("-p", "--prompt", default="", help="What the summary should stress, in your words.")
+    quick: bool = flag("--quick", help="Lineage only, no model is asked.")
+    with_summary: bool = flag("--with-summary", help="The same as without --quick.")
+    model: str | None = option(
+        "--model", help="The model that writes it; by default summary_model, of other agents their own."
+    )
+    timeout: int | None = option(
+        "--timeout", type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout."
+    )
+
+
+class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
+    """Make a child of SESSION in which old tool output and other long contents are placeholders.
+
+    The session itself is only read, unless you say --in-place. Each placeholder says where its original is; nothing
+    is lost. Without a --keep-recent the last turns stay as they are, and of a very long turn its last tool results.
+
+    \b
+    Rules, the least useful contents first:
+      superseded   files that were read again or changed later
+      repeats      outputs that came again word for word
+      failures     failed attempts that later succeeded
+      thinking     thinking of finished turns
+      attachments  files and hook output that the client attached
+      media        images and documents
+      results      tool outputs over the threshold
+      inputs       file contents and long commands given to tools
+      pasted       the middle of long pastes in prompts
+      assistant    long answers of the model, with --assistant
+
+    \b
+    Examples:
+      resume-hooks trim --dry-run
+      resume-hooks trim 5e12a303 --tools Read,Bash --threshold 300
+      resume-hooks trim --threshold 500 --threshold Bash=2000 --keep-recent 3
+      resume-hooks trim --target-tokens 60000 --start
+      resume-hooks trim 5e12a303 --in-place --dry-run
+    """
+
+    tools: str | None = option("--tools", help="Trim contents of these tools alone: Read,Bash,mcp__*.")
+    threshold: tuple[str, ...] = option(
+        "--threshold", multiple=True, help="Characters an output may have: 500, or of one tool: Read=2000."
+    )
+    keep_recent: int | None = option(
+        "--keep-recent", type=click.IntRange(0), help="Turns at the end that stay as they are."
+    )
+    assistant: int = option(
+        "--assistant", type=int, default=0, help="Also trim the first N long answers; -N: all but the last N."
+    )
+    target_tokens: int | None = option(
+        "--target-tokens", type=click.IntRange(1), help="Trim the least useful contents first, until this is reached."
+    )
+    only: str | None = option("--only", help="Apply these rules alone (see below).")
+    skip: str | None = option("--skip", help="Leave these rules out.")
+    min_savings: int = option(
+        "--min-savings", type=click.IntRange(0), default=MIN_SAVINGS, show_default=True, help="Tokens."
+    )
+    in_place: bool = flag("--in-place", help="Rewrite the session's own file, after a backup; no child is made.")
+    live: bool = flag("--live", help="With --in-place: even while a client has the session open.")
+
+
+class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):
+    """Make a copy of SESSION's live conversation under a new id, whole or up to a point.
+
+    The session itself is only read. What is sent of the copy is what would be sent of the session. A cut never parts
+    a tool call from its answer: it moves to the nearest place that does not, and says so. A record from before a
+    compaction, or on an abandoned branch, gives the conversation as it was there. File backups and large outputs
+    are linked, so that rewinding files works in the copy.
+
+    With --here or --home it becomes a session of that folder, as where its own folder moved or is gone. With --to it
+    goes on in the other agent: turns and calls as text, without thinking.
+
+    \b
+    Examples:
+      resume-hooks fork 5e12a303
+      resume-hooks fork 5e12a303 --turn 4
+      resume-hooks fork --at 5e12a303:41 --start
+      resume-hooks fork 5e12a303 --before 2026-01-31T09:30 --dry-run
+      resume-hooks fork 5e12a303 --before-compaction --start
+      resume-hooks fork 5e12a303 --here
+      resume-hooks fork 5e12a303 --to codex
+    """
+
+    at: str | None = option(
+        "--at", metavar="REF", help="Up to and including this record: line, uuid, or session and line."
+    )
+    at_message: str | None = option(
+        "--at-message", metavar="ID", help="Up to and including this answer: msg_..., or a record's uuid."
+    )
+    before: str | None = option(
+        "--before", metavar="TIME", help="What was said before: a date, a time (UTC), or 30min, 2h, 3d ago."
+    )
+    turn: int | None = option("--turn", type=int, metavar="N", help="Up to the end of turn N; -2: of the last but one.")
+    before_compaction: bool = flag("--before-compaction", help="As it was before its last compaction.")
+    here: bool = flag("--here", help="Make it a session of the current folder.")
+    home: str | None = option("--home", metavar="FOLDER", help="Make it a session of this folder.")
+    to: str | None = TO
+
+
+class UntrimOptions(ChildOptions, body="resume_hooks.cli.untrim:untrim"):
+    """Make a child of SESSION in which trimmed contents are back.
+
+    The originals are read from the session that holds them, wherever it lies by now, or from the backup of an
+    in-place trim. Messages, tool results, inputs, images and thinking stand again as they were.
+
+    \b
+    Examples:
+      resume-hooks untrim 5e12a303 --all
+      resume-hooks untrim 5e12a303 --record 41 --record 57
+      resume-hooks untrim --all --dry-run
+    """
+
+    record: tuple[int, ...] = option(
+        "--record", multiple=True, type=click.IntRange(0), metavar="N", help="Restore this line of SESSION's file."
+    )
+    everything: bool = flag("--all", help="Restore every trimmed record.")
+    strict: bool = flag("--strict", help="Write nothing where an original can't be found.")

@@ -1,0 +1,78 @@
+"""The verbs that read a session."""
+
+from __future__ import annotations
+
+import click
+
+from resume_hooks.cli.options import MAX_CHARS, SessionOptions, VerbOptions, argument, complete_locator, flag, option
+from resume_hooks.reading.char_budget import WHOLE
+
+PAGE = 100  # records of a page where nothing else is asked for
+
+
+class OutlineOptions(SessionOptions, body="resume_hooks.cli.outline:show_outline"):
+    """Show the turns of a session, a line each: what was asked, the tools, the files, the size of the context.
+
+    SESSION may be <session>/agent-<id>, a sub-agent. Turns count in the order of the file, so a number stays when the
+    session grows or is compacted. The number at the end of a line is a reference: `read` prints what stands there.
+
+    \b
+    Examples:
+      resume-hooks outline
+      resume-hooks outline 1a2b3c4d --turns 40-60
+      resume-hooks outline 1a2b3c4d --file src/parser.py
+      resume-hooks outline 1a2b3c4d/agent-a63d21c --json
+    """
+
+    turns: str | None = option(
+        "--turns", metavar="A-B", help="Only these: 12, 12-15, 12-, last, or -3 (the last three)."
+    )
+    touched: str | None = option("--file", metavar="PATH", help="Only turns in which a tool read or wrote this file.")
+    max_chars: int = MAX_CHARS
+
+
+class ReadOptions(VerbOptions, body="resume_hooks.cli.read:read"):
+    """Print records of a session: one by its reference REF, <session>:<record>, or some of the session SESSION.
+
+    <session> is an id, four or more of its first characters, or the path of a .jsonl; <record> a line number,
+    counted from 0, a uuid, or @ and the byte where its line begins, as on pages. Of a record whose contents were
+    trimmed the original is printed. A sub-agent is <session>/agent-<id>. What does not fit says how to get it;
+    --max-chars counts the characters of all that is printed, of a single record those of its text.
+
+    A page is read from the end, or from the record before which --before puts it: it stays the same while the
+    session grows, and takes no longer where the file is large.
+
+    \b
+    Examples:
+      resume-hooks read 1a2b3c4d:56
+      resume-hooks read 1a2b3c4d:56 --before 3 --after 5
+      resume-hooks read 1a2b3c4d --turns 12-15
+      resume-hooks read 1a2b3c4d --errors
+      resume-hooks read 1a2b3c4d --commands --turns -3
+      resume-hooks read 1a2b3c4d --page --limit 50 --json
+      resume-hooks read 1a2b3c4d --page --before 1a2b3c4d:@7348 --limit 50 --json
+      resume-hooks read 1a2b3c4d/agent-a63d21c:12 --raw > record.json
+    """
+
+    target: str | None = argument(metavar="REF|SESSION", required=False, shell_complete=complete_locator)
+    before: str | None = option(
+        "--before", metavar="N|ID", help="With REF: also N records before it. With --page: before this id."
+    )
+    after: int | None = option(
+        "--after", type=click.IntRange(0), metavar="N", help="With REF: also N records after it."
+    )
+    turns: str | None = option(
+        "--turns", metavar="A-B", help="These turns: 12, 12-15, 12-, last, or -3 (the last three)."
+    )
+    errors: bool = flag("--errors", help="What failed: results of tools, errors of the API.")
+    commands: bool = flag("--commands", help="The commands of the shell, a line each, and how they ended.")
+    paged: bool = flag("--page", help="The last records; earlier ones with --before ID.")
+    limit: int | None = option("--limit", type=click.IntRange(1, 10_000), help=f"Records of a page.  [default: {PAGE}]")
+    session: str | None = option(
+        "--session", metavar="SESSION", help="The session, where REF is a line number or a uuid alone."
+    )
+    max_chars: int = option(
+        "--max-chars", type=click.IntRange(0), default=WHOLE, show_default=True, help="At most; 0 for all."
+    )
+    skip: int = option("--skip", type=click.IntRange(0), default=0, help="With REF: leave out its first characters.")
+    raw: bool = flag("--raw", help="With REF: print the line of the file as it is.")

@@ -1,0 +1,54 @@
+"""The verbs that continue a session."""
+
+from __future__ import annotations
+
+import click
+
+from resume_hooks.cli.options import WAYS, SessionOptions, flag, option
+
+
+class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume"):
+    """Choose a session, compare what continuing it would cost, and continue.
+
+    On a terminal, without a SESSION or with one that names nothing exactly, sessions are listed to choose from, and
+    searched as you type. Then you choose a way: as it is, a trim, a smart trim, a handoff, a rollover or a fork; and
+    the client is started in the session's own folder. Where that is gone, it is looked for, and the session can be
+    re-homed: a child of it belongs to the folder that you choose. A page that share wrote is imported first, once you
+    said yes.
+
+    Not on a terminal the session, how full it is, and the options to continue are shown; the last line is the command.
+    All figures but the context in use are estimates, from what the API counted of this session's own requests: the
+    tokens that each option leaves, those that its next turn would send uncached, and the turns after which it has cost
+    less than continuing as it is. docs/estimates.md says how they are made.
+
+    \b
+    Examples:
+      resume-hooks resume
+      resume-hooks resume parser
+      resume-hooks resume 5e12a303 --way trim
+      resume-hooks resume latest --fork
+      resume-hooks resume "Fix the parser" --json
+      resume-hooks resume ~/Downloads/fix-the-parser-5e12a303.html
+    """
+
+    everywhere: bool = flag("--all", help="Choose among the sessions of every project.")
+    way: str | None = option("--way", type=click.Choice(WAYS), help="Continue in this way, without a question.")
+    forks: bool = flag("--fork", help="Fork the session and continue in the fork: --way fork.")
+    copy: bool = flag("--copy", help="Copy the command instead of starting the client.")
+    show: bool = flag("--print", help="Print the command instead of starting the client.")
+
+
+class ContinueOptions(SessionOptions, body="resume_hooks.cli.continue_:continue_session"):
+    """Start the client on the latest session of this folder, or on SESSION, in the session's own folder.
+
+    Not on a terminal the command that does it is printed, and nothing else.
+
+    \b
+    Examples:
+      resume-hooks continue
+      resume-hooks continue 5e12a303 --fork
+      eval "$(resume-hooks continue --print)"
+    """
+
+    forks: bool = flag("--fork", help="Fork the session and continue in the fork.")
+    show: bool = flag("--print", help="Print the command instead of starting the client.")

@@ -1,0 +1,78 @@
+"""Search and the index behind it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from resume_hooks.cli.options import AGENT, MAX_CHARS, OF_PARTS, VerbOptions, argument, flag, option
+from resume_hooks.search.roles import ALIASES, MOST_LIMIT
+
+
+class SearchOptions(
+    VerbOptions,
+    body="resume_hooks.cli.search:search",
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
+):
+    """Find what was ever said, asked, run or read: also before a compaction, on abandoned branches and by sub-agents.
+
+    Ask in words or in a whole sentence. Hits come ranked, each with the words that it has and lacks and how sure it is
+    (strong, fair, weak). Words count inflected, a word that is nowhere also as a part of others or misspelled; the
+    answer says which. Several wordings (--or) find more than one: what several find well comes first. "In quotes" is
+    exact (in a shell: '"in quotes"'), -word must not be there; "last week" or "in June" puts what was said then first.
+    Times are UTC.
+
+    \b
+    Examples:
+      resume-hooks search why did we drop redis
+      resume-hooks search 'retry queue dropped' --or 'why no backoff' --or 'give up after three attempts'
+      resume-hooks search '"connection pool" timeout -redis' --all
+      resume-hooks search getUserName --tool Edit --since 2w
+      resume-hooks search --file src/parser.py
+      resume-hooks search retry policy --lineage . --json
+    """
+
+    words: tuple[str, ...] = argument(nargs=-1, type=click.UNPROCESSED)
+    also: tuple[str, ...] = option(
+        "--or", metavar="WORDS", multiple=True, help="Another wording of the same question; repeatable."
+    )
+    everywhere: bool = flag("--all", help="Every project, not only this one and its worktrees.")
+    project: str | None = option("--project", metavar="DIR", help="The project of another folder.")
+    lineage: str | None = option(
+        "--lineage", metavar="SESSION", help="Only a session and its ancestors; '.' for the current one."
+    )
+    session: str | None = option(
+        "--session", metavar="SESSION", help="Only one session and its sub-agents; '.' for the current one."
+    )
+    since: str | None = option(
+        "--since", metavar="WHEN", help="Said since: a date such as 2026-01-31, or 12h, 3d, 2w, 6m ago."
+    )
+    until: str | None = option("--until", metavar="WHEN", help="Said before.")
+    branch: str = option("--branch", metavar="NAME", default="", help="Said on a git branch.")
+    tool: str = option("--tool", metavar="NAME", default="", help="Calls of a tool and what they gave: Bash, Edit...")
+    file: str = option(
+        "--file", metavar="PATH", default="", help="Where a file was read or written; the end of its path will do."
+    )
+    role: str | None = option("--role", type=click.Choice(sorted(ALIASES)), help="Who said it.")
+    helpers: bool = flag("--helpers", help="Also headless runs of a single question.")
+    agent: str = AGENT
+    of_parts: Any = OF_PARTS
+    limit: int = option("--limit", type=click.IntRange(1, MOST_LIMIT), default=10, show_default=True, help="Hits.")
+    max_chars: int = MAX_CHARS
+
+
+class IndexOptions(VerbOptions, body="resume_hooks.cli.index:index"):
+    """Bring the index of everything that was said up to date. Search does so by itself.
+
+    It holds words and places, not texts, and can be removed at any time.
+
+    \b
+    Examples:
+      resume-hooks index
+      resume-hooks index --status
+      resume-hooks index --rebuild
+    """
+
+    looking: bool = flag("--status", help="Only say what it holds and what it lacks.")
+    rebuild: bool = flag("--rebuild", help="Remove and rebuild it.")

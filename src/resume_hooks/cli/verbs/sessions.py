@@ -1,0 +1,155 @@
+"""The verbs that list, name and describe sessions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from resume_hooks.cli.options import (
+    AGENT,
+    DRY_RUN,
+    OF_PARTS,
+    SessionOptions,
+    VerbOptions,
+    argument,
+    complete_locator,
+    flag,
+    option,
+)
+
+LIMIT = 20
+MOST = 100_000  # rows that can be asked for; nobody has more
+
+
+class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions"):
+    """List the sessions of this project and its repository's worktrees, newest first.
+
+    LEFT is the time until the client may delete a session (the vault has those that say "kept"), USED how full its
+    context is; one that says "live" is open in a client, or was written to a minute ago. The id at the front of a row
+    names its session wherever SESSION is taken. Only the first and last 64 KB of a file are read: turns that these
+    don't hold make a number such as 12+.
+
+    \b
+    Examples:
+      resume-hooks sessions
+      resume-hooks sessions --all --limit 50
+      resume-hooks sessions --expiring --all
+      resume-hooks sessions --project ~/work/parser --json
+      resume-hooks sessions --archived
+      resume-hooks sessions --agent codex --all
+    """
+
+    everywhere: bool = flag("--all", help="Every project, not only this one and its worktrees.")
+    project: str | None = option("--project", metavar="DIR", help="The project of another folder, which may be gone.")
+    limit: int = option(
+        "--limit", type=click.IntRange(0, MOST), default=LIMIT, show_default=True, help="Rows; 0 for all."
+    )
+    offset: int = option("--offset", type=click.IntRange(0, MOST), default=0, help="Rows to skip.")
+    helpers: bool = flag("--helpers", help="Also headless runs of a single question.")
+    archived: bool = flag("--archived", help="Sessions that only the vault still has.")
+    expiring: bool = flag(
+        "--expiring", help="Only those that the client may delete within seven days, the earliest first."
+    )
+    agent: str = AGENT
+
+
+class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
+    """Show a session's ancestors, oldest first, the session itself last.
+
+    An ancestor whose file is gone is shown as missing, or as an archived copy if the vault has one. With --team those
+    that the server has are shown with owner and machine, others as private; SESSION may then be the server's, too.
+
+    \b
+    Examples:
+      resume-hooks lineage
+      resume-hooks lineage 5e12a303 --continued
+      resume-hooks lineage "bob:Fix the parser" --team
+      resume-hooks lineage "Fix the parser" --json
+    """
+
+    continued: bool = flag("--continued", help="Leave trimmed sessions out.")
+    of_parts: Any = OF_PARTS
+
+
+class FindOriginalOptions(SessionOptions, body="resume_hooks.cli.find_original:find_original"):
+    """Show the oldest known ancestor of a session; the session itself where it has none.
+
+    \b
+    Examples:
+      resume-hooks find-original
+      resume-hooks find-original 5e12a303 --json
+    """
+
+
+class FindDerivedOptions(SessionOptions, body="resume_hooks.cli.find_derived:find_derived"):
+    """Show the sessions that came from a session, directly or not, oldest first.
+
+    A handoff that was continued by /clear is left out: the session that /clear started stands for it.
+
+    \b
+    Examples:
+      resume-hooks find-derived 5e12a303
+      resume-hooks find-derived "Fix the parser" --tree
+    """
+
+    tree: bool = flag("--tree", help="Show who came from whom.")
+    everything: bool = flag("--all", help="Also handoffs that a /clear replaced.")
+
+
+class InfoOptions(SessionOptions, body="resume_hooks.cli.info:info"):
+    """Show a session: title, dates, turns, context tokens, records, what is damaged.
+
+    Tokens are what the API counted for the last answer of the live conversation.
+
+    \b
+    Examples:
+      resume-hooks info
+      resume-hooks info 5e12a303 --json
+    """
+
+
+class ResolveOptions(SessionOptions, body="resume_hooks.cli.resolve:resolve"):
+    """Print the id and the file of SESSION; of the archived copy if only that is left.
+
+    \b
+    Examples:
+      resume-hooks resolve
+      resume-hooks resolve 5e12
+      resume-hooks resolve "Fix the parser" --json
+    """
+
+
+class RenameOptions(VerbOptions, body="resume_hooks.cli.rename:give_title"):
+    """Give SESSION the title TITLE.
+
+    A record is added to the end of its file, as Claude Code's own /rename does; the session gets no newer by it. The
+    title then names it here, in the client's picker, and in /resume TITLE. Titles stay unique within a project.
+
+    \b
+    Examples:
+      resume-hooks rename 5e12a303 "Fix the parser"
+      resume-hooks rename "Fix the parser" "Parser, first try" --dry-run
+    """
+
+    locator: str = argument(metavar="SESSION", shell_complete=complete_locator)
+    title: str = argument()
+    force: bool = flag("--force", help="Even if another session of the project has that title.")
+    dry_run: bool = DRY_RUN
+
+
+class TagOptions(VerbOptions, body="resume_hooks.cli.tag:give_tag"):
+    """Give SESSION the tag TAG; a session has one, and several may have the same.
+
+    A record is added to the end of its file, as the official SDK does; the session gets no newer by it.
+
+    \b
+    Examples:
+      resume-hooks tag 5e12a303 experiment
+      resume-hooks tag 5e12a303 --clear
+    """
+
+    locator: str = argument(metavar="SESSION", shell_complete=complete_locator)
+    tag: str | None = argument(required=False)
+    clear: bool = flag("--clear", help="Take its tag away.")
+    dry_run: bool = DRY_RUN

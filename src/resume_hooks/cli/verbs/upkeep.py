@@ -1,0 +1,124 @@
+"""The verbs that check, repair and set up."""
+
+from __future__ import annotations
+
+import click
+
+from resume_hooks import settings
+from resume_hooks.cli.options import DRY_RUN, SessionOptions, VerbOptions, argument, flag, option
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def _keys(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """What a shell offers for KEY."""
+    return [key for key in settings.KEYS if key.startswith(incomplete)]
+
+
+class FsckOptions(SessionOptions, body="resume_hooks.cli.fsck:fsck"):
+    """Report what is broken in a session, by record, and what the clients do with it.
+
+    Ends with 1 where there are errors or warnings. Notes are what clients leave behind by themselves. The session
+    itself is only read; a repaired child keeps everything that can be reached.
+
+    \b
+    Examples:
+      resume-hooks fsck
+      resume-hooks fsck 5e12a303 --json
+      resume-hooks fsck --all
+      resume-hooks fsck 5e12a303 --repair
+      resume-hooks fsck 5e12a303 --repair --branch 9b1c7f52-...
+    """
+
+    everywhere: bool = flag("--all", help="Every session of every project.")
+    repairing: bool = flag("--repair", help="Write a repaired child.")
+    branch: str | None = option(
+        "--branch", metavar="UUID", help="With --repair: keep the branch that ends at this record."
+    )
+    dry_run: bool = DRY_RUN
+
+
+class DoctorOptions(VerbOptions, body="resume_hooks.cli.doctor:doctor"):
+    """Check client, plugin, hooks, engine, transcripts, permissions, log, index and clipboard.
+
+    Ends with 1 where something will not work. A report (--bundle) holds versions, findings by code, settings that
+    you changed and places in our code where bugs were met; it is printed, or written, and sent nowhere. Look through
+    it before you pass it on.
+
+    \b
+    Examples:
+      resume-hooks doctor
+      resume-hooks doctor --json
+      resume-hooks doctor --bundle -o report.json
+    """
+
+    bundle: bool = flag("--bundle", help="Print a report for a bug report: no titles, prompts, paths or names.")
+    output: str | None = option("-o", "--output", metavar="FILE", help="Write that report to a new file.")
+
+
+class ConfigOptions(VerbOptions, body="resume_hooks.cli.config:config"):
+    """Show every setting with its source, one setting, or set KEY to VALUE.
+
+    The environment (RESUME_HOOKS_<KEY>) wins over the file, the plugin's own options over both.
+
+    \b
+    Examples:
+      resume-hooks config
+      resume-hooks config clipboard osc52
+      resume-hooks config triggers_off "help, session"
+    """
+
+    key: str | None = argument(required=False, shell_complete=_keys)
+    value: str | None = argument(required=False)
+
+
+class CompletionOptions(VerbOptions, body="resume_hooks.cli.completion:completion"):
+    """Print what makes Tab complete verbs, options and the sessions of this folder.
+
+    Sessions are offered by id with their titles beside them; a part of a title finds them, too.
+
+    \b
+    Examples:
+      resume-hooks completion bash >> ~/.bashrc
+      resume-hooks completion zsh > "${fpath[1]}/_resume-hooks"
+      resume-hooks completion fish > ~/.config/fish/completions/resume-hooks.fish
+    """
+
+    shell: str = argument(type=click.Choice(SHELLS))
+
+
+class InstallOptions(VerbOptions, body="resume_hooks.cli.install:install"):
+    """Register the plugin with Claude Code; prints the commands where claude is not on PATH.
+
+    The engine's own packages are installed by the plugin, in the background, when the next session starts.
+
+    \b
+    Examples:
+      resume-hooks install
+      resume-hooks install --dry-run
+    """
+
+    dry_run: bool = DRY_RUN
+
+
+class UninstallOptions(VerbOptions, body="resume_hooks.cli.uninstall:uninstall"):
+    """Remove the plugin from Claude Code, and say what stays and what removes it. Sessions always stay.
+
+    \b
+    Examples:
+      resume-hooks uninstall
+      resume-hooks uninstall --purge --dry-run
+      resume-hooks uninstall --purge --yes
+    """
+
+    purge: bool = flag("--purge", help="Remove our state as well: links, settings, index, logs.")
+    yes: bool = flag("--yes", help="Do not ask before purging.")
+    dry_run: bool = flag("--dry-run", help="Show what would go and what stays, change nothing.")
+
+
+class SlashOptions(VerbOptions, body="resume_hooks.cli.slash:slash", hidden=True):
+    """Answer a slash command of the plugin for SESSION_ID; its text is read from stdin."""
+
+    trigger: str = argument(metavar="VERB")
+    session_id: str = argument()
+    as_json: bool = False
