@@ -104,7 +104,7 @@ def test_all_sessions(config_home: ConfigHome, cli: Cli) -> None:
 
 HIDDEN = """
 import difflib, encodings.ascii, os, shutil, sys, urllib.parse
-from resume_hooks.cli import doctor, fsck, resolve, schema, search
+from resume_hooks.cli import doctor, fsck, info, schema, search
 from resume_hooks.maintenance import doctor as diagnosis
 from resume_hooks.cli.main import main
 from resume_hooks.paths import project_key

@@ -1,12 +1,12 @@
-"""``handoff``: a fresh child with its lineage, a digest of what was done before, and the next step."""
+"""The verbs that make a fresh child: ``handoff``, and ``rollover``, whose summary stands apart."""
 
 from __future__ import annotations
 
 import shlex
 
-from resume_hooks.cli.child import answer, receipt_text, require_client, require_start
+from resume_hooks.cli.child import answer, make, receipt_text, require_client, require_start
 from resume_hooks.cli.editor import edit, require_terminal
-from resume_hooks.cli.verbs.children import HandoffOptions
+from resume_hooks.cli.verbs.children import HandoffOptions, RolloverOptions
 from resume_hooks.derive import agents, digest_edit
 from resume_hooks.derive.beside import FilesBeside, beside
 from resume_hooks.derive.child.draft import Draft
@@ -131,3 +131,19 @@ def _make(decided: RolloverPlan, options: HandoffOptions) -> Made:
 def _text(receipt: Receipt, files: FilesBeside) -> str:
     more = [*(("document", path) for path in files.documents), *([("ledger", files.ledger)] if files.ledger else [])]
     return receipt_text(receipt, more)
+
+
+def rollover(options: RolloverOptions) -> Receipt:
+    """Make the child, with a summary unless ``--quick``."""
+    if not options.quick:
+        # What asks a model takes 100 ms to load, which a quick rollover need not wait for.
+        from resume_hooks.cli.rollover_summary import carry_out
+
+        return carry_out(options)
+    if options.with_summary or options.prompt or options.model or options.timeout:
+        raise UsageError("--quick asks no model", "Leave out --quick, or --with-summary, -p, --model and --timeout.")
+    require_client(options)
+    return answer(
+        options,
+        make(options, agents.fresh(options.located(foreign=True), options.where, output_dir=options.output_dir)),
+    )

@@ -1,15 +1,18 @@
-"""``lineage``: a session's ancestors, oldest first."""
+"""The lineage of a session: its ancestors, the first of them, what came from it."""
 
 from __future__ import annotations
 
+import io
+
 import click
 
-from resume_hooks.cli.verbs.sessions import LineageOptions
+from resume_hooks.cli.verbs.sessions import FindDerivedOptions, FindOriginalOptions, LineageOptions
 from resume_hooks.clock import minute
-from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Family, without_trims
+from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Descendant, Family, without_trims
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import typed
 
+WIDEST_LABEL = 160  # columns of a title of wide letters and its kind
 UNASKED = "No session was named: this is the lineage of the latest one here. {} lists the others."
 
 
@@ -52,3 +55,44 @@ def line(row: Ancestor) -> str:
     owned = f" · {row.owner} on {row.machine}" if row.owner else ""
     place = row.session_file or typed(f"team pull {row.owner}:{row.session_id}")
     return f"{row.title} · {row.kind}{kept}{owned}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {place}"
+
+
+def find_original(options: FindOriginalOptions) -> None:
+    """Print the oldest ancestor."""
+    root = Family(options.where).lineage(options.located().path)[0]
+    options.emit(root, lambda: line(root))
+
+
+def find_derived(options: FindDerivedOptions) -> None:
+    """Print the descendants."""
+    session = options.located(foreign=True)
+    family = Family(options.where)
+    found = family.descendants(session.session_id)
+    if not options.everything:
+        parents = {child.parent_session_id for child in found}
+        found = [c for c in found if c.row.session_id in parents or not family.is_given_up(c.row)]
+    data = {"session_id": session.session_id, "rows": [child.row for child in found]}
+
+    def text() -> str:
+        if not found:
+            return f"Nothing came from {session.session_id} yet."
+        return _tree(session.session_id, found) if options.tree else "\n".join(line(child.row) for child in found)
+
+    options.emit(data, text)
+
+
+def _tree(root_id: str, found: list[Descendant]) -> str:
+    # rich draws the tree; it loads only for this view.
+    from rich.console import Console
+    from rich.text import Text
+    from rich.tree import Tree
+
+    branches = {root_id: Tree(Text(root_id))}
+    for child in found:
+        label = Text(f"{child.row.title} · {child.row.kind}\n{child.row.session_id}")
+        branches[child.row.session_id] = branches[child.parent_session_id].add(label)
+    out = io.StringIO()
+    # Never wrapped: an id cut in two can't be copied. A generation is four columns deeper than its parent.
+    width = WIDEST_LABEL + 4 * len(found)
+    Console(file=out, width=width, no_color=True).print(branches[root_id])
+    return out.getvalue().rstrip("\n")

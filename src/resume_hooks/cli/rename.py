@@ -1,9 +1,10 @@
-"""``rename``: gives a session a title, as ``/rename`` does in the client."""
+"""``rename`` and ``tag``: a session's title and tag, written as the client writes them."""
 
 from __future__ import annotations
 
 from resume_hooks.cli.output import table
 from resume_hooks.cli.verbs.sessions import RenameOptions, TagOptions
+from resume_hooks.errors import UsageError
 from resume_hooks.sessions import rename
 from resume_hooks.sessions.rename import LabelChange
 
@@ -35,3 +36,13 @@ def answer(options: RenameOptions | TagOptions, change: LabelChange, what: str) 
         return table(facts) + ("" if written else "\n\nNothing was written.")
 
     options.emit(data, text, change.warnings)
+
+
+def give_tag(options: TagOptions) -> None:
+    """Give a session a tag, or take it away."""
+    tag: str | None = options.tag
+    if (tag is None) is not options.clear:
+        raise UsageError("Give either a TAG or --clear", "resume-hooks tag SESSION TAG")
+    if tag is not None and not tag.strip():
+        raise UsageError("An empty tag", "Give at least one character that can be seen, or --clear.")
+    answer(options, rename.tagged(options.located(), tag or "", options.where), "tag")

@@ -1,6 +1,8 @@
-"""``trim``: a child whose bulky contents are placeholders; shows what it saves, and what it would not."""
+"""``trim`` and ``untrim``: a child whose bulky contents are placeholders, and one in which originals stand again."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.cli.child import (
@@ -12,7 +14,7 @@ from resume_hooks.cli.child import (
     require_folder,
 )
 from resume_hooks.cli.output import table
-from resume_hooks.cli.verbs.children import TrimOptions
+from resume_hooks.cli.verbs.children import TrimOptions, UntrimOptions
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim import in_place
@@ -20,6 +22,8 @@ from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import Options, TypedOptions, options_of
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import preview, remarks, savings_data
+from resume_hooks.derive.trimmed_session import TrimmedSession, read_trimmed
+from resume_hooks.derive.untrim import UntrimPlan
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -94,3 +98,45 @@ def _text_in_place(done: InPlaceTrim) -> str:
             ("in a shell", made.shell),
         ]
     )
+
+
+def untrim(options: UntrimOptions) -> None:
+    """Make the child in which the originals stand."""
+    require_client(options)
+    reading = read_trimmed(options.located(foreign=True), settings.number("context_window"))
+    numbers = _numbers(reading, options)
+    decided = agents.untrim(reading, options.where, numbers, strict=options.strict, output_dir=options.output_dir)
+    made = make(options, decided)
+    answer(options, made, {"restoration": _restored_data(decided)}, lambda: _restored_text(decided, made))
+
+
+def _numbers(reading: TrimmedSession, options: UntrimOptions) -> tuple[int, ...] | None:
+    """The records to restore, None for all. UsageError if that was not said."""
+    options.refuse_together("everything", "record")
+    if reading.trimmed and not (options.everything or options.record):
+        count = len(reading.trimmed)
+        records = "1 record is" if count == 1 else f"{count:,} records are"
+        raise UsageError(f"{records} trimmed: which ones do you want back?", "--all, or --record N for one of them.")
+    numbers: tuple[int, ...] = options.record
+    return numbers or None
+
+
+def _restored_data(decided: UntrimPlan) -> dict[str, Any]:
+    return {
+        "trimmed": decided.trimmed,
+        "restored": len(decided.restored),
+        "characters": decided.characters,
+        "missing": decided.missing,
+    }
+
+
+def _restored_text(decided: UntrimPlan, made: Receipt) -> str:
+    if decided.is_idle:
+        return "Nothing in this session is trimmed.\n\nNothing was written."
+    facts = [
+        *(("restored", fact) for fact in decided.facts),
+        ("characters", f"{decided.characters:,} more"),
+    ]
+    if decided.after.compacts_at_once:
+        facts.append(("note", "Resuming would compact at once: restore less (--record)."))
+    return receipt_text(made, facts)

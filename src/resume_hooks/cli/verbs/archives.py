@@ -19,7 +19,7 @@ from resume_hooks.cli.options import (
 )
 
 
-class DeleteOptions(VerbOptions, body="resume_hooks.cli.delete:delete_session"):
+class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
     """Move SESSION to the trash, with its sub-agents, tool outputs and file backups.
 
     The trash lies in the state folder; ``restore`` brings a session back as it was. Only --empty-trash removes anything
@@ -82,7 +82,7 @@ class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
     dry_run: bool = DRY_RUN
 
 
-class RestoreOptions(SessionOptions, body="resume_hooks.cli.restore:restore_session"):
+class RestoreOptions(SessionOptions, body="resume_hooks.cli.trash:restore_session"):
     """Bring a session back, byte for byte, where it was: out of the trash, else out of the vault.
 
     SESSION: its id or four or more of the first characters, its exact title, or the path that its file had; of a

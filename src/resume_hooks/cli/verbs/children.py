@@ -37,7 +37,7 @@ class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
     to: str | None = TO
 
 
-class RolloverOptions(ChildOptions, body="resume_hooks.cli.rollover:rollover"):
+class RolloverOptions(ChildOptions, body="resume_hooks.cli.handoff:rollover"):
     """Make a fresh session that holds the lineage of SESSION, a digest of it, and a summary by a model.
 
     The model is asked through the client, without tools and without a session. It reads SESSION in up to three parts;
@@ -151,7 +151,7 @@ class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):
     to: str | None = TO
 
 
-class UntrimOptions(ChildOptions, body="resume_hooks.cli.untrim:untrim"):
+class UntrimOptions(ChildOptions, body="resume_hooks.cli.trim:untrim"):
     """Make a child of SESSION in which trimmed contents are back.
 
     The originals are read from the session that holds them, wherever it lies by now, or from the backup of an

@@ -62,7 +62,7 @@ class SearchOptions(
     max_chars: int = MAX_CHARS
 
 
-class IndexOptions(VerbOptions, body="resume_hooks.cli.index:index"):
+class IndexOptions(VerbOptions, body="resume_hooks.cli.search:index"):
     """Bring the index of everything that was said up to date. Search does so by itself.
 
     It holds words and places, not texts, and can be removed at any time.

@@ -72,7 +72,7 @@ class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
     of_parts: Any = OF_PARTS
 
 
-class FindOriginalOptions(SessionOptions, body="resume_hooks.cli.find_original:find_original"):
+class FindOriginalOptions(SessionOptions, body="resume_hooks.cli.lineage:find_original"):
     """Show the oldest known ancestor of a session; the session itself where it has none.
 
     \b
@@ -82,7 +82,7 @@ class FindOriginalOptions(SessionOptions, body="resume_hooks.cli.find_original:f
     """
 
 
-class FindDerivedOptions(SessionOptions, body="resume_hooks.cli.find_derived:find_derived"):
+class FindDerivedOptions(SessionOptions, body="resume_hooks.cli.lineage:find_derived"):
     """Show the sessions that came from a session, directly or not, oldest first.
 
     A handoff that was continued by /clear is left out: the session that /clear started stands for it.
@@ -109,7 +109,7 @@ class InfoOptions(SessionOptions, body="resume_hooks.cli.info:info"):
     """
 
 
-class ResolveOptions(SessionOptions, body="resume_hooks.cli.resolve:resolve"):
+class ResolveOptions(SessionOptions, body="resume_hooks.cli.info:resolve"):
     """Print the id and the file of SESSION; of the archived copy if only that is left.
 
     \b
@@ -138,7 +138,7 @@ class RenameOptions(VerbOptions, body="resume_hooks.cli.rename:give_title"):
     dry_run: bool = DRY_RUN
 
 
-class TagOptions(VerbOptions, body="resume_hooks.cli.tag:give_tag"):
+class TagOptions(VerbOptions, body="resume_hooks.cli.rename:give_tag"):
     """Give SESSION the tag TAG; a session has one, and several may have the same.
 
     A record is added to the end of its file, as the official SDK does; the session gets no newer by it.

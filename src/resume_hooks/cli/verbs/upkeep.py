@@ -56,7 +56,7 @@ class DoctorOptions(VerbOptions, body="resume_hooks.cli.doctor:doctor"):
     output: str | None = option("-o", "--output", metavar="FILE", help="Write that report to a new file.")
 
 
-class ConfigOptions(VerbOptions, body="resume_hooks.cli.config:config"):
+class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:config"):
     """Show every setting with its source, one setting, or set KEY to VALUE.
 
     The environment (RESUME_HOOKS_<KEY>) wins over the file, the plugin's own options over both.
@@ -72,7 +72,7 @@ class ConfigOptions(VerbOptions, body="resume_hooks.cli.config:config"):
     value: str | None = argument(required=False)
 
 
-class CompletionOptions(VerbOptions, body="resume_hooks.cli.completion:completion"):
+class CompletionOptions(VerbOptions, body="resume_hooks.cli.setup:completion"):
     """Print what makes Tab complete verbs, options and the sessions of this folder.
 
     Sessions are offered by id with their titles beside them; a part of a title finds them, too.
@@ -87,7 +87,7 @@ class CompletionOptions(VerbOptions, body="resume_hooks.cli.completion:completio
     shell: str = argument(type=click.Choice(SHELLS))
 
 
-class InstallOptions(VerbOptions, body="resume_hooks.cli.install:install"):
+class InstallOptions(VerbOptions, body="resume_hooks.cli.setup:install"):
     """Register the plugin with Claude Code; prints the commands where claude is not on PATH.
 
     The engine's own packages are installed by the plugin, in the background, when the next session starts.
@@ -101,7 +101,7 @@ class InstallOptions(VerbOptions, body="resume_hooks.cli.install:install"):
     dry_run: bool = DRY_RUN
 
 
-class UninstallOptions(VerbOptions, body="resume_hooks.cli.uninstall:uninstall"):
+class UninstallOptions(VerbOptions, body="resume_hooks.cli.setup:uninstall"):
     """Remove the plugin from Claude Code, and say what stays and what removes it. Sessions always stay.
 
     \b

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 from resume_hooks.archive.trash import delete
-from resume_hooks.cli.delete import NOTHING, facts_of
 from resume_hooks.cli.output import say
-from resume_hooks.cli.restore import deleted_row
+from resume_hooks.cli.trash import NOT_DELETED, deleted_row, facts_of
 from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved.copies import choose
@@ -33,7 +32,7 @@ def delete_others(options: DeleteOptions) -> None:
     agreed = options.agreed("Move the other copies to the trash?", asks=asks)
     entries = [delete.write(one, options.where, force=options.force) if agreed else one.entry for one in plans]
     rows = [deleted_row(entry, options.where) for entry in entries]
-    data = NOTHING | {"session": rows[0], "copies": rows[1:], "kept": chosen.kept.path, "written": agreed}
+    data = NOT_DELETED | {"session": rows[0], "copies": rows[1:], "kept": chosen.kept.path, "written": agreed}
 
     def text() -> str:
         files = "\n".join(f"  {row['file']}" for row in rows)

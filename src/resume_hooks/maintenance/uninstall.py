@@ -1,4 +1,4 @@
-"""What an uninstall leaves on the disk, and what removes each of it."""
+"""What an uninstall removes, what it leaves on the disk, and what removes each of that."""
 
 from __future__ import annotations
 
@@ -10,10 +10,29 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from resume_hooks import seam
+from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.registry import COPIES
+from resume_hooks.sessions.archived.layout import unpacked
 from resume_hooks.system import claude_cli
 from resume_hooks.system.invocation import quoted, typed
-from resume_hooks.system.plugin_files import MARKETPLACE, NAME
+from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
+
+FILES = (
+    "links.jsonl", "settings.json", "stats.json", "audit.json", "vault-told", "log/errors.log", "log/errors.log.1",
+    "index.db", "index.db-wal", "index.db-shm", "index.db.lock",
+)  # fmt: skip
+WORDS = "index"
+"""What we keep there; ``--purge`` removes it, notes, the plugin's files, and what is empty then.
+
+Originals stay: deleted sessions in the trash, kept ones in the vault, and backups of what was rewritten.
+"""
+
+NOTES = (
+    "clear-", "trim-", "checkpoint-", "mark-", "handoff-", "notice-", "rollover-", "due-", "later-", "keep-", "folder-",
+    "new-", "vault.json", "indexed.json",
+)  # fmt: skip
+"""How the names of notes in ``pending`` begin."""
 
 ORIGINALS = {
     "vault": "kept sessions, some of them the last copies",
@@ -106,3 +125,42 @@ def _the_program(where: Where) -> list[Left]:
 
 def _by_hand(path: str) -> str:
     return f"rm -r {quoted(path)}"
+
+
+def purged(state: str) -> list[str]:
+    """The paths that a purge removes: files, and folders with all that is in them. WriteFailed for links on the way."""
+    if os.path.islink(state):
+        raise WriteFailed(f"{state} is a symbolic link and was left alone", "Remove what it points to by hand.")
+    linked = [path for name in FOLDERS if os.path.islink(path := os.path.join(state, name))]
+    if linked:
+        raise WriteFailed(f"{linked[0]} is a symbolic link and was left alone", "Remove it.")
+    pending = os.path.join(glob.escape(state), "pending")
+    notes = [path for prefix in NOTES for path in sorted(glob.glob(os.path.join(pending, f"{prefix}*")))]
+    files = [path for path in (os.path.join(state, name) for name in FILES) if os.path.lexists(path)]
+    plugin = plugin_folder()
+    made = (os.path.join(state, WORDS), *_copies())
+    folders = [folder for folder in made if os.path.isdir(folder) and not os.path.islink(folder)]
+    return [*files, *notes, *folders, *([plugin] if is_assembled(plugin) else [])]
+
+
+def _copies() -> tuple[str, ...]:
+    """The folders of copies that can be made anew."""
+    where = Where()
+    return unpacked(where), os.path.join(where.state, COPIES)
+
+
+def remove(state: str, goes: list[str]) -> None:
+    """Remove these paths, and what is empty then. WriteFailed."""
+    try:
+        for path in goes:
+            if path in _copies():
+                shutil.rmtree(path, ignore_errors=True)
+            elif os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path)
+            elif os.path.lexists(path):
+                os.unlink(path)
+        for folder in (*(os.path.join(state, name) for name in FOLDERS), state):
+            if os.path.isdir(folder) and not os.listdir(folder):
+                os.rmdir(folder)
+    except OSError as error:
+        raise WriteFailed(f"{state} could not be removed: {error.strerror}", "Check its permissions.") from error

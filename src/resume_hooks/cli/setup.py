@@ -1,0 +1,133 @@
+"""The settings, completion, and how the plugin is registered with the client and removed."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from typing import Any
+
+import click
+
+from resume_hooks import settings
+from resume_hooks.cli.output import COMPLETING, table
+from resume_hooks.cli.verbs.upkeep import SHELLS, CompletionOptions, ConfigOptions, InstallOptions, UninstallOptions
+from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.maintenance.uninstall import REMOVE_MARKETPLACE, left_behind, purged, remove, written_to
+from resume_hooks.storage import stored_settings
+from resume_hooks.system import claude_cli
+from resume_hooks.system.plugin_files import MARKETPLACE, NAME, assemble, plugin_folder
+
+LIMIT = 120  # seconds that one command of the client may take
+SESSIONS = "Your sessions stay, also those made by handoff."
+
+
+def config(options: ConfigOptions) -> None:
+    """Print settings, after changing one if a value is given."""
+    if options.key is not None and options.key not in settings.KEYS:
+        raise UsageError(f"There is no setting '{options.key}'", f"Settings: {', '.join(settings.KEYS)}.")
+    if options.key is not None and options.value is not None:
+        stored_settings.store(options.key, options.value)
+    rows = [row for row in _rows() if options.key in (None, row["key"])]
+    shown = [(row["key"], f"{_text(row['value'])}  ({row['source']})  {row['about']}") for row in rows]
+    options.emit({"file": settings.settings_file(), "settings": rows}, lambda: table(shown))
+
+
+def _rows() -> list[dict[str, Any]]:
+    return [
+        {"key": name, **setting._asdict(), "about": settings.KEYS[name].about}
+        for name, setting in settings.load().items()
+    ]
+
+
+def _text(value: object) -> str:
+    return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
+
+
+def completion(options: CompletionOptions) -> None:
+    """Print the script of a shell."""
+    # What lists sessions takes 30 ms to load, for which no other verb here waits.
+    from click.shell_completion import get_completion_class
+
+    from resume_hooks.cli.complete_sessions import register
+
+    register()
+    kind = get_completion_class(options.shell)
+    if kind is None:
+        raise UsageError(f"There is no completion for {options.shell}", f"Shells: {', '.join(SHELLS)}.")
+    script = kind(click.get_current_context().find_root().command, {}, "resume-hooks", COMPLETING).source().strip()
+    options.emit({"shell": options.shell, "script": script}, lambda: script)
+
+
+def install(options: InstallOptions) -> None:
+    """Register the plugin, or say how."""
+    folder = plugin_folder()
+    commands = [
+        ["claude", "plugin", "marketplace", "add", folder],
+        ["claude", "plugin", "install", f"{NAME}@{MARKETPLACE}"],
+    ]
+    if not options.dry_run:
+        assemble(folder)
+    ran = not options.dry_run and run_all(commands)
+    lines = [shlex.join(words) for words in commands]
+    data = {"plugin": folder, "commands": lines, "ran": ran, "goes": [], "stays": []}
+    done = "Installed. Start Claude Code and type >help."
+    head = "These would run:" if options.dry_run else "Run these to install the plugin:"
+    todo = "\n  ".join([head, *lines])
+    options.emit(data, lambda: done if ran else todo)
+
+
+def run_all(commands: list[list[str]]) -> bool:
+    """Run commands of the client in order; false where it is not on PATH, ResumeHooksError where one fails."""
+    client = shutil.which("claude")
+    if client is None:
+        return False
+    for words in commands:
+        try:
+            done = subprocess.run([client, *words[1:]], capture_output=True, text=True, timeout=LIMIT, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ResumeHooksError(f"{shlex.join(words)} did not run: {error}", "Run it by hand.") from error
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip()[-400:]
+            raise ResumeHooksError(f"{shlex.join(words)} failed: {said}", "Run it by hand.")
+    return True
+
+
+def uninstall(options: UninstallOptions) -> int:
+    """Remove the plugin and what is asked for; 1 where the client refused."""
+    where = options.where
+    goes = purged(where.state) if options.purge else None
+    if options.purge and options.asks("--purge"):
+        click.confirm(
+            f"Remove links between sessions (they exist nowhere else), settings, index in {where.state}?",
+            abort=True,
+            err=True,
+        )
+    commands = [["claude", "plugin", "uninstall", f"{NAME}@{MARKETPLACE}"]]
+    if claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():
+        commands.append(list(REMOVE_MARKETPLACE))
+    documents = written_to(where)
+    ran, warning = (False, "") if options.dry_run else _run(commands)
+    if goes is not None and not options.dry_run:
+        remove(where.state, goes)
+    stays = left_behind(where, goes, commands)
+    lines = [shlex.join(words) for words in commands]
+    data = {"plugin": NAME, "commands": lines, "ran": ran, "goes": goes or [], "stays": [row.path for row in stays]}
+
+    def text() -> str:
+        head = "These would run:" if options.dry_run else "To remove the plugin run:"
+        first = "The plugin is removed." if ran else "\n  ".join([head, *lines])
+        gone = [f"Would go: {path}" for path in goes or [] if options.dry_run]
+        kept = [f"Stays: {path} ({what}; {way})" for path, what, way in stays]
+        return "\n".join(filter(None, [first, *gone, *kept, documents, SESSIONS]))
+
+    options.emit(data, text, [warning] if warning else [])
+    return int(bool(warning))
+
+
+def _run(commands: list[list[str]]) -> tuple[bool, str]:
+    """Whether the client ran them, and its error: the state can go even if the plugin was never installed."""
+    try:
+        return run_all(commands), ""
+    except ResumeHooksError as error:
+        return False, error.message

@@ -1,0 +1,297 @@
+"""``delete`` and ``restore``: a session to the trash, and back out of it or of the vault; what the trash holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from resume_hooks import clock, seam
+from resume_hooks.archive.trash import contents, delete, restore
+from resume_hooks.archive.trash.contents import StrayFolder
+from resume_hooks.archive.trash.delete import Deletion
+from resume_hooks.archive.trash.manifest import TrashEntry
+from resume_hooks.archive.vault import lookup
+from resume_hooks.archive.vault import restore as retrieval
+from resume_hooks.archive.vault.lookup import states
+from resume_hooks.cli.archived import kept_row, kept_text
+from resume_hooks.cli.output import say, table
+from resume_hooks.cli.verbs.archives import DeleteOptions, RestoreOptions
+from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.paths import Where
+from resume_hooks.sessions.archived.layout import real
+from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, find
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.system.invocation import resume_command, typed
+from resume_hooks.system.text import counted
+
+STAYS = "The vault still has a copy of {title}. To remove that, too: {command}"
+SHOWN = 10  # derived sessions that are named one by one
+
+NOT_DELETED: dict[str, Any] = {
+    "session": None,
+    "live": "",
+    "derived": [],
+    "kept": "",
+    "copies": [],
+    "emptied": [],
+    "strays": [],
+    "written": False,
+}
+NOT_RESTORED: dict[str, Any] = {"session": None, "kept": None, "trash": [], "vault": [], "strays": [], "written": False}
+INTERRUPTED = "the delete was interrupted: restore joins both halves"
+
+
+def delete_session(options: DeleteOptions) -> None:
+    """Move a session to the trash, or empty the trash."""
+    if options.empty_trash is (options.locator is not None):
+        raise UsageError("Give either a SESSION or --empty-trash", "Name the session: there is no default.")
+    if (options.older_than is not None or options.damaged) and not options.empty_trash:
+        raise UsageError("--older-than and --damaged belong to --empty-trash", "Leave them out, or SESSION.")
+    for delete_otherwise in options.asked_of_parts():  # given the options, it does all of it, and answers
+        delete_otherwise(options)
+        return
+    asks = options.asks("Deleting")
+    if options.locator is None:
+        _empty(options, asks=asks)
+    else:
+        _delete(delete.plan(options.located(), options.where), options, asks=asks)
+
+
+def _delete(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
+    if not (options.force or options.dry_run):
+        delete.require_quiet(decided.session, options.where)
+    if asks:
+        say(facts_of(decided))
+    agreed = options.agreed("Move it to the trash?", asks=asks)
+    entry = delete.write(decided, options.where, force=options.force) if agreed else decided.entry
+    derived = [child.row for child in decided.derived]
+    data = NOT_DELETED | {"session": deleted_row(entry, options.where), "live": decided.live, "written": agreed}
+    data["derived"] = [{"session_id": row.session_id, "title": row.title, "kind": row.kind} for row in derived]
+
+    def text() -> str:
+        if agreed:
+            facts = [("deleted", entry.title), ("id", entry.session_id), ("file", decided.session.path)]
+            facts += [("project", entry.cwd or "unknown"), ("held", held_text(entry))]
+            return f"{table(facts)}\n\nBring it back: {typed(f'restore {entry.locator}')}"
+        return "Nothing was deleted." if asks else f"{facts_of(decided)}\n\nNothing was deleted."
+
+    notes = [*_still_kept([entry]), *_of_parts(entry.session_id, options.where)] if agreed else []
+    options.emit(data, text, notes)
+
+
+def _still_kept(entries: Sequence[TrashEntry]) -> list[str]:
+    """What to say of sessions that are gone and that the vault has all the same."""
+    kept = (entry for entry in entries if find(entry.session_id, Where()))
+    return [STAYS.format(title=entry.title, command=typed(f"archive --forget {entry.session_id}")) for entry in kept]
+
+
+def _of_parts(session_id: str, where: Where) -> list[str]:
+    """What parts say of a session that was deleted; each is given its id and ``where``, and answers with notes."""
+    return [note for told in seam.answers("after a session was deleted") for note in told(session_id, where)]
+
+
+def _empty(options: DeleteOptions, *, asks: bool) -> None:
+    limit = (clock.milliseconds(clock.now()) or 0) - (options.older_than or 0) * 1000 * clock.DAY
+    deleted = contents.all_deleted(options.where)
+    found = [entry for entry in deleted if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
+    wanted = [entry for entry in found if entry.complete]
+    strays = contents.strays(options.where)
+    also = [stray for stray in strays if stray.gone or options.damaged]
+    what = _all(wanted, also)
+    if asks and what:
+        say("\n".join([*map(deleted_line, wanted), *stray_lines(also)]))
+    agreed = bool(what) and options.agreed(f"Remove {what}, for good?", asks=asks)
+    gone = delete.empty(wanted, options.where, also) if agreed else wanted
+    data = NOT_DELETED | {"emptied": [deleted_row(entry, options.where) for entry in gone], "strays": also}
+
+    def text() -> str:
+        if agreed:
+            return f"Removed for good: {_all(gone, also) or 'nothing; another command was faster'}."
+        if not what:
+            age = f" that was deleted {options.older_than} days ago" if options.older_than else ""
+            return f"There is nothing in the trash{age}."
+        return f"{what}, would go for good. Nothing was removed."
+
+    notes = [f"{line} --damaged removes it." for line in stray_lines([stray for stray in strays if stray not in also])]
+    if skipped := len(found) - len(wanted):
+        notes.append(f"{skipped:,} interrupted deletes stay: restore them first. {typed('restore --list')}")
+    options.emit(data | {"written": agreed}, text, [*notes, *(_still_kept(gone) if agreed else [])])
+
+
+def _all(entries: Sequence[TrashEntry], strays: Sequence[StrayFolder]) -> str:
+    """What goes for good, counted; ``""`` for nothing."""
+    damaged = sum(not stray.gone for stray in strays)
+    half = len(strays) - damaged
+    said = [counted(len(entries), "session")] if entries else []
+    said += [f"{half:,} half-removed"] if half else []
+    said += [counted(damaged, "unknown folder")] if damaged else []
+    size = size_text(sum(entry.size for entry in entries) + sum(stray.size for stray in strays))
+    return f"{' and '.join(said)}, {size}" if said else ""
+
+
+def facts_of(decided: Deletion) -> str:
+    """What a person should know before a session goes."""
+    entry = decided.entry
+    facts = [
+        ("session", entry.title),
+        ("id", entry.session_id),
+        ("file", decided.session.path),
+        ("project", entry.cwd or "unknown"),
+        ("last written", clock.minute(entry.ended)),
+        ("takes", held_text(entry)),
+    ]
+    if decided.live:
+        facts.append(("live", decided.live))
+    return table(facts) + _depending(decided)
+
+
+def _depending(decided: Deletion) -> str:
+    """The sessions that came from it, and what they lose."""
+    if not decided.derived:
+        return ""
+    count = len(decided.derived)
+    lines = [f"\n\n{counted(count, 'session')} came from it and will miss it:"]
+    lines += [f"  {child.row.session_id}  {child.row.kind}  {child.row.title}" for child in decided.derived[:SHOWN]]
+    lines += [f"  and {count - SHOWN:,} more"] if count > SHOWN else []
+    kept = find(decided.session.session_id, Where()) is not None
+    lines.append(f"Their lineage will say {'(kept copy): the vault has one' if kept else '(file gone)'}.")
+    if any(child.row.derivation_type == "trimmed" for child in decided.derived):
+        lines.append("What was trimmed from them lies in it: until it is restored, read and untrim can't find that.")
+    return "\n".join(lines)
+
+
+def restore_session(options: RestoreOptions) -> None:
+    """Bring a session back, or list what could be."""
+    if options.listing and options.locator is not None:
+        raise UsageError("--list shows everything that can be restored", "Leave SESSION or --list out.")
+    if options.locator is None:
+        _list(options)
+        return
+    found = _found(options.locator, options.where)
+    if isinstance(found, ArchivedSession):
+        _from_vault(found, options)
+        return
+    decided = restore.plan(found, options.where)
+    if not options.dry_run:
+        decided = restore.write(decided, options.where)
+    row = deleted_row(decided.entry, options.where)
+    data = NOT_RESTORED | {"session": row if options.dry_run else row | {"kept_in": ""}, "written": not options.dry_run}
+    entry = decided.entry
+    facts = [
+        (_done(options), entry.title),
+        ("id", entry.session_id),
+        ("file", decided.path),
+        ("holds", held_text(entry)),
+    ]
+    options.emit(data, lambda: _restored_text(facts, entry.session_id, entry.cwd, options), decided.warnings)
+
+
+def _found(locator: str, where: Where) -> TrashEntry | ArchivedSession:
+    """Find a session in the trash, else in the vault. SessionNotFound if it is in neither."""
+    try:
+        return contents.find(locator, where)
+    except SessionNotFound:
+        try:
+            return lookup.find(locator, where)
+        except SessionNotFound as error:
+            said = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
+            if not (contents.all_deleted(where) or all_archived(where)):
+                raise SessionNotFound(f"{said}: both are empty", "See: resume-hooks sessions") from error
+            raise SessionNotFound(said, "See what can be restored: resume-hooks restore --list") from error
+
+
+def _from_vault(kept: ArchivedSession, options: RestoreOptions) -> None:
+    decided = retrieval.plan(kept, options.where)
+    if not options.dry_run:
+        decided = retrieval.write(decided, options.where)
+    count = len(decided.pieces)
+    row = {
+        "session_id": decided.session_id,
+        "file": decided.path,
+        "files": count,
+        "kept": kept_row(decided.archived, options.where),
+    }
+    data = NOT_RESTORED | {"kept": row, "written": count > 0 and not options.dry_run}
+    done = _done(options) if count or options.dry_run else "is there"
+    facts = [
+        (done, decided.archived.title),
+        ("id", decided.session_id),
+        ("file", decided.path),
+        ("files", f"{count:,}"),
+    ]
+    options.emit(data, lambda: _restored_text(facts, decided.session_id, kept.cwd, options), decided.warnings)
+
+
+def _done(options: RestoreOptions) -> str:
+    return "would restore" if options.dry_run else "restored"
+
+
+def _restored_text(facts: Sequence[tuple[str, object]], session_id: str, cwd: str, options: RestoreOptions) -> str:
+    """What came back, and how to go on in it."""
+    if options.dry_run:
+        return f"{table(facts)}\n\nNothing was written."
+    shell = resume_command(cwd, session_id)
+    return table([*facts, ("in Claude Code", f"/resume {session_id}"), ("in a shell", shell)])
+
+
+def deleted_row(entry: TrashEntry, where: Where) -> dict[str, Any]:
+    """A session in the trash, or on its way there or back, in its documented JSON form."""
+    return {
+        "session_id": entry.session_id,
+        "locator": entry.locator if entry.folder else "",
+        "title": entry.title,
+        "folder": entry.cwd,
+        "file": entry.parts[0].path(where),
+        "kept_in": entry.folder,
+        "files": entry.files,
+        "size": entry.size,
+        "ended": entry.ended,
+        "deleted_at": entry.deleted_at,
+        "complete": entry.complete,
+    }
+
+
+def deleted_line(entry: TrashEntry) -> str:
+    """The same as one line for people."""
+    return f"{entry.title} · {entry.session_id} · {size_text(entry.size)}"
+
+
+def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
+    """Folders in the trash that are not sessions, for people: counted if half removed, else one by one."""
+    gone = [stray for stray in strays if stray.gone]
+    size = size_text(sum(stray.size for stray in gone))
+    lines = [f"{len(gone):,} half-removed, {size}: resume-hooks delete --empty-trash finishes that."] if gone else []
+    return lines + [
+        f"1 unknown folder, {size_text(stray.size)}: its manifest is missing or damaged: {stray.folder}"
+        for stray in strays
+        if not stray.gone
+    ]
+
+
+def held_text(entry: TrashEntry) -> str:
+    """What a session takes, for people."""
+    return f"{size_text(entry.size)} in {counted(entry.files, 'file')}"
+
+
+def _list(options: RestoreOptions) -> None:
+    where = options.where
+    found, strays = contents.all_deleted(where), contents.strays(where)
+    archived = all_archived(where)
+    kept = [each for each in archived if states(each) or not os.path.lexists(real(each.place, where, each.home))]
+    data = NOT_RESTORED | {"trash": [deleted_row(entry, where) for entry in found], "strays": strays}
+    data["vault"] = [kept_row(each, where) for each in kept]
+
+    def text() -> str:
+        gone = "\n".join([*map(_row, found), *stray_lines(strays)]) or "The trash is empty."
+        return "\n".join([gone, "", "In the vault:", *(kept_text(each, where) for each in kept)] if kept else [gone])
+
+    options.emit(data, text)
+
+
+def _row(entry: TrashEntry) -> str:
+    when = f"deleted {clock.minute(entry.deleted_at)}, last written {clock.minute(entry.ended)}"
+    note = "" if entry.complete else f"\n   {click.style(INTERRUPTED, fg='yellow')}"
+    return f"{entry.title}\n   {entry.locator} · {size_text(entry.size)} · {when}{note}"
