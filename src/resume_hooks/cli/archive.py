@@ -14,7 +14,7 @@ from resume_hooks.archive.vault.commit import forget
 from resume_hooks.archive.vault.lookup import find
 from resume_hooks.archive.vault.policy_state import went
 from resume_hooks.archive.vault.verify import ArchiveFinding, unreadable, verify
-from resume_hooks.cli.archived import kept_row, kept_text
+from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import (
     current_folder,
@@ -35,15 +35,9 @@ from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 
 NOTHING: dict[str, Any] = {
-    "archived": [],
-    "vault": [],
-    "findings": [],
-    "verified": 0,
-    "unhashed": 0,
-    "dropped": [],
-    "slim": None,
+    "archived": [], "vault": [], "findings": [], "verified": 0, "unhashed": 0, "dropped": [], "slim": None,
     "written": False,
-}
+}  # fmt: skip
 
 
 def archive(options: ArchiveOptions) -> int:
@@ -90,13 +84,13 @@ def _kept(options: ArchiveOptions) -> list[ArchivedSession]:
 def _archive(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
     if options.dry_run:
         would = archive_now.preview(sessions, options.where)
-        data = NOTHING | {"archived": [_outcome(each, options.where) for each in would]}
+        data = NOTHING | {"archived": would}
         options.emit(data, lambda: f"{_counted(would)}\n\nNothing was written.")
         return 0
     with at_work("Archiving", quiet=options.as_json) as advance:
         done = archive_now.archive_sessions(sessions, options.where, advance)
     data = NOTHING | {
-        "archived": [_outcome(each, options.where) for each in done.outcomes],
+        "archived": done.outcomes,
         "dropped": done.dropped,
         "written": any(each.result in {"kept", "renewed"} for each in done.outcomes),
     }
@@ -121,8 +115,7 @@ def _slim(session: SessionFile, options: ArchiveOptions) -> int:
             outcomes = list(archive_now.archive_sessions([session], options.where, advance).outcomes)
         _require_kept(outcomes[0])
     made = carry_out(plan, options.where, dry_run=options.dry_run)
-    kept = [_outcome(each, options.where) for each in outcomes]
-    data = NOTHING | {"archived": kept, "slim": made.data(), "written": made.written}
+    data = NOTHING | {"archived": outcomes, "slim": made, "written": made.written}
     size = size_text(os.path.getsize(made.file)) if made.written else "-"
     more = [
         ("size", f"{size_text(session.size)} here; there {size}"),
@@ -139,17 +132,6 @@ def _require_kept(outcome: ArchiveOutcome) -> None:
         raise WriteFailed(f"It could not be kept, so no copy was made: {_failure(outcome)}", "Check free space.")
     if found := verify(outcome.archived):
         raise CheckFailed(f"No copy was made: {found[0].message}", "See what is wrong: resume-hooks archive --verify")
-
-
-def _outcome(outcome: ArchiveOutcome, where: Where) -> dict[str, Any]:
-    return {
-        "session_id": outcome.session.session_id,
-        "file": outcome.session.path,
-        "result": outcome.result,
-        "why": outcome.why,
-        "packed": outcome.result in {"kept", "renewed"},
-        "kept": kept_row(outcome.archived, where) if outcome.archived else None,
-    }
 
 
 def _failure(outcome: ArchiveOutcome) -> str:
@@ -177,7 +159,7 @@ def _counted(outcomes: Sequence[ArchiveOutcome]) -> str:
 def _list(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     damaged = [finding.message for finding in unreadable(options.where)]
     gone = went(options.where)
-    data = NOTHING | {"vault": [kept_row(each, options.where) for each in kept]}
+    data = NOTHING | {"vault": kept}
     data["dropped"] = [
         {"session_id": each.session_id, "title": "", "stored": each.stored, "why": each.why} for each in gone
     ]
@@ -207,7 +189,7 @@ def _verify(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
         for each in kept:
             findings += verify(each, read)
     data = NOTHING | {"findings": findings, "verified": done, "unhashed": 0}
-    data["vault"] = [kept_row(each, options.where) for each in kept]
+    data["vault"] = kept
 
     def text() -> str:
         said = [f"{finding.session_id}: {finding.message}" for finding in findings]
@@ -224,11 +206,10 @@ def _forget(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     listed = "\n".join(kept_text(each, options.where) for each in kept)
     if asks:
         say(listed)
-    rows = [kept_row(each, options.where) for each in kept]
     agreed = options.agreed("Remove that from the vault, for good?", asks=asks)
     if agreed:
         for each in kept:
             forget(each, options.where)
     last = "Removed from the vault." if agreed else "Nothing was removed."
-    options.emit(NOTHING | {"vault": rows, "written": agreed}, lambda: last if asks else f"{listed}\n\n{last}")
+    options.emit(NOTHING | {"vault": kept, "written": agreed}, lambda: last if asks else f"{listed}\n\n{last}")
     return 0

@@ -1,4 +1,4 @@
-"""How an archived session is shown: a row of ``--json``, a line or two for people, and ``sessions --archived``."""
+"""How an archived session is shown: a line or two for people, and ``sessions --archived``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
 
 from resume_hooks import clock
 from resume_hooks.archive.vault.lookup import instant, states
@@ -26,29 +25,8 @@ from resume_hooks.system.text import plain_line
 HEADS = ("ID", "LAST WRITTEN", "SIZE", "KEPT", "SINCE", "TITLE")
 
 
-def kept_row(kept: ArchivedSession, where: Where) -> dict[str, Any]:
-    """A kept session in its documented JSON form."""
-    file = real(kept.place, where, kept.home)
-    return {
-        "session_id": kept.session_id,
-        "title": kept.title,
-        "folder": kept.cwd,
-        "file": file,
-        "present": os.path.lexists(file),
-        "kept_in": kept.folder,
-        "form": "packed",
-        "files": len(kept.parts),
-        "size": kept.size,
-        "stored": kept.stored,
-        "ended": kept.ended,
-        "kept_at": kept.archived_at,
-        "complete": kept.complete,
-        "earlier": [f"{kept.session_id}@{instant(state)}" for state in states(kept)],
-    }
-
-
 def kept_text(kept: ArchivedSession, where: Where) -> str:
-    """The same for people."""
+    """An archived session for people."""
     gone = "" if os.path.lexists(real(kept.place, where, kept.home)) else ", only here"
     gone += f", of {kept.home}" if is_foreign(kept.home, where) else ""
     took = f"{size_text(kept.size)} packed to {size_text(kept.stored)}"
@@ -73,7 +51,7 @@ def print_list(options: SessionsOptions, project: Project | None, scope: str) ->
         "files": len(gone),
         "helpers": 0,
         "sessions": [],
-        "archived": [kept_row(kept, options.where) for kept in shown],
+        "archived": shown,
     }
     next_page = f"\nMore: --offset {options.offset + len(shown)}, or --limit 0 for all." if data["more"] else ""
     options.emit(data, lambda: _list_text(shown) + next_page)

@@ -11,6 +11,7 @@ from resume_hooks import settings
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start, start_of
+from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.draft import OUTSIDE, Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import ChildPlan, carry_out
@@ -66,7 +67,7 @@ def answer(
 
     Return the receipt to a verb of ours that called this one.
     """
-    options.emit(receipt.data() | (more or {}), text or (lambda: receipt_text(receipt)), receipt.warnings)
+    options.emit(With(receipt, more or {}), text or (lambda: receipt_text(receipt)), receipt.warnings)
     if receipt.written and _starts(options):
         start(start_of(receipt.session_id, receipt.file, receipt.folder, options.where))
     return receipt

@@ -6,7 +6,7 @@ A session is continued as it is, or in a child that the code of another verb mak
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
@@ -19,6 +19,7 @@ from resume_hooks.cli.question import AnswerChoice, ask
 from resume_hooks.cli.start_client import Start, start, start_of
 from resume_hooks.cli.verb_table import command
 from resume_hooks.cli.verbs.resume import ContinueOptions
+from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
@@ -47,7 +48,10 @@ def continue_session(options: ContinueOptions) -> None:
     made = make_fork(session) if options.forks else None
     begun = _start_of(session, made)
     if options.as_json:
-        options.emit(_data(begun, session, made), str, made.warnings if made else ())
+        commands = {"in_client": f"/resume {begun.session_id}", "shell": begun.command}
+        parent = session.session_id if made else None
+        data = With(begun, {"parent_session_id": parent, "commands": commands})
+        options.emit(data, str, made.warnings if made else ())
         return
     if made is not None:
         tell(made)
@@ -60,16 +64,6 @@ def _start_of(session: SessionFile, made: Receipt | None) -> Start:
     if made is not None:
         return start_of(made.session_id, made.file, made.folder, Where())
     return start_of(session.session_id, session.path, home_folder(HeadTail(session.path), Where()), Where())
-
-
-def _data(begun: Start, session: SessionFile, made: Receipt | None) -> dict[str, Any]:
-    """The documented form."""
-    return {
-        "session_id": begun.session_id,
-        "parent_session_id": session.session_id if made else None,
-        "folder": begun.folder,
-        "commands": {"in_client": f"/resume {begun.session_id}", "shell": begun.command},
-    }
 
 
 class Finish(NamedTuple):

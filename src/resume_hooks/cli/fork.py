@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from resume_hooks.cli.child import answer, make, receipt_text, require_client
 from resume_hooks.cli.options import (
@@ -12,6 +11,7 @@ from resume_hooks.cli.options import (
     time_of,
 )
 from resume_hooks.cli.verbs.children import ForkOptions
+from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import agents, cut_point
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, BeforeCompaction, Truncator
@@ -30,7 +30,9 @@ def fork(options: ForkOptions) -> None:
         session, options.where, cut=cut, home=home, output_dir=options.output_dir, to=options.to or ""
     )
     made = make(options, decided)
-    answer(options, made, {"cut": _data(decided)}, lambda: _text(decided, made))
+    last = f"{decided.draft.parent.session_id}:{decided.cut.last.number}" if decided.cut else ""
+    cut_there = With(decided.cut, {"reference": last}) if decided.cut else None
+    answer(options, made, {"cut": cut_there}, lambda: _text(decided, made))
 
 
 def _home(options: ForkOptions) -> str | None:
@@ -66,18 +68,6 @@ def _session_of(at: Reference, options: ForkOptions) -> SessionFile:
     if options.locator is not None and options.located(foreign=True).path != session.path:
         raise UsageError(f"--at names another session than '{options.locator}'", "Leave one of them out.")
     return session
-
-
-def _data(decided: ForkPlan) -> dict[str, Any] | None:
-    cut = decided.cut
-    if cut is None:
-        return None
-    return {
-        "asked": cut.asked,
-        "reference": f"{decided.draft.parent.session_id}:{cut.last.number}",
-        "moved": cut.moved != 0,
-        "turn": cut.turn,
-    }
 
 
 def _text(decided: ForkPlan, made: Receipt) -> str:

@@ -97,7 +97,7 @@ def _repair(options: FsckOptions) -> None:
         return
     done = carry_out(decided.child, options.where, dry_run=options.dry_run)
     lost = list(decided.lost)
-    data = _data([report]) | {"repair": done.data(), "lost": lost}
+    data = _data([report]) | {"repair": done, "lost": lost}
     options.emit(data, lambda: f"{receipt_text(done)}\n{_lost(lost)}", done.warnings)
 
 
@@ -108,8 +108,7 @@ def _lost(lost: list[str]) -> str:
 
 
 def _data(reports: list[DefectReport], hidden: Sequence[str] = ()) -> dict[str, Any]:
-    sessions = [report.data() for report in reports]
-    return {"sessions": sessions, "unlistable": list(hidden), "repair": None, "lost": []}
+    return {"sessions": reports, "unlistable": list(hidden), "repair": None, "lost": []}
 
 
 def _shown_at_work(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:

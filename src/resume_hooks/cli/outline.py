@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 from resume_hooks.cli.options import (
     current_folder,
 )
 from resume_hooks.cli.progress import watched
 from resume_hooks.cli.verbs.reading import OutlineOptions
+from resume_hooks.cli.with_fields import With
 from resume_hooks.reading.outline import Outline, OutlineTurn, outline
-from resume_hooks.reading.outline_scan import Compaction
 from resume_hooks.reading.outline_text import outline_text
 from resume_hooks.sessions.agents.registry import left_of
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
@@ -42,28 +41,31 @@ def _touches(turn: OutlineTurn, path: str | None) -> bool:
     return any(f"/{file.strip('/')}".endswith(f"/{wanted}") for file in turn.files)
 
 
-def _data(session: SessionFile, found: Outline, turns: list[OutlineTurn], names: TranscriptNames) -> dict[str, Any]:
+def _data(session: SessionFile, found: Outline, turns: list[OutlineTurn], names: TranscriptNames) -> With:
     """The documented form; references are in full."""
     shown = {turn.number for turn in turns}
-    compactions = [_row(compaction, names) for compaction in found.compactions if compaction.turn in shown]
-    for row in compactions:
-        row["summary"] = f"{names.full}:{row['summary']}" if row["summary"] >= 0 else None
-    return {
-        **found._asdict(),
-        "session_id": session.session_id,
-        "session_file": session.original,
-        "turns": [_row(turn, names) for turn in turns],
-        "compactions": compactions,
-        "subagents": [
-            {"locator": f"{names.full}/{agent.name}", **agent._asdict()}
-            for agent in found.subagents
-            if agent.turn is None or agent.turn in shown
-        ],
-    }
 
+    def reference(line: int) -> str:
+        return f"{names.full}:{line}"
 
-def _row(value: OutlineTurn | Compaction, names: TranscriptNames) -> dict[str, Any]:
-    """A turn or a compaction with its reference in place of its line."""
-    row = value._asdict()
-    row["reference"] = f"{names.full}:{row.pop('line')}"
-    return row
+    return With(
+        found,
+        {
+            "session_id": session.session_id,
+            "session_file": session.original,
+            "turns": [With(turn, {"reference": reference(turn.line)}) for turn in turns],
+            "compactions": [
+                With(
+                    one,
+                    {"reference": reference(one.line), "summary": reference(one.summary) if one.summary >= 0 else None},
+                )
+                for one in found.compactions
+                if one.turn in shown
+            ],
+            "subagents": [
+                With(agent, {"locator": f"{names.full}/{agent.name}"})
+                for agent in found.subagents
+                if agent.turn is None or agent.turn in shown
+            ],
+        },
+    )

@@ -8,6 +8,7 @@ from resume_hooks.cli import records
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.progress import watched
 from resume_hooks.cli.verbs.reading import PAGE, ReadOptions
+from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.originals import OriginalRecord, look_up
 from resume_hooks.errors import UsageError
 from resume_hooks.reading.pages import around, page
@@ -110,8 +111,9 @@ def _turns(session: SessionFile, options: ReadOptions) -> None:
     passages = reader.passages(reader.chosen(turns, failed=options.errors), names)
     shown = records.passage_rows(passages, names, options.max_chars)
     if options.errors:
-        for row, one in zip(shown, passages, strict=True):
-            row["calls"] = [f"{names.full}:{number}" for number in reader.calling(one.entry.record() or {})]
+        calls = [reader.calling(one.entry.record() or {}) for one in passages]
+        numbered = [[f"{names.full}:{number}" for number in numbers] for numbers in calls]
+        shown = [With(row, {"calls": found}) for row, found in zip(shown, numbered, strict=True)]
     gap = records.errors_gap if options.errors else records.records_gap
     what = _what(turns, reader.turns, "error" if options.errors else "", len(passages))
     about = _about(session, names, what)
@@ -149,8 +151,8 @@ def _page(session: SessionFile, options: ReadOptions) -> None:
     found = page(entries, names, place, options.limit or PAGE)
     rows = records.passage_rows(found.passages, names, options.max_chars)
     data = {
-        "events": [{"id": row["reference"], **row} for row in rows],
-        "firstId": rows[0]["reference"] if rows else None,
+        "events": [With(row, {"id": row.fields["reference"]}) for row in rows],
+        "firstId": rows[0].fields["reference"] if rows else None,
         "hasMore": found.more,
         "size": entries.size,
     }

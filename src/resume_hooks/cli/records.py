@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks.cli.verbs.reading import ReadOptions
+from resume_hooks.cli.with_fields import With
 from resume_hooks.clock import minute
 from resume_hooks.derive.originals import OriginalRecord, is_marked
 from resume_hooks.errors import OutputFailed, ResumeHooksError
@@ -96,32 +97,17 @@ def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
     return gap
 
 
-def passage_rows(passages: Sequence[Passage], names: TranscriptNames, limit: int) -> list[dict[str, Any]]:
+def passage_rows(passages: Sequence[Passage], names: TranscriptNames, limit: int) -> list[With]:
     """Passages in their documented form; their texts are ``limit`` characters in all at most, 0 for no limit."""
     sizes = [len(one.text) for one in passages]
     rooms = shares(sizes, [1] * len(sizes), limit) if limit else sizes
     return [
-        {
-            "reference": f"{names.full}:{one.word}",
-            "record": one.entry.number if one.entry.number >= 0 else None,
-            "turn": one.turn if one.turn >= 0 else None,
-            "uuid": one.uuid,
-            "kind": one.shown.kind,
-            "role": one.shown.role,
-            "speaker": one.speaker,
-            "timestamp": one.timestamp,
-            "tool": one.shown.tool,
-            "target": one.shown.target,
-            "failed": one.failed,
-            "calls": [],
-            "characters": one.characters,
-            "text": one.text[:room],
-        }
+        With(one, {"reference": f"{names.full}:{one.word}", "calls": [], "text": one.text[:room]})
         for one, room in zip(passages, rooms, strict=True)
     ]
 
 
-def passages_data(session: SessionFile, rows: list[dict[str, Any]], turn_count: int | None) -> dict[str, Any]:
+def passages_data(session: SessionFile, rows: list[With], turn_count: int | None) -> dict[str, Any]:
     """The documented form of several records."""
     return {**_session(session), "turn_count": turn_count, "records": rows}
 
@@ -129,15 +115,14 @@ def passages_data(session: SessionFile, rows: list[dict[str, Any]], turn_count: 
 def commands_data(reading: TurnReader, commands: Sequence[ShellCall], names: TranscriptNames) -> dict[str, Any]:
     """The documented form of the commands of a session."""
     rows = [
-        {
-            "reference": f"{names.full}:{one.number}",
-            "result": f"{names.full}:{one.answer}" if one.answer >= 0 else None,
-            "turn": one.turn,
-            "timestamp": one.timestamp,
-            "command": one.command,
-            "state": one.state,
-            "exit_code": one.code,
-        }
+        With(
+            one,
+            {
+                "reference": f"{names.full}:{one.number}",
+                "result": f"{names.full}:{one.answer}" if one.answer >= 0 else None,
+                "exit_code": one.code,
+            },
+        )
         for one in commands
     ]
     return {**_session(reading.session), "turn_count": reading.turns, "commands": rows}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import click
 
@@ -19,13 +18,14 @@ from resume_hooks.cli.options import (
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start_of
 from resume_hooks.cli.verbs.resume import ResumeOptions
-from resume_hooks.derive import compare, cost
+from resume_hooks.cli.with_fields import With
+from resume_hooks.derive import compare
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
 from resume_hooks.seam import answers
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import label_of, name_at, original, readable, require_whole
+from resume_hooks.sessions.agents.registry import label_of, name_at, readable, require_whole
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form
@@ -168,35 +168,12 @@ def _answer(way: str | None, options: ResumeOptions) -> None:
     begun = start_of(found.session_id, session.path, found.folder, options.where)
     last = lost.command(session) if lost else begun.command
     notes = [*([lost.why] if lost else []), *notes_of(session.session_id, options.where)]
-    options.emit(facts(found, last), lambda: f"{render(found)}\n\n{last}", notes)
+    commands = {"in_client": f"/resume {found.session_id}", "shell": last}
+    options.emit(With(found, {"commands": commands}), lambda: f"{render(found)}\n\n{last}", notes)
 
 
 def _nothing_made() -> ResumeHooksError:
     return ResumeHooksError("No child was made, so there is nothing to continue", "The session as it is: --way as-is")
-
-
-def facts(found: compare.Comparison, shell: str) -> dict[str, Any]:
-    """A comparison in its documented JSON form; ``shell`` is the command that continues."""
-    context, seen, rates = found.context, found.traffic, cost.rates_of(found.traffic.lifetime)
-    return {
-        "session_id": found.session_id,
-        "session_file": original(found.glance.path, Where()),
-        "title": found.glance.title,
-        "context": context,
-        "cache": {
-            "warm": found.warm,
-            "lifetime_seconds": seen.lifetime,
-            "age_seconds": found.age,
-            "tokens": seen.cached if found.warm else 0,
-        },
-        "typical_turn": {"requests": seen.requests, "tokens": seen.growth},
-        "base": found.base,
-        "rates": {"input": 1.0, "cache_read": rates.read, "uncached": rates.write, "output": cost.OUTPUT},
-        "estimates": found.estimates,
-        "trim_estimated": found.trim_estimated,
-        "advice": {"way": found.advice.strategy, "why": found.advice.why} if found.advice else None,
-        "commands": {"in_client": f"/resume {found.session_id}", "shell": shell},
-    }
 
 
 def render(found: compare.Comparison) -> str:

@@ -15,11 +15,12 @@ from resume_hooks.cli.child import (
 )
 from resume_hooks.cli.output import say
 from resume_hooks.cli.verbs.children import RolloverOptions
+from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt
 from resume_hooks.derive.model.port import HeadlessModel, ModelCalls
 from resume_hooks.derive.summary import add_summary
-from resume_hooks.derive.summary.parts import SummaryMaterial, material
+from resume_hooks.derive.summary.parts import material
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
@@ -52,24 +53,13 @@ def _make(begun: add_summary.SummaryRollover, model: HeadlessModel, options: Rol
 def _show(begun: add_summary.SummaryRollover, name: str, options: RolloverOptions) -> Receipt:
     """A dry run: the child with the digest, and what the model would be given."""
     made, found = receipt(begun.plan), material(begun.parent, options.where)
-    data = {
-        "records": found.records,
-        "shown": len(found.numbers),
-        "characters": found.characters,
-        "tokens": _tokens(found),
-        "parts": len(found.parts),
-        "calls": found.calls,
-    }
+    tokens = round(found.characters / CHARACTERS_PER_TOKEN)
     said = (
         f"{name} would be asked {counted(found.calls, 'time')} to read {len(found.numbers):,} of "
-        f"{counted(found.records, 'record')}, about {counted(_tokens(found), 'token')}"
+        f"{counted(found.records, 'record')}, about {counted(tokens, 'token')}"
     )
-    report = _report(name, material=data)
+    report = _report(name, material=With(found, {"tokens": tokens}))
     return answer(options, made, {"summary": report}, lambda: receipt_text(made, [("summary", said)]))
-
-
-def _tokens(found: SummaryMaterial) -> int:
-    return round(found.characters / CHARACTERS_PER_TOKEN)
 
 
 def _report(name: str, **said: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -17,6 +17,7 @@ from resume_hooks.cli.options import (
 from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import at_work
 from resume_hooks.cli.verbs.search import IndexOptions, SearchOptions
+from resume_hooks.cli.with_fields import With
 from resume_hooks.paths import find_session
 from resume_hooks.search.as_text import text_of
 from resume_hooks.search.engine import SearchResult, find
@@ -105,20 +106,14 @@ def _data(found: SearchResult) -> dict[str, Any]:
         "how": found.how,
         "total": found.total,
         "more": found.more,
-        "hits": [_row(hit) for hit in found.hits],
+        "hits": [With(hit, {"commands": _commands(hit)}) for hit in found.hits],
         "helpers_left_out": found.helpers,
     }
 
 
-def _row(hit: Hit) -> dict[str, Any]:
-    row = asdict(hit)
-    del row["marks"], row["short"]
-    row["commands"] = {
-        "read": f"resume-hooks read {shlex.quote(hit.reference)}",
-        "resume": row.pop("resume"),
-        "handoff": f"resume-hooks handoff {hit.session_id}",
-    }
-    return row
+def _commands(hit: Hit) -> dict[str, str]:
+    read = f"resume-hooks read {shlex.quote(hit.reference)}"
+    return {"read": read, "resume": hit.resume, "handoff": f"resume-hooks handoff {hit.session_id}"}
 
 
 def _bold(text: str) -> str:
@@ -141,7 +136,7 @@ def index(options: IndexOptions) -> None:
         ):
             read, notes = index.outcome.size, index.notes
         status = status_of(options.where)
-    options.emit({**status._asdict(), "bytes_read": read}, lambda: _index_text(status, read), notes)
+    options.emit(With(status, {"bytes_read": read}), lambda: _index_text(status, read), notes)
 
 
 def _index_text(status: Status, read: int) -> str:

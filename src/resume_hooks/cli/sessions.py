@@ -6,12 +6,12 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
 from resume_hooks.cli.options import folder_of
 from resume_hooks.cli.verbs.sessions import SessionsOptions
+from resume_hooks.cli.with_fields import With
 from resume_hooks.clock import DAY, HOUR, MINUTE, minute
 from resume_hooks.paths import Where, canonical
 from resume_hooks.search import listing
@@ -51,15 +51,7 @@ def list_sessions(options: SessionsOptions) -> None:
         helpers=options.helpers,
         expiring=options.expiring,
     )
-    data = {
-        "scope": scope,
-        "offset": options.offset,
-        "more": found.more,
-        "files": found.files,
-        "helpers": found.helpers,
-        "sessions": [_data(row) for row in found.rows],
-        "archived": [],
-    }
+    data = With(found, {"scope": scope, "offset": options.offset, "sessions": found.rows, "archived": []})
     notes = [note for agent in agents(options.where, options.agent) for note in agent.notes()]
     notes += [] if found.rows else _not_looked_at(look)
     options.emit(data, lambda: _text(found, folder, options), notes)
@@ -74,20 +66,6 @@ def _not_looked_at(look: SessionLister) -> list[str]:
             for place in look.store.linked()
         ),
     ]
-
-
-def _data(row: ListedSession) -> dict[str, Any]:
-    """A row in its documented JSON form."""
-    data = row._asdict()
-    data["session_file"] = data.pop("path")
-    data["parent_session_id"] = data.pop("parent_id")
-    context = {name: data.pop(name) for name in ("tokens", "measured", "window")}
-    del data["mtime"]
-    return {
-        **data,
-        "context": {**context, "percent": row.percent},
-        "commands": row.commands,
-    }
 
 
 def _text(found: ListingPage, folder: str, options: SessionsOptions) -> str:

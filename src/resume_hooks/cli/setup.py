@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-from typing import Any
 
 import click
 
 from resume_hooks import settings
 from resume_hooks.cli.output import COMPLETING, table
 from resume_hooks.cli.verbs.upkeep import SHELLS, CompletionOptions, ConfigOptions, InstallOptions, UninstallOptions
+from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.uninstall import REMOVE_MARKETPLACE, left_behind, purged, remove, written_to
 from resume_hooks.storage import stored_settings
@@ -28,16 +28,12 @@ def config(options: ConfigOptions) -> None:
         raise UsageError(f"There is no setting '{options.key}'", f"Settings: {', '.join(settings.KEYS)}.")
     if options.key is not None and options.value is not None:
         stored_settings.store(options.key, options.value)
-    rows = [row for row in _rows() if options.key in (None, row["key"])]
-    shown = [(row["key"], f"{_text(row['value'])}  ({row['source']})  {row['about']}") for row in rows]
+    known = {
+        name: (row, settings.KEYS[name].about) for name, row in settings.load().items() if options.key in {None, name}
+    }
+    shown = [(name, f"{_text(row.value)}  ({row.source})  {about}") for name, (row, about) in known.items()]
+    rows = [With(row, {"key": name, "about": about}) for name, (row, about) in known.items()]
     options.emit({"file": settings.settings_file(), "settings": rows}, lambda: table(shown))
-
-
-def _rows() -> list[dict[str, Any]]:
-    return [
-        {"key": name, **setting._asdict(), "about": settings.KEYS[name].about}
-        for name, setting in settings.load().items()
-    ]
 
 
 def _text(value: object) -> str:

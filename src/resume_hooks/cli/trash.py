@@ -16,9 +16,10 @@ from resume_hooks.archive.trash.manifest import TrashEntry
 from resume_hooks.archive.vault import lookup
 from resume_hooks.archive.vault import restore as retrieval
 from resume_hooks.archive.vault.lookup import states
-from resume_hooks.cli.archived import kept_row, kept_text
+from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.verbs.archives import DeleteOptions, RestoreOptions
+from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import real
@@ -31,15 +32,8 @@ STAYS = "The vault still has a copy of {title}. To remove that, too: {command}"
 SHOWN = 10  # derived sessions that are named one by one
 
 NOT_DELETED: dict[str, Any] = {
-    "session": None,
-    "live": "",
-    "derived": [],
-    "kept": "",
-    "copies": [],
-    "emptied": [],
-    "strays": [],
-    "written": False,
-}
+    "session": None, "live": "", "derived": [], "kept": "", "copies": [], "emptied": [], "strays": [], "written": False,
+}  # fmt: skip
 NOT_RESTORED: dict[str, Any] = {"session": None, "kept": None, "trash": [], "vault": [], "strays": [], "written": False}
 INTERRUPTED = "the delete was interrupted: restore joins both halves"
 
@@ -67,9 +61,8 @@ def _delete(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
         say(facts_of(decided))
     agreed = options.agreed("Move it to the trash?", asks=asks)
     entry = delete.write(decided, options.where, force=options.force) if agreed else decided.entry
-    derived = [child.row for child in decided.derived]
-    data = NOT_DELETED | {"session": deleted_row(entry, options.where), "live": decided.live, "written": agreed}
-    data["derived"] = [{"session_id": row.session_id, "title": row.title, "kind": row.kind} for row in derived]
+    data = NOT_DELETED | {"session": entry, "live": decided.live, "written": agreed}
+    data["derived"] = [child.row for child in decided.derived]
 
     def text() -> str:
         if agreed:
@@ -105,7 +98,7 @@ def _empty(options: DeleteOptions, *, asks: bool) -> None:
         say("\n".join([*map(deleted_line, wanted), *stray_lines(also)]))
     agreed = bool(what) and options.agreed(f"Remove {what}, for good?", asks=asks)
     gone = delete.empty(wanted, options.where, also) if agreed else wanted
-    data = NOT_DELETED | {"emptied": [deleted_row(entry, options.where) for entry in gone], "strays": also}
+    data = NOT_DELETED | {"emptied": gone, "strays": also}
 
     def text() -> str:
         if agreed:
@@ -177,9 +170,9 @@ def restore_session(options: RestoreOptions) -> None:
     decided = restore.plan(found, options.where)
     if not options.dry_run:
         decided = restore.write(decided, options.where)
-    row = deleted_row(decided.entry, options.where)
-    data = NOT_RESTORED | {"session": row if options.dry_run else row | {"kept_in": ""}, "written": not options.dry_run}
     entry = decided.entry
+    session = entry if options.dry_run else With(entry, {"kept_in": ""})
+    data = NOT_RESTORED | {"session": session, "written": not options.dry_run}
     facts = [
         (_done(options), entry.title),
         ("id", entry.session_id),
@@ -208,13 +201,7 @@ def _from_vault(kept: ArchivedSession, options: RestoreOptions) -> None:
     if not options.dry_run:
         decided = retrieval.write(decided, options.where)
     count = len(decided.pieces)
-    row = {
-        "session_id": decided.session_id,
-        "file": decided.path,
-        "files": count,
-        "kept": kept_row(decided.archived, options.where),
-    }
-    data = NOT_RESTORED | {"kept": row, "written": count > 0 and not options.dry_run}
+    data = NOT_RESTORED | {"kept": decided, "written": count > 0 and not options.dry_run}
     done = _done(options) if count or options.dry_run else "is there"
     facts = [
         (done, decided.archived.title),
@@ -237,25 +224,8 @@ def _restored_text(facts: Sequence[tuple[str, object]], session_id: str, cwd: st
     return table([*facts, ("in Claude Code", f"/resume {session_id}"), ("in a shell", shell)])
 
 
-def deleted_row(entry: TrashEntry, where: Where) -> dict[str, Any]:
-    """A session in the trash, or on its way there or back, in its documented JSON form."""
-    return {
-        "session_id": entry.session_id,
-        "locator": entry.locator if entry.folder else "",
-        "title": entry.title,
-        "folder": entry.cwd,
-        "file": entry.parts[0].path(where),
-        "kept_in": entry.folder,
-        "files": entry.files,
-        "size": entry.size,
-        "ended": entry.ended,
-        "deleted_at": entry.deleted_at,
-        "complete": entry.complete,
-    }
-
-
 def deleted_line(entry: TrashEntry) -> str:
-    """The same as one line for people."""
+    """A session in the trash as one line for people."""
     return f"{entry.title} · {entry.session_id} · {size_text(entry.size)}"
 
 
@@ -281,8 +251,8 @@ def _list(options: RestoreOptions) -> None:
     found, strays = contents.all_deleted(where), contents.strays(where)
     archived = all_archived(where)
     kept = [each for each in archived if states(each) or not os.path.lexists(real(each.place, where, each.home))]
-    data = NOT_RESTORED | {"trash": [deleted_row(entry, where) for entry in found], "strays": strays}
-    data["vault"] = [kept_row(each, where) for each in kept]
+    data = NOT_RESTORED | {"trash": found, "strays": strays}
+    data["vault"] = kept
 
     def text() -> str:
         gone = "\n".join([*map(_row, found), *stray_lines(strays)]) or "The trash is empty."

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from resume_hooks import settings
 from resume_hooks.cli.child import (
     answer,
@@ -21,7 +19,7 @@ from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import Options, TypedOptions, options_of
 from resume_hooks.derive.trim.plan import TrimPlan
-from resume_hooks.derive.trim.preview import preview, remarks, savings_data
+from resume_hooks.derive.trim.preview import preview, remarks
 from resume_hooks.derive.trimmed_session import TrimmedSession, read_trimmed
 from resume_hooks.derive.untrim import UntrimPlan
 from resume_hooks.errors import UsageError
@@ -51,7 +49,7 @@ def _in_a_child(trim: Options, options: TrimOptions) -> Receipt:
     window = settings.number("context_window")
     decided = agents.trim(options.located(foreign=True), options.where, trim, window, output_dir=options.output_dir)
     made = make(options, decided)
-    return answer(options, made, {"savings": savings_data(decided)}, lambda: _text(decided, made))
+    return answer(options, made, {"savings": decided}, lambda: _text(decided, made))
 
 
 def _in_place(trim: Options, options: TrimOptions) -> Receipt:
@@ -61,7 +59,7 @@ def _in_place(trim: Options, options: TrimOptions) -> Receipt:
         done = in_place.plan(session, options.where, trim, window)
     else:
         done = in_place.write(session, options.where, trim, window, live=options.live)
-    more = {"savings": savings_data(done.decided), "in_place": True, "backup": done.backup or None}
+    more = {"savings": done.decided, "in_place": True, "backup": done.backup or None}
     return answer(options, done.receipt, more, lambda: _text_in_place(done))
 
 
@@ -107,7 +105,7 @@ def untrim(options: UntrimOptions) -> None:
     numbers = _numbers(reading, options)
     decided = agents.untrim(reading, options.where, numbers, strict=options.strict, output_dir=options.output_dir)
     made = make(options, decided)
-    answer(options, made, {"restoration": _restored_data(decided)}, lambda: _restored_text(decided, made))
+    answer(options, made, {"restoration": decided}, lambda: _restored_text(decided, made))
 
 
 def _numbers(reading: TrimmedSession, options: UntrimOptions) -> tuple[int, ...] | None:
@@ -119,15 +117,6 @@ def _numbers(reading: TrimmedSession, options: UntrimOptions) -> tuple[int, ...]
         raise UsageError(f"{records} trimmed: which ones do you want back?", "--all, or --record N for one of them.")
     numbers: tuple[int, ...] = options.record
     return numbers or None
-
-
-def _restored_data(decided: UntrimPlan) -> dict[str, Any]:
-    return {
-        "trimmed": decided.trimmed,
-        "restored": len(decided.restored),
-        "characters": decided.characters,
-        "missing": decided.missing,
-    }
 
 
 def _restored_text(decided: UntrimPlan, made: Receipt) -> str:

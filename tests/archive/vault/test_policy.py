@@ -13,7 +13,8 @@ from resume_hooks import settings
 from resume_hooks.archive.trash import delete
 from resume_hooks.archive.vault import first_use_notice, policy, policy_state
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.cli.archived import kept_row, kept_text
+from resume_hooks.cli.archived import kept_text
+from resume_hooks.cli.schema.sessions import KeptSession
 from resume_hooks.errors import UsageError, VaultOff
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -128,8 +129,8 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     assert all_archived(Where(other)) == [found]
     stored_settings.store("vault_max", "1", Where(shared))
     assert (policy.due(Where(other)), [each.session_id for each in policy.due(Where(shared))]) == ([], [own])
-    row = kept_row(found, Where(other))
-    assert (row["present"], row["file"]) == (True, str(path))
+    row = KeptSession.model_validate(found)
+    assert (row.present, row.file) == (True, str(path))
     assert kept_text(found, Where(other)).endswith(f", of {config_home.config}")
     assert ", of " not in kept_text(found, Where(shared))
     assert archive_session(laid_out(config_home), config_home.where).home == ""

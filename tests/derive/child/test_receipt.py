@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from resume_hooks.cli.schema.base import ReceiptForm
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.system.invocation import resume_command
 from resume_hooks.system.text import plain_line
@@ -34,7 +35,7 @@ def test_the_documented_form(written: bool) -> None:
     receipt = Receipt(
         CHILD, "/f", "t", session_id(1), "/p", "trim", written, "/w", 9, 3, 24, 1, (Check("a", ok=True),), ("w",)
     )  # fmt: skip
-    assert receipt.data() == {
+    assert ReceiptForm.model_validate(receipt).model_dump() == {
         "session_id": CHILD,
         "file": "/f",
         "title": "t",

@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from resume_hooks.cli.schema.upkeep import FsckSession
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.maintenance.fsck.findings import LISTED, SEVERITIES, DefectReport
 from resume_hooks.paths import Where
@@ -95,9 +96,8 @@ def test_a_shorter_branch_that_was_left_is_no_finding(tmp_path: Path) -> None:
 def test_many_findings_of_a_kind_are_one_group(tmp_path: Path) -> None:
     """Counted in all, listed up to the cap."""
     records = [{**record, "sessionId": "another"} for record in conversation(LISTED)]
-    (group,) = examined(session_bytes(records), tmp_path).groups
-    data = group.data()
-    assert (data["code"], data["count"], len(data["findings"])) == ("session-id-foreign", 2 * LISTED, LISTED)
+    (kind,) = FsckSession.model_validate(examined(session_bytes(records), tmp_path)).model_dump()["kinds"]
+    assert (kind["code"], kind["count"], len(kind["findings"])) == ("session-id-foreign", 2 * LISTED, LISTED)
 
 
 def test_a_session_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:

@@ -6,22 +6,33 @@ from typing import Annotated
 
 from pydantic import Field
 
+from resume_hooks.archive.retention.archive_now import ArchiveOutcome
 from resume_hooks.archive.trash.contents import StrayFolder
+from resume_hooks.archive.trash.manifest import TrashEntry
 from resume_hooks.archive.vault.policy import Dropped
+from resume_hooks.archive.vault.restore import Retrieval
 from resume_hooks.archive.vault.verify import ArchiveFinding
-from resume_hooks.cli.schema.base import Like, ReceiptForm, Strict
+from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, Strict
 from resume_hooks.cli.schema.sessions import Folder, KeptSession
+from resume_hooks.paths import Where
+
+deleted = Had[TrashEntry]()
+restored = Had[Retrieval]()
+outcome = Had[ArchiveOutcome]()
 
 
 class DeletedSession(Strict):
     """A session in the trash, or on its way there or back."""
 
     session_id: str
-    locator: str = Field(description="names this delete of the session to restore; empty where nothing was moved")
+    locator: str = deleted(
+        lambda entry: entry.locator if entry.folder else "",
+        "names this delete of the session to restore; empty where nothing was moved",
+    )
     title: str
-    folder: Folder
-    file: str = Field(description="where its transcript belongs")
-    kept_in: str = Field(description="its folder in the trash; empty where nothing was moved")
+    folder: Folder = deleted(lambda entry: entry.cwd)
+    file: str = deleted(lambda entry: entry.parts[0].path(Where()), "where its transcript belongs")
+    kept_in: str = deleted(lambda entry: entry.folder, "its folder in the trash; empty where nothing was moved")
     files: int
     size: int = Field(description="bytes of all its files")
     ended: str = Field(description="when it was last written")
@@ -59,12 +70,12 @@ class DeleteForm(Strict):
 class ArchivedNow(Strict):
     """What became of one session that was to be kept."""
 
-    session_id: str
-    file: str
+    session_id: str = outcome(lambda each: each.session.session_id)
+    file: str = outcome(lambda each: each.session.path)
     result: str = Field(description="kept, renewed, unchanged or failed")
     why: str = Field(description="why it failed")
-    packed: bool = Field(description="its pack was written by this archive")
-    kept: KeptSession | None
+    packed: bool = outcome(lambda each: each.result in {"kept", "renewed"}, "its pack was written by this archive")
+    kept: KeptSession | None = outcome(lambda each: each.archived)
 
 
 class ArchiveForm(Strict):
@@ -94,9 +105,9 @@ class RetrievedSession(Strict):
     """A session that came, or would come, back out of the vault."""
 
     session_id: str = Field(description="what it has there: the old id, or a new one where that is taken")
-    file: str
-    files: int = Field(description="that were, or would be, written; 0: it is there already")
-    kept: KeptSession
+    file: str = restored(lambda each: each.path)
+    files: int = restored(lambda each: len(each.pieces), "that were, or would be, written; 0: it is there already")
+    kept: KeptSession = restored(lambda each: each.archived)
 
 
 class RestoreForm(Strict):

@@ -2,29 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, get_type_hints
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, create_model, model_validator
 from pydantic_core import CoreSchema
 
+from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.model.port import Spent
 from resume_hooks.sessions.agents.registry import RUNNING
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.tokens import ContextUse
 
+T = TypeVar("T")
+
 
 class Strict(BaseModel):
-    """No field beyond the documented ones; read from a dictionary, or from a value that has these fields."""
+    """No field beyond the documented ones; read from a dictionary, or from a value, by name or as ``Had`` says."""
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
     def _fields(cls, value: Any) -> dict[str, Any]:
-        if isinstance(value, dict):
-            return {name: _encodable(inner) for name, inner in value.items()}
-        return {name: _encodable(getattr(value, name)) for name in cls.model_fields if hasattr(value, name)}
+        return {name: _encodable(inner) for name, inner in _read(cls, value).items()}
+
+
+def _read(form: type[BaseModel], value: Any) -> Mapping[str, Any]:
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, With):
+        return {**_read(form, value.value), **value.fields}
+    sources = {name: field.json_schema_extra for name, field in form.model_fields.items()}
+    return {
+        name: source.get(value) if isinstance(source, _Source) else getattr(value, name)
+        for name, source in sources.items()
+        if isinstance(source, _Source) or hasattr(value, name)
+    }
+
+
+class Had(Generic[T]):
+    """Declares the fields of a form that a value of type T does not have by that name: what they are had by."""
+
+    def __call__(self, get: Callable[[T], object], description: str = "") -> Any:
+        """A field, with its description unless its type has one."""
+        source = _Source(get)
+        return (
+            Field(description=description, json_schema_extra=source) if description else Field(json_schema_extra=source)
+        )
+
+
+class _Source:
+    """Where a field comes from; its place in pydantic's field is one for what a schema says more, which is nothing."""
+
+    def __init__(self, get: Callable[[Any], object]) -> None:
+        self.get = get
+
+    def __call__(self, _schema: dict[str, Any]) -> None:
+        """Leave the schema as it is."""
 
 
 class Like:

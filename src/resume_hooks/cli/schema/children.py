@@ -6,9 +6,13 @@ from typing import Annotated
 
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import Like, ReceiptForm, SpentForm, Strict
+from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, SpentForm, Strict
+from resume_hooks.cli.with_fields import With
+from resume_hooks.derive.cut_point import Cut
+from resume_hooks.derive.summary.parts import SummaryMaterial
+from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.savings import LargestPiece, SavingsRow
-from resume_hooks.derive.untrim import MissingOriginal
+from resume_hooks.derive.untrim import MissingOriginal, UntrimPlan
 from resume_hooks.reading.digest.entries import DigestEntry
 
 
@@ -42,14 +46,17 @@ class HandoffForm(RootModel[HandoffReceipt | HandoffOpening]):
     """What `handoff` did; with --print, what it would tell the child."""
 
 
+material = Had[SummaryMaterial]()
+
+
 class MaterialForm(Strict):
     """What a model would be given, and how often it would be asked."""
 
     records: int = Field(description="that say something, all of which are looked at")
-    shown: int = Field(description="that the model would see, the long ones cut")
+    shown: int = material(lambda found: len(found.numbers), "that the model would see, the long ones cut")
     characters: int
     tokens: int = Field(description="about")
-    parts: int
+    parts: int = material(lambda found: len(found.parts))
     calls: int
 
 
@@ -69,21 +76,30 @@ class RolloverForm(ReceiptForm):
     summary: SummaryForm | None = None
 
 
+trimmed = Had[TrimPlan]()
+
+
 class SavingsForm(Strict):
     """What a trim saves, in tokens of what the client would send."""
 
     pays: bool
-    tokens_saved: int
-    measured: bool = Field(description="the size before was counted by the API; else estimated")
-    window: int
-    percent_before: int
-    percent_after: int
-    compacts_at_once: bool = Field(description="the client would compact the child on resume")
+    tokens_saved: int = trimmed(lambda trim: trim.savings.tokens)
+    measured: bool = trimmed(
+        lambda trim: trim.before.measured, "the size before was counted by the API; else estimated"
+    )
+    window: int = trimmed(lambda trim: trim.before.window)
+    percent_before: int = trimmed(lambda trim: trim.before.percent)
+    percent_after: int = trimmed(lambda trim: trim.after.percent)
+    compacts_at_once: bool = trimmed(
+        lambda trim: trim.after.compacts_at_once, "the client would compact the child on resume"
+    )
     rollover_tokens: int = Field(description="what a fresh child would hold instead")
-    characters_per_token: float
-    rules: list[Annotated[SavingsRow, Like()]]
-    tools: list[Annotated[SavingsRow, Like()]]
-    largest: list[Annotated[LargestPiece, Like(original=(str, "reference: session and record"))]]
+    characters_per_token: float = trimmed(lambda trim: trim.savings.ratio)
+    rules: list[Annotated[SavingsRow, Like()]] = trimmed(lambda trim: trim.savings.rules)
+    tools: list[Annotated[SavingsRow, Like()]] = trimmed(lambda trim: trim.savings.tools)
+    largest: list[Annotated[LargestPiece, Like(original=(str, "reference: session and record"))]] = trimmed(
+        lambda trim: [With(piece, {"original": str(piece.original)}) for piece in trim.savings.largest]
+    )
 
 
 class TrimForm(ReceiptForm):
@@ -94,11 +110,14 @@ class TrimForm(ReceiptForm):
     backup: str | None = Field(default=None, description="the exact copy that a trim in place kept of the file")
 
 
+untrimmed = Had[UntrimPlan]()
+
+
 class RestoredRecords(Strict):
     """What an untrim brings back."""
 
     trimmed: int = Field(description="trimmed records of the parent's conversation")
-    restored: int
+    restored: int = untrimmed(lambda untrim: len(untrim.restored))
     characters: int = Field(description="of what is sent, more than before")
     missing: list[Annotated[MissingOriginal, Like(record="0-based line in the parent's file")]]
 
@@ -109,12 +128,17 @@ class UntrimForm(ReceiptForm):
     restoration: RestoredRecords
 
 
+cut = Had[Cut]()
+
+
 class CutForm(Strict):
     """Where a conversation was cut."""
 
     asked: str = Field(description="the place in words")
     reference: str = Field(description="the last record of the parent that is kept: session and 0-based line")
-    moved: bool = Field(description="the place that was asked for would have split a tool call, or an answer")
+    moved: bool = cut(
+        lambda each: each.moved != 0, "the place that was asked for would have split a tool call, or an answer"
+    )
     turn: int | None = Field(description="the turn that the copy ends in; null where only the file's end was read")
 
 

@@ -6,10 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import Bytes, Like, LineNumbers, Strict
+from resume_hooks.cli.schema.base import Bytes, Had, Like, LineNumbers, Strict
 from resume_hooks.reading.outline import OutlineAgent, OutlineTurn
+from resume_hooks.reading.passages import Passage
 
 Tool = Annotated[str, Field(description="the tool that is called or answers; empty for none")]
+
+
+passage = Had[Passage]()
 
 
 class RecordText(Strict):
@@ -33,15 +37,20 @@ class PassageRow(Strict):
     """One record as a model reads it: calls in a line each, what the client added only mentioned."""
 
     reference: str = Field(description="session and record; what `read` takes")
-    record: int | None = Field(description="0-based line; null in pages, where lines are not counted")
-    turn: int | None = Field(description="counted by prompts in the order of the file; null in pages")
+    record: int | None = passage(
+        lambda one: one.entry.number if one.entry.number >= 0 else None,
+        "0-based line; null in pages, where lines are not counted",
+    )
+    turn: int | None = passage(
+        lambda one: one.turn if one.turn >= 0 else None, "counted by prompts in the order of the file; null in pages"
+    )
     uuid: str
-    kind: str
-    role: str
+    kind: str = passage(lambda one: one.shown.kind)
+    role: str = passage(lambda one: one.shown.role)
     speaker: str = Field(description="whose words these are, of what tool the result is")
     timestamp: str
-    tool: Tool
-    target: str = Field(description="what the call is about: a file, a command...")
+    tool: Tool = passage(lambda one: one.shown.tool)
+    target: str = passage(lambda one: one.shown.target, "what the call is about: a file, a command...")
     failed: bool = Field(description="a failed result of a tool, or an error of the API")
     calls: list[str] = Field(description="references of the calls that a failed record answers, with --errors")
     characters: int = Field(description="of the record's whole text")

@@ -6,47 +6,59 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Commands, Context, Like, Strict
-from resume_hooks.derive.compare import Advice, Estimate
-from resume_hooks.transcripts.api_usage import FirstRequest
+from resume_hooks.cli.schema.base import Commands, Context, Had, Like, Strict
+from resume_hooks.cli.with_fields import With
+from resume_hooks.derive.compare import Advice, Comparison, Estimate
+from resume_hooks.derive.cost import OUTPUT, Rates, rates_of
+from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.registry import original
+from resume_hooks.transcripts.api_usage import FirstRequest, Traffic
+
+compared = Had[Comparison]()
+traffic = Had[Traffic]()
+rates = Had[Rates]()
 
 
 class Cache(Strict):
     """What the API still holds of the session's last request."""
 
     warm: bool
-    lifetime_seconds: int = Field(description="300 or 3600, as its requests ask for; 0 where they use no cache")
-    age_seconds: int | None = Field(description="since its last request; null where none was counted")
-    tokens: int = Field(description="that going on would read from it")
+    lifetime_seconds: int = compared(
+        lambda found: found.traffic.lifetime, "300 or 3600, as its requests ask for; 0 where they use no cache"
+    )
+    age_seconds: int | None = compared(lambda found: found.age, "since its last request; null where none was counted")
+    tokens: int = compared(lambda found: found.traffic.cached if found.warm else 0, "that going on would read from it")
 
 
 class TypicalTurn(Strict):
     """The medians of the session's last turns."""
 
     requests: int
-    tokens: int = Field(description="added to the context; 0 where too few turns were counted")
+    tokens: int = traffic(lambda seen: seen.growth, "added to the context; 0 where too few turns were counted")
 
 
 class RateTable(Strict):
     """The ratios behind the costs: a token of each kind in input tokens."""
 
-    input: float
-    cache_read: float
-    uncached: float = Field(description="a token that is not read from the cache, written to it if the session has one")
-    output: float
+    input: float = rates(lambda _: 1.0)
+    cache_read: float = rates(lambda each: each.read)
+    uncached: float = rates(
+        lambda each: each.write, "a token that is not read from the cache, written to it if the session has one"
+    )
+    output: float = rates(lambda _: OUTPUT)
 
 
 class ResumeForm(Strict):
     """A session and the options for going on. All but ``context`` is an estimate."""
 
     session_id: str
-    session_file: str
-    title: str
+    session_file: str = compared(lambda found: original(found.glance.path, Where()))
+    title: str = compared(lambda found: found.glance.title)
     context: Context
-    cache: Cache
-    typical_turn: TypicalTurn
+    cache: Cache = compared(lambda found: found)
+    typical_turn: TypicalTurn = compared(lambda found: found.traffic)
     base: Annotated[FirstRequest, Like(shared="of these, tokens that all sessions share in the cache while it is warm")]
-    rates: RateTable
+    rates: RateTable = compared(lambda found: rates_of(found.traffic.lifetime))
     estimates: list[
         Annotated[
             Estimate,
@@ -63,8 +75,8 @@ class ResumeForm(Strict):
         description="false where the live conversation is too large to estimate a trim; else no estimate of one means "
         "that there is nothing to trim"
     )
-    advice: Annotated[Advice, Like(strategy=None, way=Literal["trim", "handoff"])] | None = Field(
-        description="null while there is room"
+    advice: Annotated[Advice, Like(strategy=None, way=Literal["trim", "handoff"])] | None = compared(
+        lambda found: found.advice and With(found.advice, {"way": found.advice.strategy}), "null while there is room"
     )
     commands: Commands
 

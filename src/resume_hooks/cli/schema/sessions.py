@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import Bytes, Commands, Context, Like, LineNumbers, Strict
+from resume_hooks.archive.vault.lookup import instant, states
+from resume_hooks.cli.schema.base import Bytes, Commands, Context, Had, Like, LineNumbers, Strict
+from resume_hooks.paths import Where
+from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import RUNNING
+from resume_hooks.sessions.archived.layout import real
+from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.lineage import Ancestor
 
+archived = Had[ArchivedSession]()
+listed = Had[ListedSession]()
 Folder = Annotated[str, Field(description="where the client must be started to find it")]
 
 
@@ -23,18 +31,23 @@ class KeptSession(Strict):
 
     session_id: str
     title: str
-    folder: Folder
-    file: str = Field(description="where its transcript belongs")
-    present: bool = Field(description="whether the client has it there, too")
-    kept_in: str = Field(description="its folder in the vault")
-    form: str = Field(description="packed")
-    files: int
+    folder: Folder = archived(lambda kept: kept.cwd)
+    file: str = archived(lambda kept: real(kept.place, Where(), kept.home), "where its transcript belongs")
+    present: bool = archived(
+        lambda kept: os.path.lexists(real(kept.place, Where(), kept.home)), "whether the client has it there, too"
+    )
+    kept_in: str = archived(lambda kept: kept.folder, "its folder in the vault")
+    form: str = archived(lambda _: "packed", "packed")
+    files: int = archived(lambda kept: len(kept.parts))
     size: int = Field(description="bytes of all its files, unpacked")
     stored: int = Field(description="bytes in the vault")
     ended: str = Field(description="when it was last written")
-    kept_at: str
+    kept_at: str = archived(lambda kept: kept.archived_at)
     complete: bool = Field(description="false: some of its files could not be kept")
-    earlier: list[str] = Field(description="locators for restore of states that something else took the place of")
+    earlier: list[str] = archived(
+        lambda kept: [f"{kept.session_id}@{instant(state)}" for state in states(kept)],
+        "locators for restore of states that something else took the place of",
+    )
 
 
 class EndContext(Strict):
@@ -51,7 +64,7 @@ class SessionRow(Strict):
 
     agent: AgentName
     session_id: str
-    session_file: str
+    session_file: str = listed(lambda row: row.path)
     title: str
     tag: str
     agent_name: str
@@ -62,10 +75,10 @@ class SessionRow(Strict):
     size: Bytes
     turns: int | None = Field(description="counted by prompts; null where neither the ends nor the index tell")
     turns_at_least: int
-    context: EndContext
+    context: EndContext = listed(lambda row: row)
     kind: str = Field(description=KIND)
     derivation_type: Literal["original", "trimmed", "continued"]
-    parent_session_id: str | None
+    parent_session_id: str | None = listed(lambda row: row.parent_id)
     expires_days: int | None = Field(description="whole days until the client may delete it; null for never")
     expires_at: str | None = Field(description="the instant from which on the client may delete it; null for never")
     kept: bool = Field(description="the vault has it, too")

@@ -6,11 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Like, ReceiptForm, Strict
+from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, Strict
+from resume_hooks.cli.with_fields import With
 from resume_hooks.maintenance.doctor import Finding
 from resume_hooks.maintenance.fsck import findings
 
 Level = Literal["ok", "note", "problem"]
+
+
+report = Had[findings.DefectReport]()
 
 
 class FsckSession(Strict):
@@ -19,9 +23,9 @@ class FsckSession(Strict):
     session_id: str
     session_file: str
     clean: bool = Field(description="no errors and no warnings")
-    errors: int
-    warnings: int
-    notes: int
+    errors: int = report(lambda each: each.count("error"))
+    warnings: int = report(lambda each: each.count("warning"))
+    notes: int = report(lambda each: each.count("note"))
     kinds: list[
         Annotated[
             findings.Kind,
@@ -34,7 +38,11 @@ class FsckSession(Strict):
                 ),
             ),
         ]
-    ]
+    ] = report(
+        lambda each: [
+            With(kind, {"count": len(found), "findings": found[: findings.LISTED]}) for kind, found in each.groups
+        ]
+    )
 
 
 class FsckForm(Strict):

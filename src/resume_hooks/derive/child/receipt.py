@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
@@ -57,11 +57,3 @@ class Receipt(NamedTuple):
     def shell(self) -> str:
         """What to type in a shell."""
         return self.commands.shell
-
-    def data(self) -> dict[str, Any]:
-        """The receipt in its documented JSON form."""
-        row = self._asdict()
-        del row["warnings"], row["folder"]
-        row["checks"] = [check._asdict() for check in self.checks]
-        row["commands"] = {"in_client": self.in_client, "shell": self.shell}
-        return row

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from resume_hooks.derive.trim.options import RULE_WORDS
 from resume_hooks.derive.trim.plan import TrimPlan
@@ -67,25 +66,6 @@ def remarks(decided: TrimPlan) -> list[str]:
     if target and decided.after.tokens > target:
         sentences.append(f"The target of {target:,} tokens is not reached: nothing else may go with these options.")
     return sentences
-
-
-def savings_data(decided: TrimPlan) -> dict[str, Any]:
-    """The numbers in their documented JSON form."""
-    saved = decided.savings
-    return {
-        "pays": decided.pays,
-        "tokens_saved": saved.tokens,
-        "measured": decided.before.measured,
-        "window": decided.before.window,
-        "percent_before": decided.before.percent,
-        "percent_after": decided.after.percent,
-        "compacts_at_once": decided.after.compacts_at_once,
-        "rollover_tokens": decided.rollover_tokens,
-        "characters_per_token": saved.ratio,
-        "rules": [row._asdict() for row in saved.rules],
-        "tools": [row._asdict() for row in saved.tools],
-        "largest": [{**piece._asdict(), "original": str(piece.original)} for piece in saved.largest],
-    }
 
 
 def _table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str]) -> list[str]:

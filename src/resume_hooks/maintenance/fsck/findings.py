@@ -8,7 +8,7 @@ docs/transcripts.md say. ``error``: a client refuses the session, or sends what 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from resume_hooks.transcripts.nodes import Node
 
@@ -47,11 +47,6 @@ class DefectGroup(NamedTuple):
     kind: Kind
     findings: tuple[Defect, ...]
 
-    def data(self) -> dict[str, Any]:
-        """The group in its documented JSON form."""
-        rows = [{"record": f.record, "uuid": f.uuid, "message": f.message} for f in self.findings[:LISTED]]
-        return {**self.kind._asdict(), "count": len(self.findings), "findings": rows}
-
 
 class DefectReport(NamedTuple):
     """What was found in one session."""
@@ -68,12 +63,6 @@ class DefectReport(NamedTuple):
     def count(self, severity: Severity) -> int:
         """How many findings there are of a severity."""
         return sum(len(group.findings) for group in self.groups if group.kind.severity == severity)
-
-    def data(self) -> dict[str, Any]:
-        """The report in its documented JSON form."""
-        counts = {f"{severity}s": self.count(severity) for severity in SEVERITIES}
-        head = {"session_id": self.session_id, "session_file": self.session_file, "clean": self.clean}
-        return {**head, **counts, "kinds": [group.data() for group in self.groups]}
 
 
 def report(session_id: str, session_file: str, findings: Iterable[Defect]) -> DefectReport:

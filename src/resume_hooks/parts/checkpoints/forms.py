@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import ReceiptForm, Strict
+from resume_hooks.cli.schema.base import Had, ReceiptForm, Strict
+from resume_hooks.parts.checkpoints.checkpoint import Mark
+from resume_hooks.parts.checkpoints.rewind import RewindPlan
+
+marked = Had[Mark]()
+rewound = Had[RewindPlan]()
 
 
 class CheckpointRow(Strict):
     """A mark in a session."""
 
     uuid: str = Field(description="the last record before it")
-    reference: str = Field(description="that record as session and 0-based line")
+    reference: str = marked(lambda mark: f"{mark.session_id}:{mark.record}", "that record as session and 0-based line")
     goal: str
     started_at: str
 
@@ -30,13 +35,18 @@ class CheckpointForm(Strict):
 class RewindFacts(Strict):
     """What a rewind goes back to, and what it leaves out."""
 
-    checkpoint: str = Field(description="reference: session and record")
-    goal: str
-    started_at: str
-    resolved: bool = Field(description="false: the child starts at the root")
-    report_characters: int
-    first_left_out: str | None = Field(description="reference; null where nothing followed the checkpoint")
-    last_left_out: str | None
+    checkpoint: str = rewound(lambda to: f"{to.mark.session_id}:{to.mark.record}", "reference: session and record")
+    goal: str = rewound(lambda to: to.mark.goal)
+    started_at: str = rewound(lambda to: to.mark.started_at)
+    resolved: bool = rewound(lambda to: not to.lost, "false: the child starts at the root")
+    report_characters: int = rewound(lambda to: len(to.report))
+    first_left_out: str | None = rewound(
+        lambda to: f"{to.left_out.names.full}:{to.left_out.first}" if to.left_out else None,
+        "reference; null where nothing followed the checkpoint",
+    )
+    last_left_out: str | None = rewound(
+        lambda to: f"{to.left_out.names.full}:{to.left_out.last}" if to.left_out else None
+    )
 
 
 class RewindForm(ReceiptForm):

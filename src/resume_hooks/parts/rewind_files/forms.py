@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from typing import Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Strict
+from resume_hooks.cli.schema.base import Had, Strict
+from resume_hooks.parts.rewind_files.plan import Change
+from resume_hooks.parts.rewind_files.target import Aim
+
+aimed = Had[Aim]()
+changed = Had[Change]()
 
 
 class RewindTo(Strict):
     """The prompt that the files go back to."""
 
-    uuid: str
+    uuid: str = aimed(lambda at: at.prompt.uuid)
     reference: str = Field(description="session and 0-based line")
-    turn: int | None = Field(description="null for a message that opens no turn")
-    words: str
+    turn: int | None = aimed(lambda at: at.prompt.turn or None, "null for a message that opens no turn")
+    words: str = aimed(lambda at: at.prompt.words)
     exact: bool = Field(
         description="false: the client kept no state there; it is the last one before, with edits between"
     )
@@ -24,15 +30,22 @@ class RewindTo(Strict):
 class FileRow(Strict):
     """One tracked file."""
 
-    path: str = Field(description="below the project; as the transcript has it where it was refused")
+    path: str = changed(
+        lambda change: change.place.path, "below the project; as the transcript has it where it was refused"
+    )
     action: Literal["restore", "create", "delete", "none"]
     status: Literal["planned", "written", "unchanged", "missing", "refused"]
     why: str = Field(description="why it is left alone; empty else")
     changed_since: bool | None = Field(description="not as the session knew it last; null where that is not known")
-    added: int | None = Field(description="lines; null for what is no text")
-    removed: int | None
-    mode: str | None = Field(description="octal, as it is to be; null for no file")
-    backup: str | None = Field(description="the kept content that is put back")
+    added: int | None = changed(lambda change: change.difference.added, "lines; null for what is no text")
+    removed: int | None = changed(lambda change: change.difference.removed)
+    mode: str | None = changed(
+        lambda change: f"{change.after.mode:o}" if change.after else None, "octal, as it is to be; null for no file"
+    )
+    backup: str | None = changed(
+        lambda change: os.path.join(change.source.root, *change.source.parts) if change.source else None,
+        "the kept content that is put back",
+    )
 
 
 class RewindFilesForm(Strict):

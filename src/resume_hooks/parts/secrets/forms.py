@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Like, ReceiptForm, Strict
-from resume_hooks.parts.secrets.audit.report import Leak
+from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, Strict
+from resume_hooks.parts.secrets.audit.report import Audit, Leak
+from resume_hooks.parts.secrets.scrub.findings import Holding
+
+audited = Had[Audit]()
+holding = Had[Holding]()
 
 
 class AuditForm(Strict):
@@ -27,21 +32,28 @@ class AuditForm(Strict):
                 time="of the record, else of the file",
             ),
         ]
-    ]
-    kinds: dict[str, int] = Field(description="secrets by kind, the most frequent first")
+    ] = audited(lambda found: found.leaks)
+    kinds: dict[str, int] = audited(
+        lambda found: dict(Counter(leak.kind for leak in found.leaks).most_common()),
+        "secrets by kind, the most frequent first",
+    )
     files: int = Field(description="looked at, or known from before and unchanged")
-    bytes: int = Field(description="of these files")
-    bytes_read: int = Field(description="read this time")
+    bytes: int = audited(lambda found: found.size, "of these files")
+    bytes_read: int = audited(lambda found: found.read, "read this time")
 
 
 class ScrubPlace(Strict):
     """A place that holds, or held, secrets; never what they are."""
 
-    kind: str = Field(description="transcript, sub-agent, sidecar, backup, trash, vault, index, client ...")
-    path: str
-    session_id: str = Field(description="the session that it is of; empty for none")
-    relation: str = Field(description="how that session stands to the scrubbed one: own, child, parent, other")
-    secrets: dict[str, int] = Field(description="how many, by kind")
+    kind: str = holding(
+        lambda row: row.place.kind, "transcript, sub-agent, sidecar, backup, trash, vault, index, client ..."
+    )
+    path: str = holding(lambda row: row.place.path)
+    session_id: str = holding(lambda row: row.place.session_id, "the session that it is of; empty for none")
+    relation: str = holding(
+        lambda row: row.place.relation, "how that session stands to the scrubbed one: own, child, parent, other"
+    )
+    secrets: dict[str, int] = holding(lambda row: row.kinds, "how many, by kind")
     state: Literal["held", "removed", "left", "outside"] = Field(
         description="held: nothing was done; left: it could not be done; outside: not asked for, why says how to"
     )

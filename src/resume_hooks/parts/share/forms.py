@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import ReceiptForm, Strict
+from resume_hooks.cli.schema.base import Had, ReceiptForm, Strict
+from resume_hooks.derive.imports.bundle.bring_in import ImportedSession
+from resume_hooks.derive.imports.plan import ImportPlan
 
 
 class ExportForm(Strict):
@@ -33,12 +35,16 @@ class ShareForm(ExportForm):
     packed: int = Field(description="bytes of the bundle, packed")
 
 
+imported = Had[ImportPlan]()
+came = Had[ImportedSession]()
+
+
 class ImportFacts(Strict):
     """What came, and what of it was taken over."""
 
-    source: str = Field(description="the path, or: the standard input")
-    bytes: int = Field(description="unpacked")
-    sha256: str
+    source: str = imported(lambda plan: plan.source.name, "the path, or: the standard input")
+    bytes: int = imported(lambda plan: plan.source.size, "unpacked")
+    sha256: str = imported(lambda plan: plan.source.sha256)
     lines: int
     damaged: int = Field(description="lines that hold no record")
     records: int = Field(description="records of the conversation that were taken over")
@@ -50,9 +56,9 @@ class BundleRow(Strict):
     """A session out of a bundle."""
 
     session_id: str = Field(description="what it is called here")
-    was: str = Field(description="what it is called where it comes from")
-    title: str
-    parent_was: str = Field(description='what its parent is called there, "" for none')
+    was: str = came(lambda each: each.head.session_id, "what it is called where it comes from")
+    title: str = came(lambda each: each.receipt.title)
+    parent_was: str = came(lambda each: each.head.parent_session_id, 'what its parent is called there, "" for none')
     existing: bool = Field(description="the same was here before, so none was made")
     files: int = Field(description="large outputs and sub-agents' files that came along")
 

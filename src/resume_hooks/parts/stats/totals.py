@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from resume_hooks.parts.stats.cache import TranscriptCounts
 from resume_hooks.parts.stats.count import OURS, Day
@@ -80,12 +80,6 @@ def figures(found: Iterable[TranscriptCounts], since: str, belongs: Callable[[Tr
         savings=_savings(inside, since),
         hooks=_hooks(inside, since),
     )
-
-
-def hook_data(hook: Hook) -> dict[str, Any]:
-    """The figures of hooks in their documented JSON form."""
-    row: dict[str, Any] = {"event": hook.event, "ours": hook.ours, "times": hook.times}
-    return row | {"median_ms": hook.median, "p95_ms": hook.high}
 
 
 def percentile(durations: Mapping[int, int], percent: int) -> int:

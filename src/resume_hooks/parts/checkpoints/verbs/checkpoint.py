@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from resume_hooks.cli.options import (
     current_folder,
@@ -76,17 +76,10 @@ def _answer(session: SessionFile, found: _Marks, options: CheckpointOptions) -> 
         "file": session.original,
         "written": written,
         "active": mark is not None and done != "forgotten",
-        "checkpoint": _row(mark),
-        "replaced": _row(replaced),
+        "checkpoint": mark,
+        "replaced": replaced,
     }
     options.emit(data, lambda: _text(mark, replaced, done))
-
-
-def _row(mark: Mark | None) -> dict[str, Any] | None:
-    if mark is None:
-        return None
-    reference = f"{mark.session_id}:{mark.record}"
-    return {"uuid": mark.uuid, "reference": reference, "goal": mark.goal, "started_at": mark.started_at}
 
 
 def _text(mark: Mark | None, replaced: Mark | None, done: str) -> str:

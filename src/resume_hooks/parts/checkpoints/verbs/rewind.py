@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import Any
 
 from resume_hooks.cli.child import answer, make, receipt_text, require_client
 from resume_hooks.cli.options import current_folder
@@ -34,25 +33,12 @@ def rewind_session(options: RewindOptions) -> None:
     decided = rewind.plan(session, mark, _report(options.report), options.where, options.output_dir)
     with state.used(mark) if not options.dry_run else contextlib.nullcontext():
         made = make(options, decided.child)
-    answer(options, made, {"rewind": _data(decided)}, lambda: _text(decided, made))
+    answer(options, made, {"rewind": decided}, lambda: _text(decided, made))
 
 
 def _report(given: str) -> str:
     """The report as it was given, or as standard input has it."""
     return given if given != "-" else sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8", "replace")
-
-
-def _data(decided: RewindPlan) -> dict[str, Any]:
-    left_out = decided.left_out
-    return {
-        "checkpoint": f"{decided.mark.session_id}:{decided.mark.record}",
-        "goal": decided.mark.goal,
-        "started_at": decided.mark.started_at,
-        "resolved": not decided.lost,
-        "report_characters": len(decided.report),
-        "first_left_out": f"{left_out.names.full}:{left_out.first}" if left_out else None,
-        "last_left_out": f"{left_out.names.full}:{left_out.last}" if left_out else None,
-    }
 
 
 def _text(decided: RewindPlan, made: Receipt) -> str:

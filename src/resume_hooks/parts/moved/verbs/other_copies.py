@@ -6,7 +6,7 @@ import os
 
 from resume_hooks.archive.trash import delete
 from resume_hooks.cli.output import say
-from resume_hooks.cli.trash import NOT_DELETED, deleted_row, facts_of
+from resume_hooks.cli.trash import NOT_DELETED, facts_of
 from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved.copies import choose
@@ -31,11 +31,10 @@ def delete_others(options: DeleteOptions) -> None:
         say("\n\n".join([stays, *map(facts_of, plans)]))
     agreed = options.agreed("Move the other copies to the trash?", asks=asks)
     entries = [delete.write(one, options.where, force=options.force) if agreed else one.entry for one in plans]
-    rows = [deleted_row(entry, options.where) for entry in entries]
-    data = NOT_DELETED | {"session": rows[0], "copies": rows[1:], "kept": chosen.kept.path, "written": agreed}
+    data = NOT_DELETED | {"session": entries[0], "copies": entries[1:], "kept": chosen.kept.path, "written": agreed}
 
     def text() -> str:
-        files = "\n".join(f"  {row['file']}" for row in rows)
+        files = "\n".join(f"  {entry.parts[0].path(options.where)}" for entry in entries)
         if not agreed:
             return f"{stays}. Would go to the trash:\n{files}\n\nNothing was deleted."
         back = "\n".join(f"  {typed(f'restore {entry.locator}')}" for entry in entries)

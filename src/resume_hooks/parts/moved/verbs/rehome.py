@@ -29,7 +29,7 @@ def rehome_folder(options: RehomeOptions) -> int:
     with at_work("Copying", quiet=options.as_json) as advance:
         made, left = rehome(sessions, new, options.where, advance, dry_run=options.dry_run)
     warnings = list(dict.fromkeys(warning for receipt in made for warning in receipt.warnings))
-    data = {"was": old, "home": new, "made": [receipt.data() for receipt in made], "left_out": left}
+    data = {"was": old, "home": new, "made": made, "left_out": left}
     verb = "Would copy" if options.dry_run else "Copied"
     head = f"{verb} {counted(len(made), 'session')} of {old} to {new}; the sessions themselves stay as they are."
     options.emit(data, lambda: f"{head}\n\n{_rows(made, left)}", warnings)

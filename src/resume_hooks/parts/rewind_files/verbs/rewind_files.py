@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from resume_hooks.cli.options import (
     located,
 )
 from resume_hooks.cli.output import say, table
+from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import CantRestore, UsageError
 from resume_hooks.parts.rewind_files import backup, files_at_prompt, history, target, writing
 from resume_hooks.parts.rewind_files.plan import Change, FilesPlan
@@ -108,39 +108,18 @@ def _data(asked: _Asked, kept: str) -> dict[str, Any]:
         "file": session.path,
         "project": decided.root.folder,
         "undo": asked.aimed is None,
-        "to": _to(session, asked.aimed) if asked.aimed else None,
-        "files": [_row(change, written=bool(kept)) for change in decided.changes],
+        "to": asked.aimed and With(asked.aimed, {"reference": f"{session.session_id}:{asked.aimed.prompt.line}"}),
+        "files": [With(change, {"status": _status(change, written=bool(kept))}) for change in decided.changes],
         "complete": not decided.left,
         "written": bool(kept),
         "kept": kept or None,
     }
 
 
-def _to(session: SessionFile, aimed: Aim) -> dict[str, Any]:
-    prompt = aimed.prompt
-    return {
-        "uuid": prompt.uuid,
-        "reference": f"{session.session_id}:{prompt.line}",
-        "turn": prompt.turn or None,
-        "words": prompt.words,
-        "exact": aimed.exact,
-    }
-
-
-def _row(change: Change, *, written: bool) -> dict[str, Any]:
-    planned = "written" if written else "planned"
-    status = "missing" if change.missing else "refused" if change.left else "unchanged"
-    return {
-        "path": change.place.path,
-        "action": change.action,
-        "status": planned if change.action != "none" else status,
-        "why": change.why,
-        "changed_since": change.changed_since,
-        "added": change.difference.added,
-        "removed": change.difference.removed,
-        "mode": f"{change.after.mode:o}" if change.after else None,
-        "backup": os.path.join(change.source.root, *change.source.parts) if change.source else None,
-    }
+def _status(change: Change, *, written: bool) -> str:
+    if change.action != "none":
+        return "written" if written else "planned"
+    return "missing" if change.missing else "refused" if change.left else "unchanged"
 
 
 def _outcome(asked: _Asked, kept: str, *, seen: bool) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import click
 
@@ -33,7 +32,7 @@ def audit_secrets(options: AuditOptions) -> int:
         found = audit(options.where, sessions=sessions, kinds=options.kinds, since=since, progress=advance)
     reach = _reach(sessions, project=options.project)
     warnings = [*found.unread, *found.warnings]
-    options.emit(_data(found), lambda: render(found, reach), warnings)
+    options.emit(found, lambda: render(found, reach), warnings)
     return int(bool(found.leaks or found.unread))
 
 
@@ -83,14 +82,3 @@ def _reach(sessions: set[str] | None, *, project: bool) -> str:
     if project:
         return f" of this project's {len(sessions):,} sessions (others: --all)"
     return f" of session {min(sessions)[:8]} alone (others: --project, --all)"
-
-
-def _data(found: Audit) -> dict[str, Any]:
-    kinds = Counter(leak.kind for leak in found.leaks)
-    return {
-        "secrets": found.leaks,
-        "kinds": dict(kinds.most_common()),
-        "files": found.files,
-        "bytes": found.size,
-        "bytes_read": found.read,
-    }

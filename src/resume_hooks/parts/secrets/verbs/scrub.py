@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import click
 
@@ -108,8 +107,8 @@ def _answer(
         "in_place": options.in_place,
         "written": written,
         "live": found.live,
-        "places": [_place_data(row) for row in found.rows],
-        "receipt": made.data() if made else None,
+        "places": found.rows,
+        "receipt": made,
     }
 
     def text() -> str:
@@ -117,10 +116,6 @@ def _answer(
         return f"{_facts(found)}{receipt}" + ("" if written else "\n\nNothing was written.")
 
     options.emit(data, text, warnings)
-
-
-def _place_data(row: Holding) -> dict[str, Any]:
-    return {**row.place._asdict(), "secrets": row.kinds, "state": row.state, "why": row.why}
 
 
 def _facts(found: ScrubFindings) -> str:

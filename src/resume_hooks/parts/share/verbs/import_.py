@@ -6,11 +6,12 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from resume_hooks.cli.child import answer, checks_text, require_client, require_folder
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import table
+from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.imports import plan
@@ -62,7 +63,8 @@ def import_transcript(options: ImportOptions) -> None:
         if options.whole:
             raise UsageError(f"{taken.name} is a transcript, no bundle", "--whole is for bundles: leave it out.")
         decided, made = _brought(taken, bringing)
-    more = {"imported": _data(decided, fresh=made.session_id != ""), "bundle": []}
+    known = None if made.session_id or decided.existing is None else decided.existing.session_id
+    more = {"imported": With(decided, {"existing": known}), "bundle": []}
     answer(options, made, more, lambda: _text(decided, made))
 
 
@@ -112,20 +114,6 @@ def _checked_path(source: str) -> str:
     return path
 
 
-def _data(decided: ImportPlan, *, fresh: bool) -> dict[str, Any]:
-    source = decided.source
-    return {
-        "source": source.name,
-        "bytes": source.size,
-        "sha256": source.sha256,
-        "lines": decided.lines,
-        "damaged": decided.damaged,
-        "records": decided.records,
-        "hidden": decided.hidden,
-        "existing": None if fresh or decided.existing is None else decided.existing.session_id,
-    }
-
-
 def _text(decided: ImportPlan, made: Receipt) -> str:
     """The receipt in words."""
     if not made.session_id:
@@ -167,7 +155,7 @@ def _answer_bundle(taken: ImportSource, bringing: Bringing, options: ImportOptio
     found, warnings = _brought_bundle(taken, bringing, whole=options.whole)
     made = found[-1].receipt
     made = made._replace(warnings=(*made.warnings, *warnings))
-    more = {"imported": None, "bundle": [_bundle_row(came) for came in found]}
+    more = {"imported": None, "bundle": found}
     answer(options, made, more, lambda: _bundle_text(taken, found, whole=options.whole))
 
 
@@ -176,17 +164,6 @@ def _brought_bundle(taken: ImportSource, bringing: Bringing, *, whole: bool) -> 
     wish = BundleOptions(canonical(bringing.folder), whole, bringing.force, bringing.dry_run)
     with unpacked(taken.path, Where()) as packed:
         return import_sessions(packed, taken.name, wish, Where()), _bundle_warnings(packed, wish)
-
-
-def _bundle_row(came: ImportedSession) -> dict[str, Any]:
-    return {
-        "session_id": came.session_id,
-        "was": came.head.session_id,
-        "title": came.receipt.title,
-        "parent_was": came.head.parent_session_id,
-        "existing": came.existing,
-        "files": came.files,
-    }
 
 
 def _bundle_warnings(packed: list[BundledSession], wish: BundleOptions) -> list[str]:

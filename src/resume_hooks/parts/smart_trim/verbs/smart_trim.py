@@ -20,7 +20,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt
 from resume_hooks.derive.trim.plan import Trimmable
-from resume_hooks.derive.trim.preview import remarks, savings_data
+from resume_hooks.derive.trim.preview import remarks
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
@@ -56,7 +56,7 @@ def smart_trim(options: SmartTrimOptions) -> Receipt:
     made = smart.write(decided, options.where) if agreed else receipt(decided.trim)
     notes = [UNASKED] if wanted and not options.yes and not asks else []
     made = made._replace(warnings=(*made.warnings, *preview.warnings(decided, planned.asked), *notes))
-    more = {"savings": savings_data(decided.trim), **preview.data(decided), "spent": planned.asked.spent}
+    more = {"savings": decided.trim, **preview.data(decided), "spent": planned.asked.spent}
     return answer(options, made, more, lambda: _text(planned, made, seen=asks))
 
 

@@ -10,10 +10,11 @@ from resume_hooks import clock
 from resume_hooks.cli.options import folder_of, time_of
 from resume_hooks.cli.output import columns
 from resume_hooks.cli.progress import at_work
+from resume_hooks.cli.with_fields import With
 from resume_hooks.parts.stats import state_sizes
 from resume_hooks.parts.stats.cache import TranscriptCounts, gather
 from resume_hooks.parts.stats.state_sizes import FolderSize
-from resume_hooks.parts.stats.totals import HIGH, Figures, Hook, Month, Saving, figures, hook_data
+from resume_hooks.parts.stats.totals import HIGH, Figures, Hook, Month, Saving, figures
 from resume_hooks.parts.stats.verbs import StatsOptions
 from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.sessions.lineage_block import size_text
@@ -41,7 +42,7 @@ def stats(options: StatsOptions) -> None:
         **{name: getattr(found, name) for name in ("sessions", "gone", "agents")},
         "months": found.months,
         "savings": found.savings,
-        "hooks": [hook_data(row) for row in found.hooks],
+        "hooks": [With(row, {"median_ms": row.median, "p95_ms": row.high}) for row in found.hooks],
         "state": state,
     }
     options.emit(data, lambda: _text(found, state, _heading(data)))

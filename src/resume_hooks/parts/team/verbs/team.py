@@ -112,8 +112,7 @@ def resume(options: ResumeOptions) -> None:
         ("in Claude Code", made.in_client),
         ("in a shell", made.shell),
     ]
-    receipt = {key: value for key, value in made.data().items() if key != "warnings"}
-    data = {"sessions": [wanted], "receipt": receipt, "written": made.written}
+    data = {"sessions": [wanted], "receipt": made, "written": made.written}
     answer(options, data, lambda: table(facts), [*made.warnings, *found.notes])
     if options.start and not options.dry_run:
         start(start_of(came.session_id, made.file or made.parent_file, home, options.where))
