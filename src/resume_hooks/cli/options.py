@@ -41,9 +41,15 @@ class Declared(NamedTuple):
     words: tuple[str, ...]
     attributes: dict[str, Any]
 
+    def parameter(self, name: str) -> click.Parameter:
+        """The parameter as click has it; an option without a long form is typed by its name."""
+        named = self.kind is click.Argument or any(word.startswith("--") for word in self.words)
+        long = () if named else (f"--{name.replace('_', '-')}",)
+        return self.kind((name, *self.words, *long), **self.attributes)
+
 
 def option(*words: str, **attributes: Any) -> Any:
-    """Declare an option: how it is typed, and what ``click.Option`` takes."""
+    """Declare an option: how it is typed where its name does not say that, and what ``click.Option`` takes."""
     return Declared(click.Option, words, attributes)
 
 
@@ -64,12 +70,12 @@ def complete_locator(_: click.Context, __: click.Parameter, incomplete: str) -> 
     return locators(incomplete)
 
 
-TO = option("--to", type=click.Choice(RUNNING), help="The agent that is to go on with it.")
-DRY_RUN = flag("--dry-run", help="Show what would be written, write nothing.")
-YES = flag("--yes", help="Do not ask.")
-AGENT = option("--agent", type=click.Choice([*NAMES, ALL]), default=ALL, show_default=True, help="Whose sessions.")
+TO = option(type=click.Choice(RUNNING), help="The agent that is to go on with it.")
+DRY_RUN = flag(help="Show what would be written, write nothing.")
+YES = flag(help="Do not ask.")
+AGENT = option(type=click.Choice([*NAMES, ALL]), default=ALL, show_default=True, help="Whose sessions.")
 MAX_CHARS = option(
-    "--max-chars", type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,
+    type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,
     help="Characters of the text at most; 0 for all.",
 )  # fmt: skip
 OF_PARTS = Declared(click.Option, (), {})
@@ -126,7 +132,7 @@ class VerbOptions:
                 for _, names, about, _, is_flag in _brought(cls.verb):
                     yield click.Option(names, is_flag=is_flag, help=about)
             elif isinstance(value, Declared):
-                yield value.kind((name, *value.words), **value.attributes)
+                yield value.parameter(name)
 
     def located(self, *, foreign: bool = False) -> SessionFile:
         """The session that the locator names, seen from the current folder; another agent's if ``foreign``."""
@@ -186,9 +192,9 @@ class ChildOptions(SessionOptions):
     """The options of a verb that makes a child of a session."""
 
     output_dir: str | None = option(
-        "--output-dir", type=click.Path(exists=True, file_okay=False), help="Write the child there instead."
+        type=click.Path(exists=True, file_okay=False), help="Write the child there instead."
     )
-    start: bool = flag("--start", help="Start the client on the child.")
+    start: bool = flag(help="Start the client on the child.")
     dry_run: bool = DRY_RUN
 
 

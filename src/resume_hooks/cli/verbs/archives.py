@@ -38,13 +38,13 @@ class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
 
     locator: str | None = argument(metavar="[SESSION]", required=False, shell_complete=complete_locator)
     of_parts: Any = OF_PARTS
-    empty_trash: bool = flag("--empty-trash", help="Remove what lies in the trash, for good.")
+    empty_trash: bool = flag(help="Remove what lies in the trash, for good.")
     older_than: int | None = option(
-        "--older-than", type=click.IntRange(0), metavar="DAYS", help="With --empty-trash: deleted so long ago."
+        type=click.IntRange(0), metavar="DAYS", help="With --empty-trash: deleted so long ago."
     )
-    damaged: bool = flag("--damaged", help="With --empty-trash: also folders without a readable manifest, of any age.")
+    damaged: bool = flag(help="With --empty-trash: also folders without a readable manifest, of any age.")
     yes: bool = YES
-    force: bool = flag("--force", help="Even if the session is live.")
+    force: bool = flag(help="Even if the session is live.")
     dry_run: bool = DRY_RUN
 
 
@@ -72,13 +72,13 @@ class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
     """
 
     locators: tuple[str, ...] = argument(nargs=-1, metavar="[SESSION]...", shell_complete=complete_locator)
-    project: bool = flag("--project", help="Every session of this project.")
+    project: bool = flag(help="Every session of this project.")
     everywhere: bool = flag("--all", help="Every session of every project.")
     verifying: bool = flag("--verify", help="Read all copies and compare them; ends with 1 if one is damaged.")
     listing: bool = flag("--list", help="List the copies.")
     forgetting: bool = flag("--forget", help="Remove the copies of SESSION; the client's files stay.")
-    slim: bool = flag("--slim", help="Then make a copy of SESSION without large images and tool outputs.")
-    yes: bool = flag("--yes", help="With --forget: do not ask.")
+    slim: bool = flag(help="Then make a copy of SESSION without large images and tool outputs.")
+    yes: bool = flag(help="With --forget: do not ask.")
     dry_run: bool = DRY_RUN
 
 

@@ -26,13 +26,13 @@ class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
       resume-hooks handoff --dry-run --json
     """
 
-    next_step: str = option("-n", "--next-step", default="", help="What the fresh session is to do first.")
+    next_step: str = option("-n", default="", help="What the fresh session is to do first.")
     new_task: str | None = option(
-        "--new-task", metavar="TASK", help="Something else than before: goal, todos, plan and task list stay behind."
+        metavar="TASK", help="Something else than before: goal, todos, plan and task list stay behind."
     )
     show: bool = flag("--print", help="Print what a child would be told; write nothing.")
-    full: bool = flag("--full", help="With --print: the whole digest instead of its best lines.")
-    edit: bool = flag("--edit", help="Open your editor on the digest first; an empty text cancels.")
+    full: bool = flag(help="With --print: the whole digest instead of its best lines.")
+    edit: bool = flag(help="Open your editor on the digest first; an empty text cancels.")
     of_parts: Any = OF_PARTS
     to: str | None = TO
 
@@ -52,15 +52,11 @@ class RolloverOptions(ChildOptions, body="resume_hooks.cli.handoff:rollover"):
       resume-hooks rollover "Fix the parser" --quick
     """
 
-    prompt: str = option("-p", "--prompt", default="", help="What the summary should stress, in your words.")
-    quick: bool = flag("--quick", help="Lineage only, no model is asked.")
-    with_summary: bool = flag("--with-summary", help="The same as without --quick.")
-    model: str | None = option(
-        "--model", help="The model that writes it; by default summary_model, of other agents their own."
-    )
-    timeout: int | None = option(
-        "--timeout", type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout."
-    )
+    prompt: str = option("-p", default="", help="What the summary should stress, in your words.")
+    quick: bool = flag(help="Lineage only, no model is asked.")
+    with_summary: bool = flag(help="The same as without --quick.")
+    model: str | None = option(help="The model that writes it; by default summary_model, of other agents their own.")
+    timeout: int | None = option(type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout.")
 
 
 class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
@@ -91,26 +87,20 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
       resume-hooks trim 5e12a303 --in-place --dry-run
     """
 
-    tools: str | None = option("--tools", help="Trim contents of these tools alone: Read,Bash,mcp__*.")
+    tools: str | None = option(help="Trim contents of these tools alone: Read,Bash,mcp__*.")
     threshold: tuple[str, ...] = option(
-        "--threshold", multiple=True, help="Characters an output may have: 500, or of one tool: Read=2000."
+        multiple=True, help="Characters an output may have: 500, or of one tool: Read=2000."
     )
-    keep_recent: int | None = option(
-        "--keep-recent", type=click.IntRange(0), help="Turns at the end that stay as they are."
-    )
-    assistant: int = option(
-        "--assistant", type=int, default=0, help="Also trim the first N long answers; -N: all but the last N."
-    )
+    keep_recent: int | None = option(type=click.IntRange(0), help="Turns at the end that stay as they are.")
+    assistant: int = option(type=int, default=0, help="Also trim the first N long answers; -N: all but the last N.")
     target_tokens: int | None = option(
-        "--target-tokens", type=click.IntRange(1), help="Trim the least useful contents first, until this is reached."
+        type=click.IntRange(1), help="Trim the least useful contents first, until this is reached."
     )
-    only: str | None = option("--only", help="Apply these rules alone (see below).")
-    skip: str | None = option("--skip", help="Leave these rules out.")
-    min_savings: int = option(
-        "--min-savings", type=click.IntRange(0), default=MIN_SAVINGS, show_default=True, help="Tokens."
-    )
-    in_place: bool = flag("--in-place", help="Rewrite the session's own file, after a backup; no child is made.")
-    live: bool = flag("--live", help="With --in-place: even while a client has the session open.")
+    only: str | None = option(help="Apply these rules alone (see below).")
+    skip: str | None = option(help="Leave these rules out.")
+    min_savings: int = option(type=click.IntRange(0), default=MIN_SAVINGS, show_default=True, help="Tokens.")
+    in_place: bool = flag(help="Rewrite the session's own file, after a backup; no child is made.")
+    live: bool = flag(help="With --in-place: even while a client has the session open.")
 
 
 class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):
@@ -135,19 +125,15 @@ class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):
       resume-hooks fork 5e12a303 --to codex
     """
 
-    at: str | None = option(
-        "--at", metavar="REF", help="Up to and including this record: line, uuid, or session and line."
-    )
-    at_message: str | None = option(
-        "--at-message", metavar="ID", help="Up to and including this answer: msg_..., or a record's uuid."
-    )
+    at: str | None = option(metavar="REF", help="Up to and including this record: line, uuid, or session and line.")
+    at_message: str | None = option(metavar="ID", help="Up to and including this answer: msg_..., or a record's uuid.")
     before: str | None = option(
-        "--before", metavar="TIME", help="What was said before: a date, a time (UTC), or 30min, 2h, 3d ago."
+        metavar="TIME", help="What was said before: a date, a time (UTC), or 30min, 2h, 3d ago."
     )
-    turn: int | None = option("--turn", type=int, metavar="N", help="Up to the end of turn N; -2: of the last but one.")
-    before_compaction: bool = flag("--before-compaction", help="As it was before its last compaction.")
-    here: bool = flag("--here", help="Make it a session of the current folder.")
-    home: str | None = option("--home", metavar="FOLDER", help="Make it a session of this folder.")
+    turn: int | None = option(type=int, metavar="N", help="Up to the end of turn N; -2: of the last but one.")
+    before_compaction: bool = flag(help="As it was before its last compaction.")
+    here: bool = flag(help="Make it a session of the current folder.")
+    home: str | None = option(metavar="FOLDER", help="Make it a session of this folder.")
     to: str | None = TO
 
 
@@ -165,7 +151,7 @@ class UntrimOptions(ChildOptions, body="resume_hooks.cli.trim:untrim"):
     """
 
     record: tuple[int, ...] = option(
-        "--record", multiple=True, type=click.IntRange(0), metavar="N", help="Restore this line of SESSION's file."
+        multiple=True, type=click.IntRange(0), metavar="N", help="Restore this line of SESSION's file."
     )
     everything: bool = flag("--all", help="Restore every trimmed record.")
-    strict: bool = flag("--strict", help="Write nothing where an original can't be found.")
+    strict: bool = flag(help="Write nothing where an original can't be found.")

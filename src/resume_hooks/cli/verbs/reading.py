@@ -24,9 +24,7 @@ class OutlineOptions(SessionOptions, body="resume_hooks.cli.outline:show_outline
       resume-hooks outline 1a2b3c4d/agent-a63d21c --json
     """
 
-    turns: str | None = option(
-        "--turns", metavar="A-B", help="Only these: 12, 12-15, 12-, last, or -3 (the last three)."
-    )
+    turns: str | None = option(metavar="A-B", help="Only these: 12, 12-15, 12-, last, or -3 (the last three).")
     touched: str | None = option("--file", metavar="PATH", help="Only turns in which a tool read or wrote this file.")
     max_chars: int = MAX_CHARS
 
@@ -55,24 +53,14 @@ class ReadOptions(VerbOptions, body="resume_hooks.cli.read:read"):
     """
 
     target: str | None = argument(metavar="REF|SESSION", required=False, shell_complete=complete_locator)
-    before: str | None = option(
-        "--before", metavar="N|ID", help="With REF: also N records before it. With --page: before this id."
-    )
-    after: int | None = option(
-        "--after", type=click.IntRange(0), metavar="N", help="With REF: also N records after it."
-    )
-    turns: str | None = option(
-        "--turns", metavar="A-B", help="These turns: 12, 12-15, 12-, last, or -3 (the last three)."
-    )
-    errors: bool = flag("--errors", help="What failed: results of tools, errors of the API.")
-    commands: bool = flag("--commands", help="The commands of the shell, a line each, and how they ended.")
+    before: str | None = option(metavar="N|ID", help="With REF: also N records before it. With --page: before this id.")
+    after: int | None = option(type=click.IntRange(0), metavar="N", help="With REF: also N records after it.")
+    turns: str | None = option(metavar="A-B", help="These turns: 12, 12-15, 12-, last, or -3 (the last three).")
+    errors: bool = flag(help="What failed: results of tools, errors of the API.")
+    commands: bool = flag(help="The commands of the shell, a line each, and how they ended.")
     paged: bool = flag("--page", help="The last records; earlier ones with --before ID.")
-    limit: int | None = option("--limit", type=click.IntRange(1, 10_000), help=f"Records of a page.  [default: {PAGE}]")
-    session: str | None = option(
-        "--session", metavar="SESSION", help="The session, where REF is a line number or a uuid alone."
-    )
-    max_chars: int = option(
-        "--max-chars", type=click.IntRange(0), default=WHOLE, show_default=True, help="At most; 0 for all."
-    )
-    skip: int = option("--skip", type=click.IntRange(0), default=0, help="With REF: leave out its first characters.")
-    raw: bool = flag("--raw", help="With REF: print the line of the file as it is.")
+    limit: int | None = option(type=click.IntRange(1, 10_000), help=f"Records of a page.  [default: {PAGE}]")
+    session: str | None = option(metavar="SESSION", help="The session, where REF is a line number or a uuid alone.")
+    max_chars: int = option(type=click.IntRange(0), default=WHOLE, show_default=True, help="At most; 0 for all.")
+    skip: int = option(type=click.IntRange(0), default=0, help="With REF: leave out its first characters.")
+    raw: bool = flag(help="With REF: print the line of the file as it is.")

@@ -32,9 +32,9 @@ class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume"):
     """
 
     everywhere: bool = flag("--all", help="Choose among the sessions of every project.")
-    way: str | None = option("--way", type=click.Choice(WAYS), help="Continue in this way, without a question.")
+    way: str | None = option(type=click.Choice(WAYS), help="Continue in this way, without a question.")
     forks: bool = flag("--fork", help="Fork the session and continue in the fork: --way fork.")
-    copy: bool = flag("--copy", help="Copy the command instead of starting the client.")
+    copy: bool = flag(help="Copy the command instead of starting the client.")
     show: bool = flag("--print", help="Print the command instead of starting the client.")
 
 

@@ -38,27 +38,23 @@ class SearchOptions(
         "--or", metavar="WORDS", multiple=True, help="Another wording of the same question; repeatable."
     )
     everywhere: bool = flag("--all", help="Every project, not only this one and its worktrees.")
-    project: str | None = option("--project", metavar="DIR", help="The project of another folder.")
-    lineage: str | None = option(
-        "--lineage", metavar="SESSION", help="Only a session and its ancestors; '.' for the current one."
-    )
+    project: str | None = option(metavar="DIR", help="The project of another folder.")
+    lineage: str | None = option(metavar="SESSION", help="Only a session and its ancestors; '.' for the current one.")
     session: str | None = option(
-        "--session", metavar="SESSION", help="Only one session and its sub-agents; '.' for the current one."
+        metavar="SESSION", help="Only one session and its sub-agents; '.' for the current one."
     )
-    since: str | None = option(
-        "--since", metavar="WHEN", help="Said since: a date such as 2026-01-31, or 12h, 3d, 2w, 6m ago."
-    )
-    until: str | None = option("--until", metavar="WHEN", help="Said before.")
-    branch: str = option("--branch", metavar="NAME", default="", help="Said on a git branch.")
-    tool: str = option("--tool", metavar="NAME", default="", help="Calls of a tool and what they gave: Bash, Edit...")
+    since: str | None = option(metavar="WHEN", help="Said since: a date such as 2026-01-31, or 12h, 3d, 2w, 6m ago.")
+    until: str | None = option(metavar="WHEN", help="Said before.")
+    branch: str = option(metavar="NAME", default="", help="Said on a git branch.")
+    tool: str = option(metavar="NAME", default="", help="Calls of a tool and what they gave: Bash, Edit...")
     file: str = option(
-        "--file", metavar="PATH", default="", help="Where a file was read or written; the end of its path will do."
+        metavar="PATH", default="", help="Where a file was read or written; the end of its path will do."
     )
-    role: str | None = option("--role", type=click.Choice(sorted(ALIASES)), help="Who said it.")
-    helpers: bool = flag("--helpers", help="Also headless runs of a single question.")
+    role: str | None = option(type=click.Choice(sorted(ALIASES)), help="Who said it.")
+    helpers: bool = flag(help="Also headless runs of a single question.")
     agent: str = AGENT
     of_parts: Any = OF_PARTS
-    limit: int = option("--limit", type=click.IntRange(1, MOST_LIMIT), default=10, show_default=True, help="Hits.")
+    limit: int = option(type=click.IntRange(1, MOST_LIMIT), default=10, show_default=True, help="Hits.")
     max_chars: int = MAX_CHARS
 
 
@@ -75,4 +71,4 @@ class IndexOptions(VerbOptions, body="resume_hooks.cli.search:index"):
     """
 
     looking: bool = flag("--status", help="Only say what it holds and what it lacks.")
-    rebuild: bool = flag("--rebuild", help="Remove and rebuild it.")
+    rebuild: bool = flag(help="Remove and rebuild it.")

@@ -41,16 +41,12 @@ class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions
     """
 
     everywhere: bool = flag("--all", help="Every project, not only this one and its worktrees.")
-    project: str | None = option("--project", metavar="DIR", help="The project of another folder, which may be gone.")
-    limit: int = option(
-        "--limit", type=click.IntRange(0, MOST), default=LIMIT, show_default=True, help="Rows; 0 for all."
-    )
-    offset: int = option("--offset", type=click.IntRange(0, MOST), default=0, help="Rows to skip.")
-    helpers: bool = flag("--helpers", help="Also headless runs of a single question.")
-    archived: bool = flag("--archived", help="Sessions that only the vault still has.")
-    expiring: bool = flag(
-        "--expiring", help="Only those that the client may delete within seven days, the earliest first."
-    )
+    project: str | None = option(metavar="DIR", help="The project of another folder, which may be gone.")
+    limit: int = option(type=click.IntRange(0, MOST), default=LIMIT, show_default=True, help="Rows; 0 for all.")
+    offset: int = option(type=click.IntRange(0, MOST), default=0, help="Rows to skip.")
+    helpers: bool = flag(help="Also headless runs of a single question.")
+    archived: bool = flag(help="Sessions that only the vault still has.")
+    expiring: bool = flag(help="Only those that the client may delete within seven days, the earliest first.")
     agent: str = AGENT
 
 
@@ -68,7 +64,7 @@ class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
       resume-hooks lineage "Fix the parser" --json
     """
 
-    continued: bool = flag("--continued", help="Leave trimmed sessions out.")
+    continued: bool = flag(help="Leave trimmed sessions out.")
     of_parts: Any = OF_PARTS
 
 
@@ -93,7 +89,7 @@ class FindDerivedOptions(SessionOptions, body="resume_hooks.cli.lineage:find_der
       resume-hooks find-derived "Fix the parser" --tree
     """
 
-    tree: bool = flag("--tree", help="Show who came from whom.")
+    tree: bool = flag(help="Show who came from whom.")
     everything: bool = flag("--all", help="Also handoffs that a /clear replaced.")
 
 
@@ -134,7 +130,7 @@ class RenameOptions(VerbOptions, body="resume_hooks.cli.rename:give_title"):
 
     locator: str = argument(metavar="SESSION", shell_complete=complete_locator)
     title: str = argument()
-    force: bool = flag("--force", help="Even if another session of the project has that title.")
+    force: bool = flag(help="Even if another session of the project has that title.")
     dry_run: bool = DRY_RUN
 
 
@@ -151,5 +147,5 @@ class TagOptions(VerbOptions, body="resume_hooks.cli.rename:give_tag"):
 
     locator: str = argument(metavar="SESSION", shell_complete=complete_locator)
     tag: str | None = argument(required=False)
-    clear: bool = flag("--clear", help="Take its tag away.")
+    clear: bool = flag(help="Take its tag away.")
     dry_run: bool = DRY_RUN

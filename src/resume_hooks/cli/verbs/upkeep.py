@@ -32,9 +32,7 @@ class FsckOptions(SessionOptions, body="resume_hooks.cli.fsck:fsck"):
 
     everywhere: bool = flag("--all", help="Every session of every project.")
     repairing: bool = flag("--repair", help="Write a repaired child.")
-    branch: str | None = option(
-        "--branch", metavar="UUID", help="With --repair: keep the branch that ends at this record."
-    )
+    branch: str | None = option(metavar="UUID", help="With --repair: keep the branch that ends at this record.")
     dry_run: bool = DRY_RUN
 
 
@@ -52,8 +50,8 @@ class DoctorOptions(VerbOptions, body="resume_hooks.cli.doctor:doctor"):
       resume-hooks doctor --bundle -o report.json
     """
 
-    bundle: bool = flag("--bundle", help="Print a report for a bug report: no titles, prompts, paths or names.")
-    output: str | None = option("-o", "--output", metavar="FILE", help="Write that report to a new file.")
+    bundle: bool = flag(help="Print a report for a bug report: no titles, prompts, paths or names.")
+    output: str | None = option("-o", metavar="FILE", help="Write that report to a new file.")
 
 
 class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:config"):
@@ -111,9 +109,9 @@ class UninstallOptions(VerbOptions, body="resume_hooks.cli.setup:uninstall"):
       resume-hooks uninstall --purge --yes
     """
 
-    purge: bool = flag("--purge", help="Remove our state as well: links, settings, index, logs.")
-    yes: bool = flag("--yes", help="Do not ask before purging.")
-    dry_run: bool = flag("--dry-run", help="Show what would go and what stays, change nothing.")
+    purge: bool = flag(help="Remove our state as well: links, settings, index, logs.")
+    yes: bool = flag(help="Do not ask before purging.")
+    dry_run: bool = flag(help="Show what would go and what stays, change nothing.")
 
 
 class SlashOptions(VerbOptions, body="resume_hooks.cli.slash:slash", hidden=True):

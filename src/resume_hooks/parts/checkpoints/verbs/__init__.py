@@ -19,10 +19,10 @@ class CheckpointOptions(SessionOptions, body="resume_hooks.parts.checkpoints.ver
       resume-hooks checkpoint --clear
     """
 
-    goal: str = option("-g", "--goal", default="", help="What is to be tried from here.")
-    yes: bool = flag("--yes", help="Replace the checkpoint that is active.")
-    show: bool = flag("--show", help="Show the active one, mark nothing.")
-    clear: bool = flag("--clear", help="Forget the active one.")
+    goal: str = option("-g", default="", help="What is to be tried from here.")
+    yes: bool = flag(help="Replace the checkpoint that is active.")
+    show: bool = flag(help="Show the active one, mark nothing.")
+    clear: bool = flag(help="Forget the active one.")
     dry_run: bool = DRY_RUN
 
 
@@ -40,4 +40,4 @@ class RewindOptions(ChildOptions, body="resume_hooks.parts.checkpoints.verbs.rew
       resume-hooks rewind --report "dead end" --dry-run
     """
 
-    report: str = option("--report", required=True, metavar="TEXT|-", help="What came of it; - reads standard input.")
+    report: str = option(required=True, metavar="TEXT|-", help="What came of it; - reads standard input.")

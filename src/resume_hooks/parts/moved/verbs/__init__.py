@@ -20,5 +20,5 @@ class RehomeOptions(VerbOptions, body="resume_hooks.parts.moved.verbs.rehome:reh
     """
 
     folder: str | None = argument(required=False)
-    home: str | None = option("--home", metavar="NEW", help="What it is called now; by default the current folder.")
+    home: str | None = option(metavar="NEW", help="What it is called now; by default the current folder.")
     dry_run: bool = DRY_RUN

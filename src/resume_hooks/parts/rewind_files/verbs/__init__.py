@@ -23,9 +23,9 @@ class RewindFilesOptions(VerbOptions, body="resume_hooks.parts.rewind_files.verb
 
     locator: str | None = argument(metavar="[SESSION]", required=False, shell_complete=complete_locator)
     to: str | None = option(
-        "--to", metavar="TURN|UUID|REF", help="The message: a turn's number, last, a uuid, or <session>:<line>."
+        metavar="TURN|UUID|REF", help="The message: a turn's number, last, a uuid, or <session>:<line>."
     )
-    undo: bool = flag("--undo", help="Take back the last run for this session; once more: do it again.")
+    undo: bool = flag(help="Take back the last run for this session; once more: do it again.")
     yes: bool = YES
-    partial: bool = flag("--partial", help="Put back what can be, even if some files can't.")
+    partial: bool = flag(help="Put back what can be, even if some files can't.")
     dry_run: bool = DRY_RUN

@@ -23,8 +23,8 @@ class AuditOptions(SessionOptions, body="resume_hooks.parts.secrets.verbs.audit:
     """
 
     everywhere: bool = flag("--all", help="Every session of every project, and our own notes.")
-    project: bool = flag("--project", help="Every session of this project.")
-    since: str | None = option("--since", metavar="WHEN", help=f"Only what is younger. {clock.WHEN}")
+    project: bool = flag(help="Every session of this project.")
+    since: str | None = option(metavar="WHEN", help=f"Only what is younger. {clock.WHEN}")
     kinds: tuple[str, ...] = option(
         "--kind", metavar="KIND", multiple=True, help="Only secrets of this kind; may be given often."
     )
@@ -45,14 +45,12 @@ class ScrubOptions(ChildOptions, body="resume_hooks.parts.secrets.verbs.scrub:sc
       resume-hooks scrub --secret-stdin < secret.txt
     """
 
-    in_place: bool = flag("--in-place", help="Take them out of the session, every copy of it, and its children.")
-    kind: tuple[str, ...] = option(
-        "--kind", multiple=True, metavar="KIND", help="Secrets of this kind alone, as audit names it."
-    )
-    secret_stdin: bool = flag("--secret-stdin", help="Also the secrets on stdin, one a line; on a terminal it asks.")
-    lineage: bool = flag("--lineage", help="With --in-place: also the sessions that it came from.")
-    everywhere: bool = flag("--everywhere", help="With --in-place: also any other session that holds them.")
-    backups: bool = flag("--backups", help="With --in-place: also copies of your files that a rewind puts back.")
-    documents: bool = flag("--documents", help="With --in-place: also what handoffs wrote into the project.")
-    client: bool = flag("--client", help="With --in-place: also the client's own files, such as history.jsonl.")
-    yes: bool = flag("--yes", help="Do not ask.")
+    in_place: bool = flag(help="Take them out of the session, every copy of it, and its children.")
+    kind: tuple[str, ...] = option(multiple=True, metavar="KIND", help="Secrets of this kind alone, as audit names it.")
+    secret_stdin: bool = flag(help="Also the secrets on stdin, one a line; on a terminal it asks.")
+    lineage: bool = flag(help="With --in-place: also the sessions that it came from.")
+    everywhere: bool = flag(help="With --in-place: also any other session that holds them.")
+    backups: bool = flag(help="With --in-place: also copies of your files that a rewind puts back.")
+    documents: bool = flag(help="With --in-place: also what handoffs wrote into the project.")
+    client: bool = flag(help="With --in-place: also the client's own files, such as history.jsonl.")
+    yes: bool = flag(help="Do not ask.")

@@ -28,17 +28,15 @@ class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:
     output: str | None = option(
         "-o", "--output", "--out", metavar="FILE", help="The file or folder to write to; - for the standard output."
     )
-    lineage: bool = flag("--lineage", help="With all ancestors, oldest first.")
+    lineage: bool = flag(help="With all ancestors, oldest first.")
     everything: bool = flag("--all", help="Also what was said on branches that were left.")
-    live: bool = flag("--live", help="Only what a resume would send: nothing from before a compaction.")
+    live: bool = flag(help="Only what a resume would send: nothing from before a compaction.")
     thinking: bool = option("--thinking/--no-thinking", default=True, help="With what the model thought, or without.")
-    max_chars: int = option(
-        "--max-chars", type=click.IntRange(0), default=LIMIT, show_default=True, help="Of one text; 0 for all."
-    )
+    max_chars: int = option(type=click.IntRange(0), default=LIMIT, show_default=True, help="Of one text; 0 for all.")
     redact: bool = option(
         "--redact/--no-redact", default=True, help="Take secrets and home folders out (the default), or not."
     )
-    force: bool = flag("--force", help="Replace a file that is there.")
+    force: bool = flag(help="Replace a file that is there.")
     dry_run: bool = DRY_RUN
 
 
@@ -58,9 +56,9 @@ class ShareOptions(SessionOptions, body="resume_hooks.parts.share.verbs.share:sh
       resume-hooks share 5e12a303 --lineage --yes --json
     """
 
-    output: str | None = option("-o", "--output", metavar="FILE", help="The file or folder to write to.")
-    lineage: bool = flag("--lineage", help="With all ancestors, oldest first.")
-    force: bool = flag("--force", help="Replace a file that is there.")
+    output: str | None = option("-o", metavar="FILE", help="The file or folder to write to.")
+    lineage: bool = flag(help="With all ancestors, oldest first.")
+    force: bool = flag(help="Replace a file that is there.")
     yes: bool = YES
     dry_run: bool = DRY_RUN
 
@@ -85,17 +83,12 @@ class ImportOptions(VerbOptions, body="resume_hooks.parts.share.verbs.import_:im
 
     source: str = argument(metavar="FILE")
     home: str | None = option(
-        "--home", type=click.Path(exists=True, file_okay=False), help="Its folder; by default the current one."
+        type=click.Path(exists=True, file_okay=False), help="Its folder; by default the current one."
     )
     max_bytes: int = option(
-        "--max-bytes",
-        type=click.IntRange(1),
-        default=MAX_BYTES,
-        show_default=True,
-        metavar="N",
-        help="Take no more in.",
+        type=click.IntRange(1), default=MAX_BYTES, show_default=True, metavar="N", help="Take no more in."
     )
-    force: bool = flag("--force", help="Make another session where the same was imported before.")
-    whole: bool = flag("--whole", help="Of a bundle of your own: every record and file in it, ids kept.")
-    start: bool = flag("--start", help="Start the client on the new session.")
+    force: bool = flag(help="Make another session where the same was imported before.")
+    whole: bool = flag(help="Of a bundle of your own: every record and file in it, ids kept.")
+    start: bool = flag(help="Start the client on the new session.")
     dry_run: bool = DRY_RUN

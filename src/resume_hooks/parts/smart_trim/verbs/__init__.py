@@ -25,19 +25,9 @@ class SmartTrimOptions(ChildOptions, body="resume_hooks.parts.smart_trim.verbs.s
       resume-hooks smart-trim --plan plan.json --yes --start
     """
 
-    prompt: str = option(
-        "-p", "--prompt", default="", help="What to keep or to drop, in your words; it counts above all."
-    )
-    keep_recent: int | None = option(
-        "--keep-recent", type=click.IntRange(0, 10_000), help="Turns at the end that stay as they are."
-    )
-    model: str | None = option(
-        "--model", help="The model that chooses; by default summary_model, of other agents their own."
-    )
-    timeout: int | None = option(
-        "--timeout", type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout."
-    )
-    plan: str | None = option(
-        "--plan", type=click.Path(), help="Write the plan that --json printed; no model is asked."
-    )
-    yes: bool = flag("--yes", help="Write without asking.")
+    prompt: str = option("-p", default="", help="What to keep or to drop, in your words; it counts above all.")
+    keep_recent: int | None = option(type=click.IntRange(0, 10_000), help="Turns at the end that stay as they are.")
+    model: str | None = option(help="The model that chooses; by default summary_model, of other agents their own.")
+    timeout: int | None = option(type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout.")
+    plan: str | None = option(type=click.Path(), help="Write the plan that --json printed; no model is asked.")
+    yes: bool = flag(help="Write without asking.")

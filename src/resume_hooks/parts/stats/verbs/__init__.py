@@ -22,8 +22,8 @@ class StatsOptions(VerbOptions, body="resume_hooks.parts.stats.verbs.stats:stats
       resume-hooks stats --month --json
     """
 
-    since: str | None = option("--since", metavar="WHEN", help="From a day on, or so far back: 2026-01-31, 30d, 6m.")
-    month: bool = flag("--month", help="From the first day of this month on.")
+    since: str | None = option(metavar="WHEN", help="From a day on, or so far back: 2026-01-31, 30d, 6m.")
+    month: bool = flag(help="From the first day of this month on.")
     everywhere: bool = flag("--all", help="Every project, not only this one and its worktrees.")
-    project: str | None = option("--project", metavar="DIR", help="The project of another folder, which may be gone.")
+    project: str | None = option(metavar="DIR", help="The project of another folder, which may be gone.")
     agent: str = AGENT

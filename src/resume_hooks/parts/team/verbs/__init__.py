@@ -20,8 +20,8 @@ class InitOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:in
     """
 
     service: str = argument(metavar="SERVICE")
-    upgrade: bool = flag("--upgrade", help="Bring a team's database to the form that this version needs.")
-    sql: bool = flag("--sql", help="Print what would be run, run nothing.")
+    upgrade: bool = flag(help="Bring a team's database to the form that this version needs.")
+    sql: bool = flag(help="Print what would be run, run nothing.")
 
 
 class JoinOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:join"):
@@ -50,7 +50,7 @@ class ProjectsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setu
 
     change: str | None = argument(required=False, type=click.Choice(["add", "remove", "admit", "dismiss"]))
     member: str | None = argument(required=False)
-    project: str | None = option("--project", metavar="DIR", help="The project of another folder.")
+    project: str | None = option(metavar="DIR", help="The project of another folder.")
 
 
 class MemberOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:member"):
@@ -73,7 +73,7 @@ class MemberOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:
 
     change: str = argument(type=click.Choice(["keep", "retire", "give", "remove"]))
     login: str = argument()
-    to: str = option("--to", metavar="LOGIN", default="", help="Whose it is to be; with keep: the role's new name.")
+    to: str = option(metavar="LOGIN", default="", help="Whose it is to be; with keep: the role's new name.")
     yes: bool = YES
 
 
@@ -110,7 +110,7 @@ class PushOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:push"):
 
     locators: tuple[str, ...] = argument(nargs=-1, metavar="[SESSION]...")
     everything: bool = flag("--all", help="Every session of the projects that were added.")
-    rescan: bool = flag("--rescan", help="Compare all that was sent with today's rules; replace what differs.")
+    rescan: bool = flag(help="Compare all that was sent with today's rules; replace what differs.")
     dry_run: bool = DRY_RUN
 
 
@@ -135,7 +135,7 @@ class SessionsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:sess
       resume-hooks team sessions --mine --json
     """
 
-    mine: bool = flag("--mine", help="Only one's own.")
+    mine: bool = flag(help="Only one's own.")
 
 
 class SearchOptions(
@@ -150,10 +150,10 @@ class SearchOptions(
     """
 
     words: tuple[str, ...] = argument(nargs=-1, required=True, type=click.UNPROCESSED)
-    mine: bool = flag("--mine", help="Only one's own sessions.")
-    project: str | None = option("--project", metavar="DIR", help="Only the project of a folder.")
-    since: str | None = option("--since", metavar="WHEN", help="Said since: a date, or 12h, 3d, 2w, 6m ago.")
-    limit: int = option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Hits.")
+    mine: bool = flag(help="Only one's own sessions.")
+    project: str | None = option(metavar="DIR", help="Only the project of a folder.")
+    since: str | None = option(metavar="WHEN", help="Said since: a date, or 12h, 3d, 2w, 6m ago.")
+    limit: int = option(type=click.IntRange(1, 100), default=10, show_default=True, help="Hits.")
 
 
 class ResumeOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:resume"):
@@ -168,11 +168,9 @@ class ResumeOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:resume
     """
 
     locator: str = argument(metavar="SESSION")
-    home: str | None = option(
-        "--home", type=click.Path(exists=True, file_okay=False), help="Its folder; by default this one."
-    )
-    force: bool = flag("--force", help="Make another where the same is here already.")
-    start: bool = flag("--start", help="Start the client on it.")
+    home: str | None = option(type=click.Path(exists=True, file_okay=False), help="Its folder; by default this one.")
+    force: bool = flag(help="Make another where the same is here already.")
+    start: bool = flag(help="Start the client on it.")
     dry_run: bool = DRY_RUN
 
 
@@ -187,7 +185,7 @@ class ShareOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:share")
 
     locator: str = argument(metavar="SESSION")
     whom: str = option("--with", metavar="project|team|MEMBER", required=True, help="Who may read it, and go on.")
-    until: str | None = option("--until", metavar="DATE", help="For a member: the day on which it ends.")
+    until: str | None = option(metavar="DATE", help="For a member: the day on which it ends.")
     dry_run: bool = DRY_RUN
 
 
