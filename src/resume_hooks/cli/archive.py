@@ -16,10 +16,7 @@ from resume_hooks.archive.vault.policy_state import went
 from resume_hooks.archive.vault.verify import ArchiveFinding, unreadable, verify
 from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.child import receipt_text
-from resume_hooks.cli.options import (
-    current_folder,
-    located,
-)
+from resume_hooks.cli.options import current_folder, located
 from resume_hooks.cli.output import say
 from resume_hooks.cli.progress import at_work
 from resume_hooks.cli.verbs.archives import ArchiveOptions

@@ -5,11 +5,7 @@ from __future__ import annotations
 import os
 
 from resume_hooks.cli.child import answer, make, receipt_text, require_client
-from resume_hooks.cli.options import (
-    current_folder,
-    located,
-    time_of,
-)
+from resume_hooks.cli.options import current_folder, located, time_of
 from resume_hooks.cli.verbs.children import ForkOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import agents, cut_point

@@ -9,12 +9,7 @@ import click
 from resume_hooks import clock, settings
 from resume_hooks.cli import question, relocate
 from resume_hooks.cli.continue_ import Finish, ask_way, go_on, settle
-from resume_hooks.cli.options import (
-    AS_IS,
-    FORK,
-    current_folder,
-    located,
-)
+from resume_hooks.cli.options import AS_IS, FORK, current_folder, located
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start_of
 from resume_hooks.cli.verbs.resume import ResumeOptions

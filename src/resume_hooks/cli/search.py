@@ -8,12 +8,7 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli.options import (
-    current_folder,
-    folder_of,
-    refuse_unknown,
-    time_of,
-)
+from resume_hooks.cli.options import current_folder, folder_of, refuse_unknown, time_of
 from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import at_work
 from resume_hooks.cli.verbs.search import IndexOptions, SearchOptions

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from resume_hooks.cli.options import (
-    current_folder,
-)
+from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import table
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.checkpoints import checkpoint, state

@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from resume_hooks.cli.options import (
-    located,
-)
+from resume_hooks.cli.options import located
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import CantRestore, UsageError

@@ -7,10 +7,7 @@ from collections import Counter
 import click
 
 from resume_hooks import clock
-from resume_hooks.cli.options import (
-    current_folder,
-    time_of,
-)
+from resume_hooks.cli.options import current_folder, time_of
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.secrets.audit.report import Audit, Leak, audit

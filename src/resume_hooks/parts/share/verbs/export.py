@@ -7,9 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from resume_hooks.cli.options import (
-    current_folder,
-)
+from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.progress import watched
 from resume_hooks.errors import OutputFailed, UsageError

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from resume_hooks.cli.options import (
-    current_folder,
-    located,
-    time_of,
-)
+from resume_hooks.cli.options import current_folder, located, time_of
 from resume_hooks.cli.output import table
 from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.clock import minute
