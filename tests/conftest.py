@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from resume_hooks import seam
 from tests.builders import ConfigHome
 from tests.cli.fork_server import ForkServer
 from tests.corpus import real_session  # noqa: F401 - a fixture
@@ -116,11 +117,20 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is for ``make test-all`` alone, unless RUN_ALL=1."""
-    wide = {item for item in items if item.get_closest_marker("wide") or item.get_closest_marker("whole_corpus")}
-    if wide and os.environ.get("RUN_ALL") != "1":
-        config.hook.pytest_deselected(items=list(wide))
-        items[:] = [item for item in items if item not in wide]
+    """Leave out what names a part that is not here, and what is for ``make test-all`` alone, unless RUN_ALL=1."""
+    left_out = [item for item in items if _names_an_absent_part(item) or _is_wide(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _names_an_absent_part(item: pytest.Item) -> bool:
+    return not all(seam.is_there(name) for mark in item.iter_markers("part") for name in mark.args)
+
+
+def _is_wide(item: pytest.Item) -> bool:
+    marked = item.get_closest_marker("wide") or item.get_closest_marker("whole_corpus")
+    return marked is not None and os.environ.get("RUN_ALL") != "1"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,6 +15,7 @@ from resume_hooks import part_table, seam
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.verb_table import VERBS, command
 from resume_hooks.hooks.prompt import LANES
+from resume_hooks.parts import NAMES
 from tests.needs import REPO
 
 SOURCE = REPO / "src" / "resume_hooks"
@@ -107,10 +108,8 @@ def test_every_question_that_a_part_answers_is_asked() -> None:
     asking = [path for name, path in MODULES.items() if name != "part_table" and path.parent.parent.name != "parts"]
     asking += [path for path in MODULES.values() if path.parent.parent.name == "parts" and path.stem != "__init__"]
     said = [path.read_text(encoding="utf-8") for path in (*asking, *(REPO / "hooks").glob("*.py"))]
-    answered = [
-        question for question, rows in part_table.ANSWERS.items() if any(seam.is_there(part) for part, _ in rows)
-    ]
-    assert [question for question in answered if not any(f'"{question}"' in text for text in said)] == []
+    unasked = [question for question in part_table.ANSWERS if not any(f'"{question}"' in text for text in said)]
+    assert unasked == [] or not all(seam.is_there(part) for part in NAMES)  # a part asks, too
 
 
 def test_the_package_opens_one_door() -> None:

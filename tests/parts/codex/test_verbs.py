@@ -63,22 +63,32 @@ def test_info_is_of_the_file_that_it_names(home: Path, document: Document) -> No
     assert info["longest_line"] == max(map(len, lines))
 
 
-def test_search_statistics_and_secrets(home: Path, cli: Cli, document: Document) -> None:
-    """Found in both, or in one; tokens are counted; a secret is told where it lies."""
+def test_search(home: Path, cli: Cli, document: Document) -> None:
+    """Found in both, or in one."""
     (hit,) = document("search", "tune parser", "--all")["data"]["hits"]
     assert (hit["agent"], hit["session_file"], hit["role"]) == ("codex", str(home), "prompt")
     assert hit["commands"]["resume"] == f"cd /home/user/proj && codex resume {THREAD}"
     assert document("search", "tune parser", "--all", "--agent", "claude")["data"]["hits"] == []
     assert document("read", hit["reference"])["data"]["text"] == "Tune the parser"
     assert f"{THREAD} · codex" in cli("search", "tune", "--all").stdout.decode()
+    assert document("index")["data"]["vaulted"] == 0
+
+
+@pytest.mark.part("stats")
+def test_statistics(home: Path, document: Document) -> None:
+    """Of both, or of one; tokens are counted."""
     assert document("stats", "--all", "--agent", "codex")["data"]["months"][0]["sent"] == 8_980
     assert document("stats", "--all")["data"]["sessions"] == 2
     assert document("stats", "--project", "/home/user/proj", "--agent", "codex")["data"]["sessions"] == 1
+
+
+@pytest.mark.part("secrets")
+def test_secrets(home: Path, cli: Cli) -> None:
+    """Each is told where it lies."""
     done = cli("audit", THREAD, "--json")
     assert done.returncode == 1
     (secret,) = json.loads(done.stdout)["data"]["secrets"]
     assert (secret["file"], secret["reference"], secret["session_id"]) == (str(home), "", THREAD)
-    assert document("index")["data"]["vaulted"] == 0
 
 
 @pytest.mark.parametrize("words", REFUSING, ids=lambda words: str(words[0]))
@@ -91,6 +101,7 @@ def test_what_cannot_be_done_is_refused(home: Path, cli: Cli, words: list[str]) 
     assert home.read_bytes() == before
 
 
+@pytest.mark.part("secrets")
 def test_a_scrubbed_child(home: Path, cli: Cli, document: Document) -> None:
     """Without the secret in messages, calls, outputs and thoughts; encrypted thoughts that told it go as a whole."""
     plain, told = (
@@ -115,6 +126,7 @@ def test_a_scrubbed_child(home: Path, cli: Cli, document: Document) -> None:
     assert b"is not rewritten" in cli("scrub", THREAD, "--in-place", "--yes").stderr
 
 
+@pytest.mark.part("secrets", "share", "stats")
 @pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
 def test_every_reading_verb_on_every_real_rollout(config_home: ConfigHome, tmp_path: Path) -> None:
     """Each gives its documented form, in one process; the rollouts stay as they are."""
@@ -170,6 +182,13 @@ def test_the_verbs_that_make_children(home: Path, cli: Cli, document: Document) 
     assert (came["kind"], came["session_file"].startswith(str(home.parents[3]))) == ("fork", True)
     assert len(document("find-derived", THREAD, "--all")["data"]["rows"]) == 3
     assert b"which this verb does not work on" in cli("trim", THREAD, "--in-place").stderr
+    assert home.read_bytes() == before
+
+
+@pytest.mark.part("checkpoints")
+def test_a_rewind(home: Path, document: Document) -> None:
+    """A session of its own; the rollout stays."""
+    before = home.read_bytes()
     assert document("checkpoint", THREAD, "-g", "try")["data"]["file"] == str(home)
     made = document("rewind", THREAD, "--report", "it was slower")["data"]
     assert (made["kind"], made["agent"], made["rewind"]["resolved"]) == ("rewind", "codex", True)

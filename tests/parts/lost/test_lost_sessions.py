@@ -87,10 +87,15 @@ def test_found_read_and_gone_on_from(kept: Path, cli: Cli, document: Document, c
     assert "(prompts only)" in cli("lineage", made["session_id"]).stdout.decode()
     assert "2 prompts of 1 lost session are left" in cli("doctor").stdout.decode()
     assert "2 prompts of 1 lost session are left" in first_use_notice.line(config_home.where)
-    assert document("stats", "--all")["data"]["sessions"] == 1
     assert kept.read_bytes() == before
     copies = [Path(file) for file, *_ in os.walk(config_home.config / "resume-hooks" / "mirrors")]
     assert {stat.S_IMODE(path.stat().st_mode) for path in copies} == {0o700}
+
+
+@pytest.mark.part("stats")
+def test_it_is_in_no_statistics(kept: Path, document: Document) -> None:
+    """Nobody knows what it sent."""
+    assert document("stats", "--all")["data"]["sessions"] == 1
 
 
 @pytest.mark.parametrize(
@@ -100,7 +105,7 @@ def test_found_read_and_gone_on_from(kept: Path, cli: Cli, document: Document, c
         ["fork"],
         ["rollover"],
         ["rollover", "--with-summary"],
-        ["smart-trim"],
+        pytest.param(["smart-trim"], marks=pytest.mark.part("smart_trim")),
         ["continue"],
         ["delete", "--yes"],
         ["resume"],

@@ -176,6 +176,7 @@ def files(config_home: ConfigHome) -> list[Path]:
     return [session, text]
 
 
+@pytest.mark.part("share")
 def test_whatever_is_written_is_text(files: list[Path], document: Document, tmp_path: Path) -> None:
     """Exported, shared, scrubbed as a child and in place: valid UTF-8, and as many of the signs as there were."""
     session, text = files

@@ -10,7 +10,6 @@ import pytest
 
 from tests.builders import SESSION, ConfigHome, assistant, custom_title, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
-from tests.parts.codex.rollouts import THREAD, meta, said, write
 from tests.parts.share.export.conftest import GITHUB, talk
 
 CHILD = session_id(2)
@@ -190,8 +189,11 @@ def test_a_sub_agent(cli: Cli, config_home: ConfigHome, here: Path) -> None:
     assert b"Seen" in done.stdout
 
 
+@pytest.mark.part("codex")
 def test_a_bundle_of_another_agent_is_refused(config_home: ConfigHome, cli: Cli, here: Path) -> None:
     """What would be imported as a session of this client is no such session; a page is."""
+    from tests.parts.codex.rollouts import THREAD, meta, said, write
+
     write(config_home.root / ".codex", [meta(), said("user", "Tune the parser", 1), said("assistant", "Tuned.", 2)])
     done = cli("export", THREAD, "-o", str(here / "a.json"))
     assert b"A bundle holds sessions of Claude Code alone" in done.stderr

@@ -26,7 +26,6 @@ from resume_hooks.sessions.session_files import SessionFile
 from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, session_id, user, write_session
 from tests.cli.fork_server import ForkServer
 from tests.needs import REPO
-from tests.parts.codex import rollouts
 from tests.parts.team.server import Server
 
 CHILD = session_id(2)
@@ -139,8 +138,11 @@ def test_a_push_that_can_t_run_is_told(people: dict[str, Person], git: Any, monk
     assert laptop.team("status")["failing"] == ""
 
 
+@pytest.mark.part("codex")
 def test_sessions_of_codex_stay(people: dict[str, Person], git: Any) -> None:
     """Those of a project are told of, and how they go along; who has none of Codex, or elsewhere, hears nothing."""
+    from tests.parts.codex import rollouts
+
     laptop = people["laptop"]
     laptop.team("join", "alice")
     told(laptop, git)
@@ -266,6 +268,7 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     assert found(laptop.where) is None
 
 
+@pytest.mark.part("secrets")
 def test_what_goes_here_goes_there(people: dict[str, Person], git: Any, root: Connection) -> None:
     """A scrub takes the earlier generations of every session that it rewrote; what was restored is not forgotten."""
     laptop, secret = people["laptop"], "AKIA" + "QWERTYUIOPASDFGH"

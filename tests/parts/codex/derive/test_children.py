@@ -18,14 +18,10 @@ from resume_hooks.derive.cut_point import AtTurn
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.parts.checkpoints import checkpoint, rewind
 from resume_hooks.parts.codex.derive.thread import LIMIT
 from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED
 from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
 from resume_hooks.parts.codex.transcripts.segments import chain_lines
-from resume_hooks.parts.smart_trim import plan as smart
-from resume_hooks.parts.smart_trim.offer import CERTAIN, offer, smart_options
-from resume_hooks.parts.smart_trim.prompt import parts
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile, resolve
 from resume_hooks.transcripts.records import Record
@@ -209,8 +205,13 @@ def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
     assert sent_of(rest.file) == sent_of(path)
 
 
+@pytest.mark.part("smart_trim")
 def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     """Shown by its ends, with what was said between; only what it names goes, and comes back by an untrim."""
+    from resume_hooks.parts.smart_trim import plan as smart
+    from resume_hooks.parts.smart_trim.offer import CERTAIN, offer, smart_options
+    from resume_hooks.parts.smart_trim.prompt import parts
+
     calls = [
         line
         for number in range(3)
@@ -242,8 +243,11 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     assert sent_of(back.file) == sent_of(path)
 
 
+@pytest.mark.part("checkpoints")
 def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
     """What came later is in no item, the report follows what stays; of a mark that is gone it stands alone."""
+    from resume_hooks.parts.checkpoints import checkpoint, rewind
+
     talk = [
         rollouts.said("user", "go"),
         rollouts.call("c1", "ls"),

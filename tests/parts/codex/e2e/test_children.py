@@ -15,7 +15,6 @@ from resume_hooks.derive.child.write import ChildPlan, write
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trimmed_session import read_trimmed
-from resume_hooks.parts.checkpoints import checkpoint, rewind
 from resume_hooks.parts.codex.transcripts import items as of_items
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
@@ -128,10 +127,7 @@ def restored(trim: Receipt, where: Where) -> Receipt:
 
 
 def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, where: Where) -> None:
-    """The first request holds them, then what the client tells of its surroundings; also that of a child's child.
-
-    That of a rewind holds what stood at the mark, as it was sent before, and the report.
-    """
+    """The first request holds them, then what the client tells of its surroundings; also that of a child's child."""
     client = every_codex
     parent = session(corpus_in(client, 1)[0], where)
     contents = Contents(digest_of(parent, where))
@@ -148,6 +144,15 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
     assert parent.session_id in words
     assert first.session_id in words
     assert second.title.endswith(" · handoff 2")
+
+
+@pytest.mark.part("checkpoints")
+def test_a_rewind_holds_what_stood_at_the_mark(every_codex: CodexHome, where: Where) -> None:
+    """As it was sent before, and the report."""
+    from resume_hooks.parts.checkpoints import checkpoint, rewind
+
+    client = every_codex
+    parent = session(corpus_in(client, 1)[0], where)
     mark = checkpoint.place(parent, "try").mark
     report = made(rewind.plan(parent, mark, "it was slower", where).child, where)
     sent, before = client.resume(report.session_id), client.resume(parent.session_id)

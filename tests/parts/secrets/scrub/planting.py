@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from resume_hooks import seam
 from resume_hooks.archive.trash import delete
 from resume_hooks.archive.vault import archive_session
 from resume_hooks.derive import fork
@@ -61,7 +62,6 @@ class Planted(NamedTuple):
     home: ConfigHome
     path: Path
     children: tuple[Path, ...]
-    document: Path
 
 
 def records() -> list[Record]:
@@ -153,11 +153,12 @@ def plant(home: ConfigHome) -> Planted:
     laid(home.config / "settings.json", json.dumps({"env": {"TOKEN": two}}).encode())
     note = {"version": 1, "opening": f"next: {one}"}
     laid(home.config / "resume-hooks" / "pending" / "waiting-x", json.dumps(note).encode())
-    document = laid(home.root / "docs" / "2026-01-31-token-11111111.md", f"# Token {one}\n".encode())
-    stored_settings.store("handoff_dir", str(document.parent), where)
+    if seam.is_there("documents"):
+        document = laid(home.root / "docs" / "2026-01-31-token-11111111.md", f"# Token {one}\n".encode())
+        stored_settings.store("handoff_dir", str(document.parent), where)
     with opened_index(where):
         pass
-    return Planted(home, path, children, document)
+    return Planted(home, path, children)
 
 
 def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
