@@ -1,7 +1,8 @@
 # Every target does all of its own set-up; a machine with python3, venv and pip is enough for demo and test.
-.PHONY: demo test collected tests unit e2e clients test-all lint bench docs setup clean
+.PHONY: demo test collected tests core unit e2e clients test-all lint bench docs setup clean
 .DEFAULT_GOAL := test
 PY := .venv/bin/python
+PARTS := $(patsubst src/resume_hooks/parts/%/__init__.py,%,$(wildcard src/resume_hooks/parts/*/__init__.py))
 # A shell that forbids Python's bytecode would have every process of the tests compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -14,14 +15,18 @@ demo:
 
 test: clients
 	@$(MAKE) --no-print-directory --jobs 2 lint collected
-	@$(MAKE) --no-print-directory tests
+	@$(MAKE) --no-print-directory core
+	@$(MAKE) --no-print-directory tests TESTS=--apart
 
 # pytest rewrites every file's asserts: once here, beside lint, or once in each worker.
 collected: clients
 	@$(PY) -m pytest --collect-only -qq >/dev/null || true
 
 tests: clients
-	$(PY) -m pytest -n auto --durations 25
+	$(PY) -m pytest -n auto --durations 25 $(TESTS)
+
+core: clients
+	sh tools/without all -q
 
 clients: setup
 	@sh tools/clients
@@ -35,7 +40,8 @@ e2e: clients
 		tests/e2e tests/parts/*/e2e $$(grep -rlE 'mark\.(e2e|slow)\b' tests --include 'test_*.py')
 
 test-all: clients
-	RUN_ALL=1 $(PY) -m pytest -n 2 --dist worksteal -m "e2e or slow or wide or whole_corpus"
+	RUN_ALL=1 $(PY) -m pytest -n 2 --dist worksteal
+	set -e; for part in $(PARTS); do sh tools/without $$part -q; done
 	RUN_ALL=1 $(PY) -m pytest -n 2 tests/fuzz
 
 lint: setup

@@ -116,9 +116,24 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
+BELOW_PARTS = frozenset(
+    {
+        *("archive", "derive", "maintenance", "reading", "redaction"),
+        *("search", "sessions", "storage", "system", "transcripts"),
+    }
+)
+"""Folders of tests of packages that know no verb and no trigger."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--apart``: ``make core`` runs the rest."""
+    parser.addoption("--apart", action="store_true", help="leave out what make core runs, and no part changes")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what names a part that is not here, and what is for ``make test-all`` alone, unless RUN_ALL=1."""
-    left_out = [item for item in items if _names_an_absent_part(item) or _is_wide(item)]
+    without = (_names_an_absent_part, _is_wide, *([_runs_in_core] if config.getoption("--apart") else []))
+    left_out = [item for item in items if any(reason(item) for reason in without)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
@@ -126,6 +141,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _names_an_absent_part(item: pytest.Item) -> bool:
     return not all(seam.is_there(name) for mark in item.iter_markers("part") for name in mark.args)
+
+
+def _runs_in_core(item: pytest.Item) -> bool:
+    folder = item.path.relative_to(REPO / "tests").parts[0]
+    return folder in BELOW_PARTS and not any(item.get_closest_marker(name) for name in ("e2e", "slow"))
 
 
 def _is_wide(item: pytest.Item) -> bool:
