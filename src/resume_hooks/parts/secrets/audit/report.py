@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.parts.secrets.audit.cache import FILE_NAME, AuditCache
-from resume_hooks.parts.secrets.audit.scan import FileScan, in_kept, scan
-from resume_hooks.parts.secrets.scrub.locations import (
+from resume_hooks.parts.secrets.audit.scan import FileScan, scan, secrets_in
+from resume_hooks.parts.secrets.contents import files_of, is_lines, pieces_of_kept
+from resume_hooks.parts.secrets.locations import (
     BACKUP,
     INDEXED,
     KEPT,
@@ -24,7 +25,6 @@ from resume_hooks.parts.secrets.scrub.locations import (
     inventory,
     notes_of,
 )
-from resume_hooks.parts.secrets.scrub.scan_place import is_lines
 from resume_hooks.paths import ENDING, Where, session_id_of
 from resume_hooks.sessions.agents.registry import others
 from resume_hooks.sessions.archived import manifest
@@ -161,7 +161,7 @@ class _AuditRun:
         told = (status.st_ino, text.size, status.st_mtime_ns)
         if known and known[:3] == told:
             return known
-        findings = in_kept(kept)
+        findings = tuple(found for piece in pieces_of_kept(kept) for found in secrets_in(piece))
         self._told(text.size)
         return FileScan(*told, 0, 0, "", findings)
 
@@ -180,9 +180,7 @@ def _places(sessions: Collection[str] | None, where: Where) -> Iterator[Location
 
 def _texts(place: Location) -> Iterator[_AuditFile]:
     """The files of a place; nothing of what is gone by now."""
-    inner = place.kind == TRASHED and os.path.isdir(place.path) and not os.path.islink(place.path)
-    paths = files_in(place.path) if inner else [place.path]
-    for path in paths:
+    for path in files_of(place):
         with contextlib.suppress(OSError):
             size = os.lstat(path).st_size
             if place.kind == KEPT:

@@ -6,23 +6,18 @@ Of a secret only its kind, its place and its length are kept; neither it nor any
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.archive.vault.pack_writer import lines_of
-from resume_hooks.paths import ENDING, open_regular
+from resume_hooks.parts.secrets.contents import HEAD, LARGEST_TEXT, LINE, TEXT, Piece
+from resume_hooks.paths import open_regular
 from resume_hooks.redaction.json_lines import find_in_line
 from resume_hooks.redaction.scanner import seen, suspects
-from resume_hooks.sessions.archived import packs
-from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.transcripts.records import parse, string
 
 BLOCK = 256 * 1024
 """Bytes that the first pass looks at in one go, up to the end of a line: what fits a core's own memory."""
-
-LARGEST_TEXT = 64 * 1024 * 1024
-"""Bytes of a text that is looked at as a whole, since a private key goes over lines; a longer one is, line by line."""
 
 _EDGE = 4096
 """Bytes at the start and before where a look ended that tell whether a file was only appended to."""
@@ -66,33 +61,29 @@ def scan(path: str, known: FileScan | None, *, lines: bool, told: Callable[[int]
         if known and (status.st_ino, status.st_size, status.st_mtime_ns) == known[:3]:
             return known
         if not lines and status.st_size <= LARGEST_TEXT:
-            findings = tuple(in_text(stream.read()))
+            findings = tuple(secrets_in(Piece(stream.read(), TEXT)))
             told(status.st_size)
             return FileScan(status.st_ino, status.st_size, status.st_mtime_ns, 0, 0, "", findings)
         start = known if known and known.inode == status.st_ino and _continues(stream, known, status.st_size) else None
         return _grown(stream, start, status, told)
 
 
-def in_line(line: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
-    """The secrets in one line, which has a ``number`` and begins at ``offset`` of its file."""
-    found = find_in_line(line)
-    record = (parse(line) or {}) if found else {}
-    for secret in found:
-        length = secret.end - secret.start
-        yield FoundSecret(
-            secret.kind, number, offset + secret.start, length, string(record, "uuid"), string(record, "timestamp")
-        )
-
-
-def in_text(raw: bytes) -> Iterator[FoundSecret]:
-    """The secrets in a whole text; none in what is no text."""
-    if b"\0" in raw[: 2 * _EDGE]:
-        return  # a picture, a program
-    number = counted = 0
-    for span in seen(raw) if any(True for _ in suspects(raw)) else ():
-        number += raw.count(b"\n", counted, span.start)
-        counted = span.start
-        yield FoundSecret(span.kind, number, span.start, span.end - span.start, "", "")
+def secrets_in(piece: Piece) -> Iterator[FoundSecret]:
+    """The secrets in a line or a text; none in what is no text."""
+    raw = piece.raw
+    if piece.form == LINE:
+        found = find_in_line(raw)
+        record = (parse(raw) or {}) if found else {}
+        said_by = string(record, "uuid"), string(record, "timestamp"), piece.part
+        for secret in found:
+            length = secret.end - secret.start
+            yield FoundSecret(secret.kind, piece.number, piece.offset + secret.start, length, *said_by)
+    elif b"\0" not in raw[:HEAD] and next(suspects(raw), None) is not None:  # else a picture, a program
+        number = counted = 0
+        for span in seen(raw):
+            number += raw.count(b"\n", counted, span.start)
+            counted = span.start
+            yield FoundSecret(span.kind, number, span.start, span.end - span.start, "", "", piece.part)
 
 
 def _grown(stream: BinaryIO, known: FileScan | None, status: os.stat_result, told: Callable[[int], None]) -> FileScan:
@@ -124,7 +115,7 @@ def _in_block(block: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
         end = block.find(b"\n", place) + 1 or len(block)
         number += block.count(b"\n", counted, start)
         counted = start
-        yield from in_line(block[start:end], number, offset + start)
+        yield from secrets_in(Piece(block[start:end], LINE, number=number, offset=offset + start))
 
 
 def _continues(stream: BinaryIO, known: FileScan, size: int) -> bool:
@@ -137,22 +128,3 @@ def _edge(stream: BinaryIO, offset: int) -> str:
     head = stream.read(min(_EDGE, offset))
     stream.seek(max(0, offset - _EDGE))
     return blake2b(head + stream.read(min(_EDGE, offset)), digest_size=16).hexdigest()
-
-
-def in_kept(kept: ArchivedSession) -> tuple[FoundSecret, ...]:
-    """The secrets in all parts of a kept session; each names its part. OSError where one can't be read."""
-    return tuple(
-        found._replace(part=part.place)
-        for part, pieces in packs.contents(kept.folder, list(kept.all_parts))
-        for found in _in_part(part, pieces)
-    )
-
-
-def _in_part(part: ArchivedFile, pieces: Iterable[bytes]) -> Iterator[FoundSecret]:
-    if not part.place.endswith(ENDING) and part.size <= LARGEST_TEXT:
-        yield from in_text(b"".join(pieces))
-        return
-    offset = 0
-    for number, line in enumerate(lines_of(iter(pieces))):
-        yield from in_line(line, number, offset)
-        offset += len(line)

@@ -18,10 +18,9 @@ from resume_hooks.derive.child.parent_scan import ParentScan
 from resume_hooks.derive.child.rewrite_chain import chain_rewrite
 from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
+from resume_hooks.parts.secrets.locations import OWN, SIDECAR, Location, files_in
 from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
-from resume_hooks.parts.secrets.scrub.locations import OWN, SIDECAR, Location, files_in
 from resume_hooks.parts.secrets.scrub.replace import replace
-from resume_hooks.parts.secrets.scrub.scan_place import cleaned_of
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.archived.layout import HISTORY
@@ -51,7 +50,7 @@ class ScrubPlan(ChildPlan):
         """Also that no secret is found in it, and that it is the whole conversation."""
         wanted = set(self.chain)
         chain = tuple(node.uuid for node in scan(path).chain if node.uuid in wanted)
-        clean = not any(each.found for each in cleaned_of(path, self.cleaner, lines=True))
+        clean = not any(each.found for each in self.cleaner.file(path, lines=True))
         return [
             *ChildPlan.checks(self, path),
             Check("no secret is found in it", clean),
@@ -157,7 +156,7 @@ def _clean_sidecars(decided: ScrubPlan, where: Where) -> list[str]:
         replace(Location(SIDECAR, path, own, OWN), decided.cleaner, where)
     gone = []
     for path in files_in(os.path.join(where.config, HISTORY, own)):
-        if any(each.found or each.stuck for each in cleaned_of(path, decided.cleaner, lines=False)):
+        if any(each.found or each.stuck for each in decided.cleaner.file(path, lines=False)):
             os.unlink(path)
             gone.append(path)
     return gone

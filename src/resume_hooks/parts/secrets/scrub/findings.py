@@ -14,9 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner, RemovedSecret
-from resume_hooks.parts.secrets.scrub.literals import NAMED, Literals, is_telling, is_token, lines_of
-from resume_hooks.parts.secrets.scrub.locations import (
+from resume_hooks.parts.secrets.locations import (
     CHILD,
     CLIENT,
     DOCUMENT,
@@ -34,7 +32,9 @@ from resume_hooks.parts.secrets.scrub.locations import (
     inventory,
     notes_of,
 )
-from resume_hooks.parts.secrets.scrub.scan_place import CleanLocations, LocationContents, look
+from resume_hooks.parts.secrets.scrub.cleaner import Cleaner, RemovedSecret
+from resume_hooks.parts.secrets.scrub.literals import NAMED, Literals, is_telling, is_token, lines_of
+from resume_hooks.parts.secrets.scrub.scan_place import CleanLocations, look
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_of, original
@@ -118,18 +118,14 @@ def look_everywhere(
     values = named or {}
     cleaner = Cleaner(kinds, Literals(values))
     nothing = ScrubFindings(session, kinds, wanted, {}, values, CleanLocations(), (), cleaner, cleaner, "", "")
-    return _look(nothing, where)
+    return look_again(nothing, where)
 
 
-def look_again(found: ScrubFindings, where: Where) -> ScrubFindings:
+def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
     """Look at every place that is there now for what was found, and for what else a scan finds.
 
     What held nothing, and nobody has changed since, is not read again.
     """
-    return _look(found, where)
-
-
-def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
     session, wanted = before.session, before.wanted
     relations = {**family(session, where), **before.relations}
     places = inventory(relations, where)
@@ -138,7 +134,10 @@ def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
     values, short = dict(before.values), set(before.short)
     for place in places:
         if place.relation != OTHER and is_reached(place.relation, wanted) and place.kind not in {FILE_BACKUP, READABLE}:
-            held = () if before.memory.knows(place) else _look_if_readable(place, before.scanner, where).found
+            held: tuple[RemovedSecret, ...] = ()
+            if not before.memory.knows(place):
+                with contextlib.suppress(OSError, ResumeHooksError):
+                    held = look(place, before.scanner, where).found
             values |= _searchable(held)
             short |= {each.values[-1] for each in held if each.values and not _searchable([each])}
     texts = {value: kind for value, kind in values.items() if kind == NAMED or not is_token(value)}
@@ -154,7 +153,9 @@ def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
     )
     clients = Clients(where)
     everywhere = [*documents_of(session, where), *client_files(where), *notes_of(where), *places]
-    rows = [_told(row, where) for place in everywhere if (row := _holding(place, found, where, clients))]
+    rows = [row for place in everywhere if (row := _holding(place, found, where, clients))]
+    # Another agent's session is looked at in a copy; people find it where the original is.
+    rows = [row._replace(place=row.place._replace(path=original(row.place.path, where))) for row in rows]
     if not os.path.lexists(session.path):
         return replace(found, rows=tuple(rows), live="")
     if session.agent != NAME:
@@ -162,11 +163,6 @@ def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
     else:
         live = "" if is_archived_copy(session.path, where) else clients.why_live(session)
     return replace(found, rows=tuple(rows), live=live, title=found.known.words(HeadTail(session.path).title))
-
-
-def _told(row: Holding, where: Where) -> Holding:
-    """A row with the place where people find it: another agent's session is looked at in a copy."""
-    return row._replace(place=row.place._replace(path=original(row.place.path, where)))
 
 
 def is_reached(relation: str, wanted: ScrubReach) -> bool:
@@ -182,13 +178,6 @@ def _searchable(found: Iterable[RemovedSecret]) -> dict[str, str]:
             looked_for = [value] if is_telling(value) or is_token(value) else []
             told |= dict.fromkeys([*looked_for, *lines_of(value)], each.kind)
     return told
-
-
-def _look_if_readable(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
-    """What a place holds; nothing if it can't be read."""
-    with contextlib.suppress(OSError, ResumeHooksError):
-        return look(place, cleaner, where)
-    return LocationContents(place, (), stuck=False)
 
 
 def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clients) -> Holding | None:

@@ -1,4 +1,4 @@
-"""Scan one place for secrets: its lines and texts without them, and what was in them. Nothing is written here."""
+"""Scan one place for the secrets that a cleaner takes out. Nothing is written here."""
 
 from __future__ import annotations
 
@@ -6,27 +6,17 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.archive.vault.pack_writer import lines_of
 from resume_hooks.errors import WriteFailed
+from resume_hooks.parts.secrets.contents import files_of, is_lines, pieces_of_kept
+from resume_hooks.parts.secrets.locations import INDEXED, KEPT, TRASHED, Location, files_in
 from resume_hooks.parts.secrets.scrub.cleaner import Cleaned, Cleaner, RemovedSecret
-from resume_hooks.parts.secrets.scrub.locations import INDEXED, KEPT, TRASHED, Location, files_in
-from resume_hooks.paths import ENDING, Where, open_regular
-from resume_hooks.sessions.archived import manifest, packs
-from resume_hooks.sessions.archived.manifest import ArchivedSession
-from resume_hooks.storage.atomic import BUFFER
-from resume_hooks.transcripts.lines import read_lines
-
-LARGEST_TEXT = 64 * 1024 * 1024
-"""Bytes of a text that is looked at as a whole; a longer one is, line by line."""
-
-_HEAD = 8 * 1024
-"""Bytes in which a NUL says that a file is no text."""
+from resume_hooks.paths import Where
+from resume_hooks.sessions.archived import manifest
 
 
 class LocationContents(NamedTuple):
     """What a place holds; ``stuck`` where some of it stands in what can't be changed: no text, an image, an id."""
 
-    place: Location
     found: tuple[RemovedSecret, ...]
     stuck: bool
 
@@ -40,7 +30,7 @@ def look(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
     for cleaned in _contents(place, cleaner, where):
         found += cleaned.found
         stuck = stuck or cleaned.stuck
-    return LocationContents(place, tuple(found), stuck)
+    return LocationContents(tuple(found), stuck)
 
 
 def _contents(place: Location, cleaner: Cleaner, where: Where) -> Iterator[Cleaned]:
@@ -51,12 +41,12 @@ def _contents(place: Location, cleaner: Cleaner, where: Where) -> Iterator[Clean
                 manifest.why_unreadable(place.session_id, where) or "It has no note, or can't be listed",
                 "What it holds can't be told: update this resume-hooks, or move it away.",
             )
-        yield from _cleaned_kept(kept, cleaner)
-    elif place.kind == TRASHED and os.path.isdir(place.path):
-        for path in files_in(place.path):
-            yield from cleaned_of(path, cleaner, lines=is_lines(path))
+        yield from map(cleaner.piece, pieces_of_kept(kept))
+        for text in (kept.title, kept.about.tag, *kept.about.titles):
+            yield cleaner.text(text.encode("utf-8", "replace"))
     elif place.kind != INDEXED:  # built anew in any case
-        yield from cleaned_of(place.path, cleaner, lines=is_lines(place.path))
+        for path in files_of(place):
+            yield from cleaner.file(path, lines=is_lines(path))
 
 
 class CleanLocations:
@@ -90,32 +80,3 @@ def _status(path: str) -> tuple[int, ...]:
     except OSError:
         return ()
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def cleaned_of(path: str, cleaner: Cleaner, *, lines: bool) -> Iterator[Cleaned]:
-    """A file's content without secrets, by ``lines``, or whole where a secret may go over several. OSError."""
-    with open_regular(path, follow=False) as stream:
-        binary = b"\0" in stream.read(_HEAD)
-        stream.seek(0)
-        if binary:
-            yield from (Cleaned(piece, (), cleaner.knows(piece)) for piece in iter(lambda: stream.read(BUFFER), b""))
-        elif lines or os.fstat(stream.fileno()).st_size > LARGEST_TEXT:
-            yield from (cleaner.line(line.raw) for line in read_lines(stream))
-        else:
-            yield cleaner.text(stream.read())
-
-
-def is_lines(path: str) -> bool:
-    """Whether a file is lines of records, by its name."""
-    return ENDING in os.path.basename(path)
-
-
-def _cleaned_kept(kept: ArchivedSession, cleaner: Cleaner) -> Iterator[Cleaned]:
-    """What the vault holds of a session without secrets: lines of records, and other texts whole."""
-    for part, pieces in packs.contents(kept.folder, list(kept.all_parts)):
-        if is_lines(part.place) or part.size > LARGEST_TEXT:
-            yield from map(cleaner.line, lines_of(pieces))
-        else:
-            yield cleaner.text(b"".join(pieces))
-    for text in (kept.title, kept.about.tag, *kept.about.titles):
-        yield cleaner.text(text.encode("utf-8", "replace"))
