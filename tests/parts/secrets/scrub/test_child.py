@@ -8,8 +8,8 @@ import pytest
 
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import CheckFailed, NothingToFork
-from resume_hooks.parts.secrets.scrub import child, findings
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
+from resume_hooks.parts.secrets import child, findings
+from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.provenance import read_parent

@@ -10,7 +10,7 @@ from resume_hooks import clock
 from resume_hooks.cli.options import current_folder, time_of
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.secrets.audit.report import Audit, Leak, audit
+from resume_hooks.parts.secrets.audit import Audit, Leak, audit
 from resume_hooks.parts.secrets.verbs import AuditOptions
 from resume_hooks.paths import project_names
 from resume_hooks.sessions.agents.registry import store_of

@@ -15,10 +15,10 @@ from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionLive, UsageError
+from resume_hooks.parts.secrets import child, findings, literals
+from resume_hooks.parts.secrets.findings import HELD, LEFT, OUTSIDE, REMOVED, Holding, ScrubFindings, ScrubReach
 from resume_hooks.parts.secrets.locations import INDEXED, OWN
-from resume_hooks.parts.secrets.scrub import child, findings, literals
-from resume_hooks.parts.secrets.scrub.findings import HELD, LEFT, OUTSIDE, REMOVED, Holding, ScrubFindings, ScrubReach
-from resume_hooks.parts.secrets.scrub.purge import clear_left, purge
+from resume_hooks.parts.secrets.purge import clear_left, purge
 from resume_hooks.parts.secrets.verbs import ScrubOptions
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME

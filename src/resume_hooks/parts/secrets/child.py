@@ -18,9 +18,9 @@ from resume_hooks.derive.child.parent_scan import ParentScan
 from resume_hooks.derive.child.rewrite_chain import chain_rewrite
 from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
+from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.locations import OWN, SIDECAR, Location, files_in
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
-from resume_hooks.parts.secrets.scrub.replace import replace
+from resume_hooks.parts.secrets.replace import replace
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.archived.layout import HISTORY

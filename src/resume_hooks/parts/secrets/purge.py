@@ -16,6 +16,9 @@ from resume_hooks.archive.trash import contents
 from resume_hooks.archive.trash.manifest import MANIFEST, unweighed, weighed, write_manifest
 from resume_hooks.archive.vault import commit, rewrite
 from resume_hooks.errors import ResumeHooksError, SessionLive, WriteFailed
+from resume_hooks.parts.secrets import replace
+from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.findings import HELD, LEFT, REMOVED, STUCK, Holding, ScrubFindings, look, look_again
 from resume_hooks.parts.secrets.locations import (
     INDEXED,
     KEPT,
@@ -27,10 +30,6 @@ from resume_hooks.parts.secrets.locations import (
     Location,
     files_in,
 )
-from resume_hooks.parts.secrets.scrub import replace
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
-from resume_hooks.parts.secrets.scrub.findings import HELD, LEFT, REMOVED, STUCK, Holding, ScrubFindings, look_again
-from resume_hooks.parts.secrets.scrub.scan_place import look
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import forget_index, opened_index
 from resume_hooks.sessions.archived import manifest

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.parts.secrets.contents import BINARY, LINE, Piece, pieces_of_file
-from resume_hooks.parts.secrets.scrub.literals import SHORTEST_NAMED, Literals
+from resume_hooks.parts.secrets.literals import SHORTEST_NAMED, Literals
 from resume_hooks.redaction.json_lines import find_in_bytes, find_in_line, without
 from resume_hooks.redaction.json_strings import is_kept, leaves, strings
 from resume_hooks.redaction.scanner import suspects

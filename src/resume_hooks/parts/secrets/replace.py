@@ -12,9 +12,9 @@ import stat
 from collections.abc import Iterator
 
 from resume_hooks.errors import WriteFailed
+from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.contents import is_lines
 from resume_hooks.parts.secrets.locations import RECORDS, Location
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
 from resume_hooks.paths import Where, open_regular, private_folder, read_at
 from resume_hooks.storage.append_carryover import CHUNK, begins_with
 from resume_hooks.storage.atomic import replace_session
