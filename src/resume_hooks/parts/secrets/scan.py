@@ -58,14 +58,30 @@ def scan(path: str, known: FileScan | None, *, lines: bool, told: Callable[[int]
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())
-        if known and (status.st_ino, status.st_size, status.st_mtime_ns) == known[:3]:
+        size = status.st_size
+        stamp = status.st_ino, size, status.st_mtime_ns
+        if known and known[:3] == stamp:
             return known
-        if not lines and status.st_size <= LARGEST_TEXT:
-            findings = tuple(secrets_in(Piece(stream.read(), TEXT)))
-            told(status.st_size)
-            return FileScan(status.st_ino, status.st_size, status.st_mtime_ns, 0, 0, "", findings)
-        start = known if known and known.inode == status.st_ino and _continues(stream, known, status.st_size) else None
-        return _grown(stream, start, status, told)
+        if not lines and size <= LARGEST_TEXT:
+            findings = list(secrets_in(Piece(stream.read(), TEXT)))
+            told(size)
+            return FileScan(*stamp, 0, 0, "", tuple(findings))
+        offset, number, findings = 0, 0, []
+        appended = known and known.inode == status.st_ino and size >= known.offset > 0
+        if known and appended and _edge(stream, known.offset) == known.edge:
+            offset, number = known.offset, known.lines
+            findings = [found for found in known.findings if found.line < number]
+        stream.seek(offset)
+        left = size - offset
+        while left > 0 and (block := stream.read(min(BLOCK, left))):
+            if not block.endswith(b"\n"):
+                block += stream.readline(left - len(block)) if left > len(block) else b""
+            findings += _in_block(block, number, offset)
+            told(len(block))
+            left -= len(block)
+            number += block.count(b"\n")
+            offset += block.rfind(b"\n") + 1
+        return FileScan(*stamp, offset, number, _edge(stream, offset), tuple(findings))
 
 
 def secrets_in(piece: Piece) -> Iterator[FoundSecret]:
@@ -86,25 +102,6 @@ def secrets_in(piece: Piece) -> Iterator[FoundSecret]:
             yield FoundSecret(span.kind, number, span.start, span.end - span.start, "", "", piece.part)
 
 
-def _grown(stream: BinaryIO, known: FileScan | None, status: os.stat_result, told: Callable[[int], None]) -> FileScan:
-    offset, number = (known.offset, known.lines) if known else (0, 0)
-    findings = [found for found in known.findings if found.line < number] if known else []
-    stream.seek(offset)
-    left = status.st_size - offset
-    while left > 0 and (block := stream.read(min(BLOCK, left))):
-        if not block.endswith(b"\n"):
-            block += stream.readline(left - len(block)) if left > len(block) else b""
-        findings += _in_block(block, number, offset)
-        told(len(block))
-        left -= len(block)
-        whole = block.rfind(b"\n") + 1
-        number += block.count(b"\n")
-        offset += whole
-    return FileScan(
-        status.st_ino, status.st_size, status.st_mtime_ns, offset, number, _edge(stream, offset), tuple(findings)
-    )
-
-
 def _in_block(block: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
     """The secrets in whole lines, of which the first has a ``number`` and begins at ``offset`` of its file."""
     end = counted = 0
@@ -116,10 +113,6 @@ def _in_block(block: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
         number += block.count(b"\n", counted, start)
         counted = start
         yield from secrets_in(Piece(block[start:end], LINE, number=number, offset=offset + start))
-
-
-def _continues(stream: BinaryIO, known: FileScan, size: int) -> bool:
-    return size >= known.offset > 0 and _edge(stream, known.offset) == known.edge
 
 
 def _edge(stream: BinaryIO, offset: int) -> str:
