@@ -50,19 +50,26 @@ class ScrubPlan(ChildPlan):
         """Also that no secret is found in it, and that it is the whole conversation."""
         wanted = set(self.chain)
         chain = tuple(node.uuid for node in scan(path).chain if node.uuid in wanted)
-        clean = not any(each.found for each in self.cleaner.file(path, lines=True))
         return [
             *ChildPlan.checks(self, path),
-            Check("no secret is found in it", clean),
+            Check("no secret is found in it", not self.cleaner.finds_in(path, lines=True)),
             Check("every record of the conversation is in its place", chain == self.chain),
         ]
 
     @contextlib.contextmanager
     def sidecars(self, where: Where) -> Iterator[list[str]]:
-        """What every child gets, without secrets."""
+        """What every child gets, without secrets; a copy of a user's file that holds some does not come along."""
+        own = self.draft.session_id
         with ChildPlan.sidecars(self, where) as missed:
-            if left := _clean_sidecars(self, where):
-                missed.append(BACKUPS_LEFT.format(count=f"{len(left):,}"))
+            for path in files_in(self.draft.path.removesuffix(ENDING)):
+                replace(Location(SIDECAR, path, own, OWN), self.cleaner, where)
+            gone = 0
+            for path in files_in(os.path.join(where.config, HISTORY, own)):
+                if any(each.found or each.stuck for each in self.cleaner.file(path, lines=False)):
+                    os.unlink(path)
+                    gone += 1
+            if gone:
+                missed.append(BACKUPS_LEFT.format(count=f"{gone:,}"))
             yield missed
 
 
@@ -147,16 +154,3 @@ class _LineCleaner:
         """Any line; thinking, which fits its signature, as it is."""
         cleaned = self._cleaner.line(body).raw
         return cleaned if b'"thinking"' in cleaned else cleaned.replace(self._old, self._new)
-
-
-def _clean_sidecars(decided: ScrubPlan, where: Where) -> list[str]:
-    """Take the secrets out of the child's own files; the copies of the user's files that held some, and are gone."""
-    own = decided.draft.session_id
-    for path in files_in(decided.draft.path.removesuffix(ENDING)):
-        replace(Location(SIDECAR, path, own, OWN), decided.cleaner, where)
-    gone = []
-    for path in files_in(os.path.join(where.config, HISTORY, own)):
-        if any(each.found or each.stuck for each in decided.cleaner.file(path, lines=False)):
-            os.unlink(path)
-            gone.append(path)
-    return gone

@@ -62,6 +62,10 @@ class Cleaner:
         """The pieces of a file, which is ``lines`` or a text. OSError."""
         return map(self.piece, pieces_of_file(path, lines=lines))
 
+    def finds_in(self, path: str, *, lines: bool) -> bool:
+        """Whether a file holds something to be taken out. OSError."""
+        return any(each.found for each in self.file(path, lines=lines))
+
     def piece(self, piece: Piece) -> Cleaned:
         """A piece of a place, as its form has it; one of what is no text stays as it is."""
         if piece.form == BINARY:

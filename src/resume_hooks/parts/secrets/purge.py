@@ -135,7 +135,9 @@ def _rewritten(row: Holding, found: ScrubFindings, where: Where) -> Holding:
 
 def _clear(place: Location, cleaner: Cleaner, where: Where) -> None:
     if place.kind == KEPT:
-        _clear_kept(place, cleaner, where)
+        kept = manifest.find(place.session_id, where)
+        if kept is not None:
+            rewrite.rewrite(kept, lambda line: cleaner.line(line).raw, where, text=lambda text: cleaner.text(text).raw)
     elif place.kind == READABLE and place.session_id:
         shutil.rmtree(os.path.join(unpacked(where), place.session_id), ignore_errors=True)
     elif place.kind == TRASHED:
@@ -147,12 +149,6 @@ def _clear(place: Location, cleaner: Cleaner, where: Where) -> None:
             replace.replace(place, cleaner, where)
     else:
         replace.replace(place, cleaner, where)
-
-
-def _clear_kept(place: Location, cleaner: Cleaner, where: Where) -> None:
-    kept = manifest.find(place.session_id, where)
-    if kept is not None:
-        rewrite.rewrite(kept, lambda line: cleaner.line(line).raw, where, text=lambda whole: cleaner.text(whole).raw)
 
 
 def _clear_trashed(place: Location, cleaner: Cleaner, where: Where) -> None:
