@@ -73,16 +73,14 @@ class ScrubPlan(ChildPlan):
             yield missed
 
 
-def child_of(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ChildPlan:
-    """As ``plan``, whoever wrote the session."""
+def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ChildPlan:
+    """Decide on a child, whoever wrote the session.
+
+    NothingToFork where nothing was said, UsageError for what is no parent.
+    """
     if session.agent != NAME:
         clean = lambda raw: cleaner.line(raw).raw  # noqa: E731 - the cleaner as one function
         return agents.writer_of(session.agent, where).cleaned(session, clean, FORGETTING, output_dir)
-    return plan(session, where, cleaner, output_dir=output_dir)
-
-
-def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ScrubPlan:
-    """Decide on a child. NothingToFork where nothing was said, UsageError for what is no parent."""
     transcript, (survey, said, thoughts) = scan_live(
         session.path, lambda: (WriteScan(), ReadBack(), _ThinkingEdits(cleaner))
     )

@@ -60,7 +60,7 @@ def scrub(options: ScrubOptions) -> int:
 def _in_a_child(found: ScrubFindings, options: ScrubOptions) -> int:
     made = None
     if any(row.place.relation == OWN for row in found.held):  # else the session itself is already without secrets
-        made = make(options, child.child_of(found.session, options.where, found.scanner, output_dir=options.output_dir))
+        made = make(options, child.plan(found.session, options.where, found.scanner, output_dir=options.output_dir))
     warnings = list(made.warnings) if made else []
     if found.held:
         foreign = found.session.agent != NAME
