@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
-import hashlib
 import mmap
 import re
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from resume_hooks.derive.imports.plan import is_page
 from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.share.export.page.whole_page import CARRIES
 from resume_hooks.parts.share.export.shared_page import BEGUN, ENDED, MARK
+from resume_hooks.parts.share.export.writing import measured
 from resume_hooks.paths import Where
 from resume_hooks.storage.staging import PIECE, Taken, taken_in
 
@@ -48,16 +48,9 @@ def _packed(page: mmap.mmap, start: int) -> Iterator[bytes]:
     end = page.find(ENDED.encode(), at)
     if not _DIGEST.fullmatch(sha256) or page[start + 64 : at] != BEGUN.encode() or end < 0:
         raise ImportFailed("This page was cut short or changed: the session in it can't be read", AGAIN)
-    if _sha256(_rows(page, at, end)) != sha256.decode():
+    if measured(_rows(page, at, end)).sha256 != sha256.decode():
         raise ImportFailed("This page was changed: the session in it is not what was shared", AGAIN)
     yield from _rows(page, at, end)
-
-
-def _sha256(pieces: Iterator[bytes]) -> str:
-    whole = hashlib.sha256()
-    for piece in pieces:
-        whole.update(piece)
-    return whole.hexdigest()
 
 
 def _rows(page: mmap.mmap, at: int, end: int) -> Iterator[bytes]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import hashlib
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks.errors import WriteFailed
@@ -19,6 +18,7 @@ from resume_hooks.parts.share.export.document import Document, DocumentOptions, 
 from resume_hooks.parts.share.export.forms import HTML, LIMIT
 from resume_hooks.parts.share.export.parts import Carried, EndPart
 from resume_hooks.parts.share.export.select_records import WHOLE
+from resume_hooks.parts.share.export.writing import Sink
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.reading.bundle import BundleRedactor, export
 from resume_hooks.reading.homes import Homes
@@ -64,22 +64,21 @@ def packed(document: Document, where: Where) -> Iterator[PackedBundle]:
     SessionNotFound if one can't be read, WriteFailed where the disk refuses.
     """
     taken = BundleRedactor(Homes(where, folders_of(document.sessions, where)))
-    digest, packer = hashlib.sha256(), zlib.compressobj(wbits=_GZIP)
+    sink = Sink()
     with contextlib.ExitStack() as stack:
         try:
             stream = stack.enter_context(tempfile.TemporaryFile(dir=private_folder(where.state, where)))
-            for piece in export(document.sessions, where, taken):
-                _put(packer.compress(piece), stream, digest)
-            _put(packer.flush(), stream, digest)
+            stream.writelines(sink.through(_gzipped(export(document.sessions, where, taken))))
             stream.flush()
         except OSError as error:
             raise WriteFailed(
                 f"The bundle could not be packed: {error.strerror or error}",
                 "Nothing was written. Check free space and the permissions of the state folder.",
             ) from error
-        yield PackedBundle(stream, digest.hexdigest(), stream.tell(), taken)
+        yield PackedBundle(stream, sink.written.sha256, sink.size, taken)
 
 
-def _put(piece: bytes, stream: BinaryIO, digest: hashlib._Hash) -> None:
-    digest.update(piece)
-    stream.write(piece)
+def _gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(wbits=_GZIP)
+    yield from map(packer.compress, pieces)
+    yield packer.flush()
