@@ -22,9 +22,9 @@ from pkgutil import iter_modules
 from hypothesis.strategies import from_regex
 
 from resume_hooks import redaction
-from resume_hooks.parts.secrets.audit.scan import BLOCK
-from resume_hooks.parts.secrets.scrub import cleaner, literals
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
+from resume_hooks.parts.secrets import cleaner, literals
+from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.scan import BLOCK
 from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, redact_line
 from resume_hooks.redaction.load_rules import rules
 from resume_hooks.redaction.scanner import suspects

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from resume_hooks.errors import CantRestore
-from resume_hooks.parts.rewind_files.history import Backup, Edit, FileHistory
+from resume_hooks.parts.rewind_files.history import Backup, FileHistory
 from resume_hooks.parts.rewind_files.plan import Expected, FilesPlan, StoredContent, WantedFile, decide
-from resume_hooks.parts.rewind_files.safe_paths import ProjectPath, ProjectRoot
+from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
 from resume_hooks.parts.rewind_files.target import Aim
 from resume_hooks.paths import FILE_HISTORY, Where, is_session_id
 from resume_hooks.sessions.locate import SessionFile
@@ -33,8 +32,8 @@ def plan(history: FileHistory, aimed: Aim, where: Where) -> FilesPlan:
     if not is_session_id(session.session_id):  # it becomes the name of a folder
         raise CantRestore(f"{session.path} has no session id, so no backup belongs to it", "Name another session.")
     root = ProjectRoot.of(_home(session, where), where)
-    store = _Store(root, StoredContent(os.path.join(where.config, FILE_HISTORY), (session.session_id,)))
-    return decide(session.session_id, root, store.wanted(history, aimed))
+    backups = StoredContent(os.path.join(where.config, FILE_HISTORY), (session.session_id,))
+    return decide(session.session_id, root, _wanted(history, aimed, root, backups))
 
 
 def _home(session: SessionFile, where: Where) -> str:
@@ -65,69 +64,39 @@ def _is_here(folder: str) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class _Store:
-    """Where the backups of a session lie."""
+def _wanted(history: FileHistory, aimed: Aim, root: ProjectRoot, folder: StoredContent) -> Iterator[WantedFile]:
+    """Each file that was tracked at the prompt, or later, as it was then; the backups lie in a ``folder``.
 
-    root: ProjectRoot
-    folder: StoredContent
+    A file goes by what it is called below the project's root, however a record calls it.
+    """
+    called = {path: root.place(path) for path in {*history.edits}.union(*(state.backups for state in history.states))}
+    places = {place.path: place for place in called.values()}
+    edits = {called[path].path: edit for path, edit in history.edits.items()}
+    states = {
+        state.message: {called[path].path: backup for path, backup in state.backups.items()} for state in history.states
+    }
+    last = {path: (state.line, backup) for state in history.states for path, backup in states[state.message].items()}
+    own, first = states[aimed.state.message], dict[str, Backup]()
+    paths: set[str] = set()
+    for state in aimed.states:
+        for path, backup in states[state.message].items():
+            paths.add(path)
+            if backup.version == FIRST:
+                first.setdefault(path, backup)
 
-    def wanted(self, history: FileHistory, aimed: Aim) -> Iterator[WantedFile]:
-        """Each file that was tracked at the prompt, or later, as it was then."""
-        tracked = _Tracked(self.root, history)
-        own = tracked.states[aimed.state.message]
-        first: dict[str, Backup] = {}
-        paths: set[str] = set()
-        for state in aimed.states:
-            backups = tracked.states[state.message]
-            paths.update(backups)
-            for path, backup in backups.items():
-                if backup.version == FIRST:
-                    first.setdefault(path, backup)
-        for path in sorted(paths):
-            expected = self._expected(tracked.last.get(path), tracked.edits.get(path))
-            yield self._wanted(tracked.places[path], own.get(path) or first.get(path), expected)
-
-    def _wanted(self, place: ProjectPath, backup: Backup | None, expected: Expected | None) -> WantedFile:
-        if backup is None or backup.name == "":
-            return WantedFile(place, why=UNKNOWN if backup is None else "its backup has no name that a client gives")
-        return WantedFile(place, self._source(backup), expected=expected, folder=backup.folder)
-
-    def _expected(self, last: tuple[int, Backup] | None, edit: Edit | None) -> Expected | None:
-        """What the session last knew of a file: by its last backup, or by an edit since."""
-        if edit is not None and (last is None or edit.line > last[0]):
-            return Expected(edit.digest) if edit.digest else None
-        return Expected(source=self._source(last[1])) if last is not None and last[1].name != "" else None
-
-    def _source(self, backup: Backup) -> StoredContent | None:
+    def source(backup: Backup) -> StoredContent | None:
         """The file that holds a backup; None where there was no file."""
-        if backup.name is None:
-            return None
-        return StoredContent(self.folder.root, (*self.folder.parts, backup.name))
+        return None if backup.name is None else StoredContent(folder.root, (*folder.parts, backup.name))
 
-
-class _Tracked:
-    """The tracked files by what they are called below the project's root, however a record calls them."""
-
-    def __init__(self, root: ProjectRoot, history: FileHistory) -> None:
-        self._root = root
-        self._names: dict[str, str] = {}
-        self.places: dict[str, ProjectPath] = {}
-        self.edits = {self._name(path): edit for path, edit in history.edits.items()}
-        self.states = {
-            state.message: {self._name(path): backup for path, backup in state.backups.items()}
-            for state in history.states
-        }
-        self.last = {
-            path: (state.line, backup)
-            for state in history.states
-            for path, backup in self.states[state.message].items()
-        }
-
-    def _name(self, path: str) -> str:
-        known = self._names.get(path)
-        if known is None:
-            place = self._root.place(path)
-            known = self._names[path] = place.path
-            self.places[known] = place
-        return known
+    for path in sorted(paths):
+        place, found, edit = places[path], own.get(path) or first.get(path), edits.get(path)
+        if found is None or found.name == "":
+            yield WantedFile(place, why=UNKNOWN if found is None else "its backup has no name that a client gives")
+            continue
+        line, newest = last[path]
+        expected = None  # what the session last knew of the file: by its last backup, or by an edit since
+        if edit is not None and edit.line > line:
+            expected = Expected(edit.digest) if edit.digest else None
+        elif newest.name != "":
+            expected = Expected(source=source(newest))
+        yield WantedFile(place, source(found), expected=expected, folder=found.folder)

@@ -176,11 +176,11 @@ def _decide(root: ProjectRoot, top: int, wanted: WantedFile) -> Change:
     try:
         there, state = look(root, top, place)
     except WriteFailed as error:
-        return Change(place, "none", why=_reason(error))
+        return Change(place, "none", why=reason(error))
     try:
         content, mode = _content(wanted.source)
     except (OSError, WriteFailed) as error:
-        return Change(place, "none", why=f"its backup can't be read ({_reason(error)})", missing=True)
+        return Change(place, "none", why=f"its backup can't be read ({reason(error)})", missing=True)
     before = version_of(there, state.st_mode) if there is not None and state else None
     after = version_of(content, mode if wanted.mode is None else wanted.mode) if content is not None else None
     changed = _changed(there, wanted.expected)
@@ -189,7 +189,7 @@ def _decide(root: ProjectRoot, top: int, wanted: WantedFile) -> Change:
     try:
         require_folder(top, place)
     except (OSError, WriteFailed) as error:
-        return Change(place, "none", why=_reason(error))
+        return Change(place, "none", why=reason(error))
     action = "create" if before is None else "delete" if after is None else "restore"
     return Change(
         place,
@@ -222,5 +222,6 @@ def _changed(there: bytes | None, expected: Expected | None) -> bool | None:
         return None
 
 
-def _reason(error: OSError | WriteFailed) -> str:
+def reason(error: OSError | WriteFailed) -> str:
+    """Why a file can't be read or written."""
     return error.message if isinstance(error, WriteFailed) else error.strerror or str(error)

@@ -47,8 +47,7 @@ def _write(decided: FilesPlan, top: int, where: Where) -> str:
                 _apply(root, top, change)
                 done += 1
         except (OSError, WriteFailed) as error:
-            why = error.message if isinstance(error, WriteFailed) else error.strerror or str(error)
-            raise WriteFailed(*_how_far(decided, kept, done, why)) from error
+            raise WriteFailed(*_how_far(decided, kept, done, plan.reason(error))) from error
     for folder in sorted(decided.folders, key=len, reverse=True):
         _remove_folder(decided, top, folder)
     return kept

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, Strict
-from resume_hooks.parts.secrets.audit.report import Audit, Leak
-from resume_hooks.parts.secrets.scrub.findings import Holding
+from resume_hooks.parts.secrets.audit import Audit, Leak
+from resume_hooks.parts.secrets.findings import Holding
 
 audited = Had[Audit]()
 holding = Had[Holding]()

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.child.write import write
-from resume_hooks.parts.secrets.scrub import child, findings
-from resume_hooks.parts.secrets.scrub.findings import LEFT, ScrubFindings
-from resume_hooks.parts.secrets.scrub.purge import purge
+from resume_hooks.parts.secrets import child, findings
+from resume_hooks.parts.secrets.findings import LEFT, ScrubFindings
+from resume_hooks.parts.secrets.purge import purge
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user

@@ -1,1 +1,1 @@
-"""Tests of ``resume_hooks.parts.secrets.scrub``."""
+"""Tests of the scrub."""

@@ -8,9 +8,8 @@ import pytest
 
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import CheckFailed, NothingToFork
-from resume_hooks.parts.secrets.scrub import child, findings
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
-from resume_hooks.parts.secrets.scrub.scan_place import cleaned_of
+from resume_hooks.parts.secrets import child, findings
+from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.provenance import read_parent
@@ -40,7 +39,7 @@ def test_the_child_holds_none_and_the_parent_all(config_home: ConfigHome, path: 
     made = scrubbed(config_home, path)
     assert {each: (each.read_bytes(), each.stat().st_mtime) for each in before} == before
     assert not [place for place in places_with(config_home) if made.stem in place]
-    assert all(not each.found for each in cleaned_of(str(made), Cleaner(), lines=True))
+    assert all(not each.found for each in Cleaner().file(str(made), lines=True))
     beside = made.with_suffix("") / "tool-results"
     assert (beside / "big.txt").read_bytes() == b"line\ntoken [secret removed: github-pat]\n"
     assert (beside / "clean.txt").samefile(path.with_suffix("") / "tool-results" / "clean.txt")

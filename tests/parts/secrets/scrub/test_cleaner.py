@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
-from resume_hooks.parts.secrets.scrub.literals import (
+from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.literals import (
     LONGEST_NAMED,
     NAMED,
     Literals,

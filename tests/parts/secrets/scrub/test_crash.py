@@ -6,9 +6,9 @@ import os
 import shutil
 from collections.abc import Callable
 
-from resume_hooks.parts.secrets.scrub import findings
-from resume_hooks.parts.secrets.scrub.findings import LEFT, ScrubReach
-from resume_hooks.parts.secrets.scrub.purge import clear_left, purge
+from resume_hooks.parts.secrets import findings
+from resume_hooks.parts.secrets.findings import LEFT, ScrubReach
+from resume_hooks.parts.secrets.purge import clear_left, purge
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION, ConfigHome
 from tests.crashes import crashes

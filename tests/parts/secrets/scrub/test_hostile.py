@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
+from resume_hooks.parts.secrets.cleaner import Cleaner
 from tests.redaction.hostile import hostile
 from tests.redaction.test_hostile import MOST, calls, in_line
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
-from resume_hooks.parts.secrets.scrub.literals import Literals
+from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.literals import Literals
 from resume_hooks.redaction.texts import redact
 from tests.needs import one_in
 

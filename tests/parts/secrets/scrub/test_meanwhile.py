@@ -16,12 +16,12 @@ from resume_hooks.derive import fork
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import WriteFailed
-from resume_hooks.parts.secrets.scrub import findings
-from resume_hooks.parts.secrets.scrub import purge as purging
-from resume_hooks.parts.secrets.scrub import replace as replacing
-from resume_hooks.parts.secrets.scrub.findings import HELD, LEFT, REMOVED, Holding
-from resume_hooks.parts.secrets.scrub.locations import OWN, TRANSCRIPT, Location
-from resume_hooks.parts.secrets.scrub.purge import purge
+from resume_hooks.parts.secrets import findings
+from resume_hooks.parts.secrets import purge as purging
+from resume_hooks.parts.secrets import replace as replacing
+from resume_hooks.parts.secrets.findings import HELD, LEFT, REMOVED, Holding
+from resume_hooks.parts.secrets.locations import OWN, TRANSCRIPT, Location
+from resume_hooks.parts.secrets.purge import purge
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user

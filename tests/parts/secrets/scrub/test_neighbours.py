@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
+from resume_hooks.parts.secrets.cleaner import Cleaner
 from tests.redaction.test_neighbours import (
     Clean,
     in_line,

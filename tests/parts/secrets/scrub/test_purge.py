@@ -17,10 +17,10 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.errors import SessionLive
-from resume_hooks.parts.secrets.scrub import child, findings
-from resume_hooks.parts.secrets.scrub.findings import LEFT, OUTSIDE, REMOVED, Holding, ScrubReach
-from resume_hooks.parts.secrets.scrub.literals import named
-from resume_hooks.parts.secrets.scrub.purge import purge
+from resume_hooks.parts.secrets import child, findings
+from resume_hooks.parts.secrets.findings import LEFT, OUTSIDE, REMOVED, Holding, ScrubReach
+from resume_hooks.parts.secrets.literals import named
+from resume_hooks.parts.secrets.purge import purge
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.session_files import session_file

@@ -11,10 +11,10 @@ import pytest
 
 from resume_hooks.archive.trash import delete
 from resume_hooks.archive.vault import archive_session
-from resume_hooks.parts.secrets.audit.report import audit
-from resume_hooks.parts.secrets.scrub import findings
-from resume_hooks.parts.secrets.scrub.findings import LEFT, OUTSIDE, Holding
-from resume_hooks.parts.secrets.scrub.purge import clear_left, purge
+from resume_hooks.parts.secrets import findings
+from resume_hooks.parts.secrets.audit import audit
+from resume_hooks.parts.secrets.findings import LEFT, OUTSIDE, Holding
+from resume_hooks.parts.secrets.purge import clear_left, purge
 from resume_hooks.sessions.archived.layout import folder_of, vault
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION, ConfigHome, session_bytes, session_id, user

@@ -88,7 +88,7 @@ def test_a_failure_at_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     elif step == "replace":
         monkeypatch.setattr(os, "replace", fail)
     elif step == "read":
-        monkeypatch.setattr(writing, "_read_back", lambda _: None)
+        monkeypatch.setattr(writing, "measured", lambda _: None)
     if step == "replace" and not there:
         return
     with pytest.raises((WriteFailed, CheckFailed)):

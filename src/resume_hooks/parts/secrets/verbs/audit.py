@@ -10,7 +10,7 @@ from resume_hooks import clock
 from resume_hooks.cli.options import current_folder, time_of
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.secrets.audit.report import Audit, Leak, audit
+from resume_hooks.parts.secrets.audit import Audit, Leak, audit
 from resume_hooks.parts.secrets.verbs import AuditOptions
 from resume_hooks.paths import project_names
 from resume_hooks.sessions.agents.registry import store_of
@@ -23,11 +23,10 @@ def audit_secrets(options: AuditOptions) -> int:
     """Print where secrets lie; 1 where there are some, or places that can't be looked at."""
     if sum([bool(options.locator), options.everywhere, options.project]) > 1:
         raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
-    sessions = _sessions(options)
+    sessions, reach = _scope(options)
     since = clock.stamp(time_of(options.since)) if options.since is not None else ""
     with at_work("Looking", quiet=options.as_json) as advance:
         found = audit(options.where, sessions=sessions, kinds=options.kinds, since=since, progress=advance)
-    reach = _reach(sessions, project=options.project)
     warnings = [*found.unread, *found.warnings]
     options.emit(found, lambda: render(found, reach), warnings)
     return int(bool(found.leaks or found.unread))
@@ -63,19 +62,13 @@ def _remedies(found: Audit) -> list[str]:
     ]
 
 
-def _sessions(options: AuditOptions) -> set[str] | None:
+def _scope(options: AuditOptions) -> tuple[set[str] | None, str]:
+    """The sessions that are asked for, None for all, and whose they are as the end of a sentence."""
     if options.everywhere:
-        return None
+        return None, " of all sessions"
     if options.project:
         names = project_names(current_folder(), options.where)
-        return {session.session_id for session in store_of(options.where).sessions(names)}
-    return {options.located(foreign=True).session_id}
-
-
-def _reach(sessions: set[str] | None, *, project: bool) -> str:
-    """What was looked at, as the end of a sentence."""
-    if sessions is None:
-        return " of all sessions"
-    if project:
-        return f" of this project's {len(sessions):,} sessions (others: --all)"
-    return f" of session {min(sessions)[:8]} alone (others: --project, --all)"
+        sessions = {session.session_id for session in store_of(options.where).sessions(names)}
+        return sessions, f" of this project's {len(sessions):,} sessions (others: --all)"
+    session_id = options.located(foreign=True).session_id
+    return {session_id}, f" of session {session_id[:8]} alone (others: --project, --all)"

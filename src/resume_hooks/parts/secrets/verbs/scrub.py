@@ -15,10 +15,10 @@ from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start, start_of
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionLive, UsageError
-from resume_hooks.parts.secrets.scrub import child, findings, literals
-from resume_hooks.parts.secrets.scrub.findings import HELD, LEFT, OUTSIDE, REMOVED, Holding, ScrubFindings, ScrubReach
-from resume_hooks.parts.secrets.scrub.locations import INDEXED, OWN
-from resume_hooks.parts.secrets.scrub.purge import clear_left, purge
+from resume_hooks.parts.secrets import child, findings, literals
+from resume_hooks.parts.secrets.findings import HELD, LEFT, OUTSIDE, REMOVED, Holding, ScrubFindings, ScrubReach
+from resume_hooks.parts.secrets.locations import INDEXED, OWN
+from resume_hooks.parts.secrets.purge import clear_left, purge
 from resume_hooks.parts.secrets.verbs import ScrubOptions
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
@@ -60,7 +60,7 @@ def scrub(options: ScrubOptions) -> int:
 def _in_a_child(found: ScrubFindings, options: ScrubOptions) -> int:
     made = None
     if any(row.place.relation == OWN for row in found.held):  # else the session itself is already without secrets
-        made = make(options, child.child_of(found.session, options.where, found.scanner, output_dir=options.output_dir))
+        made = make(options, child.plan(found.session, options.where, found.scanner, output_dir=options.output_dir))
     warnings = list(made.warnings) if made else []
     if found.held:
         foreign = found.session.agent != NAME

@@ -54,7 +54,8 @@ def conversation(
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
     scout = _Scout()
     transcript = scan(session.path, observers=[observer, scout, *watching])
-    live, earlier = _parts(transcript)
+    live = linearize(transcript.chain).nodes
+    earlier = [node for part in reversed(list(_before_compactions(transcript))) for node in part]
     rows = _rows(transcript, scout, what, live, earlier)
     fresh = [row for row in rows if not known & scout.ids_of(row.number)]
     known.update(*(scout.ids_of(row.number) for row in fresh))
@@ -109,15 +110,8 @@ def _rows(
     return list({node.number: node for node in nodes if not node.copied or what == LIVE_ONLY}.values())
 
 
-def _parts(transcript: Transcript) -> tuple[Sequence[Node], list[Node]]:
-    """The live conversation, and what stood before its compactions; each in the order in which it happened."""
-    live = linearize(transcript.chain).nodes
-    parts = list(_before_compactions(transcript))[::-1]
-    return live, [node for part in parts for node in part]
-
-
 def _before_compactions(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
-    """What each compaction dropped, the last one first."""
+    """What each compaction dropped, the last one first; each in the order in which it happened."""
     chain: Sequence[Node] = transcript.chain
     for _ in range(MAX_COMPACTIONS):
         first = chain[0] if chain else None

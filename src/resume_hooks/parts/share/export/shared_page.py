@@ -1,27 +1,34 @@
 """A page that carries its session: what any browser opens and what ``import`` takes are one file.
 
 The bundle stands at the page's end, packed by gzip and in base64, as data that no browser runs or shows; its digest
-stands before it. Secrets and home folders are in neither of the two.
+stands before it. Secrets and home folders are in neither of the two. What a page carries is unpacked into a private
+file, and refused where anything changed.
 """
 
 from __future__ import annotations
 
 import base64
+import binascii
 import contextlib
-import hashlib
+import mmap
+import re
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.errors import WriteFailed
+from resume_hooks.derive.imports.plan import is_page
+from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.parts.share.export.document import Document, DocumentOptions, folders_of
 from resume_hooks.parts.share.export.forms import HTML, LIMIT
+from resume_hooks.parts.share.export.page.whole_page import CARRIES
 from resume_hooks.parts.share.export.parts import Carried, EndPart
 from resume_hooks.parts.share.export.select_records import WHOLE
+from resume_hooks.parts.share.export.writing import Sink, measured
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.reading.bundle import BundleRedactor, export
 from resume_hooks.reading.homes import Homes
+from resume_hooks.storage.staging import PIECE, Taken, taken_in
 
 PAGE = DocumentOptions(HTML, redact=True, thoughts=True, what=WHOLE, limit=LIMIT)
 """What the page tells: everything that led to the session's end."""
@@ -31,6 +38,9 @@ MARK = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha256="'
 
 BEGUN = '">'
 ENDED = "</script>"
+AGAIN = "Have it sent again, as the file that it is."
+
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
 _ROW = 3 * 1024  # bytes that a row holds, before base64
 _GZIP = 31  # zlib's word for: with the head and the checksum of gzip
 
@@ -64,22 +74,66 @@ def packed(document: Document, where: Where) -> Iterator[PackedBundle]:
     SessionNotFound if one can't be read, WriteFailed where the disk refuses.
     """
     taken = BundleRedactor(Homes(where, folders_of(document.sessions, where)))
-    digest, packer = hashlib.sha256(), zlib.compressobj(wbits=_GZIP)
+    sink = Sink()
     with contextlib.ExitStack() as stack:
         try:
             stream = stack.enter_context(tempfile.TemporaryFile(dir=private_folder(where.state, where)))
-            for piece in export(document.sessions, where, taken):
-                _put(packer.compress(piece), stream, digest)
-            _put(packer.flush(), stream, digest)
+            stream.writelines(sink.through(_gzipped(export(document.sessions, where, taken))))
             stream.flush()
         except OSError as error:
             raise WriteFailed(
                 f"The bundle could not be packed: {error.strerror or error}",
                 "Nothing was written. Check free space and the permissions of the state folder.",
             ) from error
-        yield PackedBundle(stream, digest.hexdigest(), stream.tell(), taken)
+        yield PackedBundle(stream, sink.written.sha256, sink.size, taken)
 
 
-def _put(piece: bytes, stream: BinaryIO, digest: hashlib._Hash) -> None:
-    digest.update(piece)
-    stream.write(piece)
+def _gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(wbits=_GZIP)
+    yield from map(packer.compress, pieces)
+    yield packer.flush()
+
+
+@contextlib.contextmanager
+def carried(taken: Taken, most: int, where: Where) -> Iterator[Taken]:
+    """What a page carries, for the length of the block; of anything else, and of other pages, the file itself.
+
+    ImportFailed where what it carries is cut short, changed, or unpacks to more than ``most`` bytes.
+    """
+    if not is_page(taken.path):
+        yield taken
+        return
+    with open(taken.path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as page:
+        start = page.rfind(MARK.encode())
+        if start < 0:
+            if page.find(CARRIES.encode()) >= 0:
+                raise ImportFailed("This page was cut short: the session that it carried is gone", AGAIN)
+            yield taken
+            return
+        with taken_in(_packed_in(page, start + len(MARK)), most, where) as inner:
+            yield inner
+
+
+def _packed_in(page: mmap.mmap, start: int) -> Iterator[bytes]:
+    """The packed bundle, a piece at a time. ImportFailed where it is not what its digest says."""
+    sha256, at = page[start : start + 64], start + 64 + len(BEGUN)
+    end = page.find(ENDED.encode(), at)
+    if not _DIGEST.fullmatch(sha256) or page[start + 64 : at] != BEGUN.encode() or end < 0:
+        raise ImportFailed("This page was cut short or changed: the session in it can't be read", AGAIN)
+    if measured(_decoded(page, at, end)).sha256 != sha256.decode():
+        raise ImportFailed("This page was changed: the session in it is not what was shared", AGAIN)
+    yield from _decoded(page, at, end)
+
+
+def _decoded(page: mmap.mmap, at: int, end: int) -> Iterator[bytes]:
+    """What the rows between two places hold; a mailer may have given them other endings."""
+    rest = b""
+    try:
+        for place in range(at, end, PIECE):
+            letters = rest + b"".join(page[place : min(place + PIECE, end)].split())
+            whole = len(letters) // 4 * 4
+            rest = letters[whole:]
+            yield base64.b64decode(letters[:whole], validate=True)
+        yield base64.b64decode(rest, validate=True)
+    except binascii.Error as error:
+        raise ImportFailed("This page was changed: the session in it can't be read", AGAIN) from error

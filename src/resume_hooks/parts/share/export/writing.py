@@ -41,6 +41,14 @@ class Sink:
         return WrittenFile(self.size, self._digest.hexdigest())
 
 
+def measured(chunks: Iterable[bytes]) -> WrittenFile:
+    """What chunks come to, written or not."""
+    sink = Sink()
+    for _ in sink.through(chunks):
+        pass
+    return sink.written
+
+
 def require_place(path: str, *, force: bool) -> os.stat_result | None:
     """The file that may be replaced at ``path``, None if there is nothing.
 
@@ -64,7 +72,9 @@ def write(path: str, chunks: Iterable[bytes], over: os.stat_result | None) -> Wr
     sink = Sink()
 
     def check(temporary: str) -> None:
-        if _read_back(temporary) != sink.written:
+        with open(temporary, "rb") as stream:
+            read_back = measured(iter(lambda: stream.read(BUFFER), b""))
+        if read_back != sink.written:
             raise CheckFailed(
                 f"{path} was read back otherwise than it was written", "Nothing was changed. Check the disk."
             )
@@ -89,11 +99,3 @@ def _replace(finished: str, path: str, over: os.stat_result) -> None:
         raise OSError(None, "another program changed it meanwhile")
     os.replace(finished, path)
     sync_folder(os.path.dirname(path))
-
-
-def _read_back(path: str) -> WrittenFile:
-    sink = Sink()
-    with open(path, "rb") as stream:
-        for _ in sink.through(iter(lambda: stream.read(BUFFER), b"")):
-            pass
-    return sink.written

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 from resume_hooks.cli.options import current_folder
@@ -14,7 +13,7 @@ from resume_hooks.errors import OutputFailed, UsageError
 from resume_hooks.parts.share.export.document import Document, DocumentOptions, lineage_of
 from resume_hooks.parts.share.export.forms import FORMS, HTML, JSON
 from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
-from resume_hooks.parts.share.export.writing import Sink, WrittenFile, require_place, write
+from resume_hooks.parts.share.export.writing import WrittenFile, measured, require_place, write
 from resume_hooks.parts.share.verbs import ExportOptions, ShareOptions
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.lineage_block import size_text
@@ -89,14 +88,6 @@ def _print(document: Document, warnings: list[str]) -> None:
         raise OutputFailed(f"The document could not be printed: {error.strerror}", "Nothing else was done.") from error
     for said in (left_out_text(document.left_out), *warnings):
         say(f"note: {said}", err=True)
-
-
-def measured(chunks: Iterable[bytes]) -> WrittenFile:
-    """What would be written."""
-    sink = Sink()
-    for _ in sink.through(chunks):
-        pass
-    return sink.written
 
 
 def receipt(document: Document, path: str, written: WrittenFile, *, done: bool) -> dict[str, Any]:

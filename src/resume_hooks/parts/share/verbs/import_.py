@@ -19,7 +19,7 @@ from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedS
 from resume_hooks.derive.imports.bundle.read_bundle import BundledSession, is_bundle, unpacked
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.errors import ImportFailed, UsageError
-from resume_hooks.parts.share.carried import carried
+from resume_hooks.parts.share.export.shared_page import carried
 from resume_hooks.parts.share.verbs import ImportOptions
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.locator_forms import IMPORT_ADDRESS, is_address

@@ -7,9 +7,9 @@ from resume_hooks.cli.progress import watched
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.parts.share.export.document import Document
 from resume_hooks.parts.share.export.shared_page import PAGE, PackedBundle, packed
-from resume_hooks.parts.share.export.writing import require_place, write
+from resume_hooks.parts.share.export.writing import measured, require_place, write
 from resume_hooks.parts.share.verbs import ShareOptions
-from resume_hooks.parts.share.verbs.export import left_out_text, lineage_or_alone, measured, place_of, receipt
+from resume_hooks.parts.share.verbs.export import left_out_text, lineage_or_alone, place_of, receipt
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted

@@ -43,9 +43,7 @@ def as_page(document: Iterable[Part], sessions: Iterable[SessionPart], carried: 
     yield from _beginning(heads)
     if carried:
         yield element("aside", *(element("p", said) for said in (CARRIES, *carried.taken.sentences)), id="carries")
-    walk = _Walk(unfolded=sum(len(head.turns) for head in heads) <= FEW)
-    for part in document:
-        yield from walk.part(part)
+    yield from _written(document, unfolded=sum(len(head.turns) for head in heads) <= FEW)
     yield Html(f"{closing('main')}\n{element('script', _own('page.js'))}\n")
     yield from carried.rows if carried else ()
     yield "</body>\n</html>\n"
@@ -124,32 +122,23 @@ def _anchor(place: int, turn: TurnPart) -> str:
     return f"s{place + 1}t{turn.number}" if place else f"t{turn.number}"
 
 
-class _Walk:
-    """Writes parts, and closes what is open before the next of a kind."""
-
-    def __init__(self, *, unfolded: bool) -> None:
-        self._unfolded = unfolded
-        self._session = -1
-        self._in_turn = False
-
-    def part(self, part: Part) -> Iterator[str]:
-        """The markup of a part."""
-        if isinstance(part, (SessionPart, TurnPart, EndPart)):
-            yield self._ended()
+def _written(document: Iterable[Part], *, unfolded: bool) -> Iterator[str]:
+    """The markup of parts; what is open is closed before the next of a kind."""
+    session, in_turn = -1, False
+    for part in document:
+        if in_turn and isinstance(part, (SessionPart, TurnPart, EndPart)):
+            in_turn = False
+            yield "</div></details>\n"
         if isinstance(part, SessionPart):
-            self._session += 1
+            session += 1
             yield _session(part) + "\n"
         elif isinstance(part, TurnPart):
-            self._in_turn = True
-            yield _turn(part, _anchor(max(self._session, 0), part), unfolded=self._unfolded) + "\n"
+            in_turn = True
+            yield _turn(part, _anchor(max(session, 0), part), unfolded=unfolded) + "\n"
         elif isinstance(part, EndPart):
             yield element("footer", *(element("p", said) for said in part.sentences), id="left-out") + "\n"
         else:
             yield from _within(part)
-
-    def _ended(self) -> str:
-        ended, self._in_turn = self._in_turn, False
-        return "</div></details>\n" if ended else ""
 
 
 def _session(session: SessionPart) -> Html:

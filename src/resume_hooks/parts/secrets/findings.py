@@ -9,35 +9,39 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from resume_hooks.errors import ResumeHooksError
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner, RemovedSecret
-from resume_hooks.parts.secrets.scrub.literals import NAMED, Literals, is_telling, is_token, lines_of
-from resume_hooks.parts.secrets.scrub.locations import (
+from resume_hooks.errors import ResumeHooksError, WriteFailed
+from resume_hooks.parts.secrets.cleaner import Cleaned, Cleaner, RemovedSecret
+from resume_hooks.parts.secrets.contents import files_of, is_lines, pieces_of_kept
+from resume_hooks.parts.secrets.literals import NAMED, Literals, is_telling, is_token, lines_of
+from resume_hooks.parts.secrets.locations import (
     CHILD,
     CLIENT,
     DOCUMENT,
     FILE_BACKUP,
     INDEXED,
+    KEPT,
     OTHER,
     OWN,
     PARENT,
     READABLE,
     TRANSCRIPT,
+    TRASHED,
     Location,
     client_files,
     documents_of,
     family,
+    files_in,
     inventory,
     notes_of,
 )
-from resume_hooks.parts.secrets.scrub.scan_place import CleanLocations, LocationContents, look
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_of, original
+from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.liveness import Clients
 from resume_hooks.sessions.session_files import SessionFile
@@ -48,6 +52,52 @@ HELD, REMOVED, LEFT, OUTSIDE = "held", "removed", "left", "outside"
 
 SETTINGS = (".claude.json", ".credentials.json", "settings.json", "settings.local.json", ".mcp.json")
 """How the names of the client's files begin in which a secret may stand because somebody put it there to be used."""
+
+
+class LocationContents(NamedTuple):
+    """What a place holds; ``stuck`` where some of it stands in what can't be changed: no text, an image, an id."""
+
+    found: tuple[RemovedSecret, ...]
+    stuck: bool
+
+
+def look(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
+    """The secrets that a place holds. OSError or WriteFailed, which says why, where that can't be told."""
+    if os.path.islink(place.path):
+        raise WriteFailed("It is a symbolic link, which is not followed", "Look at what is behind it by hand.")
+    found: list[RemovedSecret] = []
+    stuck = False
+    for cleaned in _contents(place, cleaner, where):
+        found += cleaned.found
+        stuck = stuck or cleaned.stuck
+    return LocationContents(tuple(found), stuck)
+
+
+def _contents(place: Location, cleaner: Cleaner, where: Where) -> Iterator[Cleaned]:
+    if place.kind == KEPT:
+        kept = manifest.find(place.session_id, where)
+        if kept is None:
+            raise WriteFailed(
+                manifest.why_unreadable(place.session_id, where) or "It has no note, or can't be listed",
+                "What it holds can't be told: update this resume-hooks, or move it away.",
+            )
+        yield from map(cleaner.piece, pieces_of_kept(kept))
+        for text in (kept.title, kept.about.tag, *kept.about.titles):
+            yield cleaner.text(text.encode("utf-8", "replace"))
+    elif place.kind != INDEXED:  # built anew in any case
+        for path in files_of(place):
+            yield from cleaner.file(path, lines=is_lines(path))
+
+
+def _state(place: Location) -> object:
+    """What changes with any change of a place."""
+    found: list[object] = []
+    for path in [place.path, *files_in(place.path)] if place.kind in {KEPT, TRASHED} else [place.path]:
+        found.append(path)
+        with contextlib.suppress(OSError):
+            status = os.lstat(path)
+            found.append((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    return found
 
 
 class ScrubReach(NamedTuple):
@@ -68,19 +118,14 @@ class Holding(NamedTuple):
     state: str
     why: str
 
-    @property
-    def total(self) -> int:
-        """Secrets in it."""
-        return sum(self.kinds.values())
-
 
 @dataclass(frozen=True, slots=True)
 class ScrubFindings:
     """What was found. ``scanner`` takes out all, ``known`` only what is known from the family: the ``values``.
 
-    ``relations`` are of the sessions that were ever seen to be of the family, ``memory`` is for the next look.
-    ``title`` is the session's, without what is known. ``short`` are secrets that could be any word: nowhere but where
-    the scanner finds them are they known.
+    ``relations`` are of the sessions that were ever seen to be of the family, ``clean`` are the places that held
+    nothing, as they were then, and are not read again as long as they stay so. ``title`` is the session's, without what
+    is known. ``short`` are secrets that could be any word: nowhere but where the scanner finds them are they known.
     """
 
     session: SessionFile
@@ -88,7 +133,7 @@ class ScrubFindings:
     wanted: ScrubReach
     relations: Mapping[str, str]
     values: Mapping[str, str]
-    memory: CleanLocations
+    clean: dict[Location, object]
     rows: tuple[Holding, ...]
     scanner: Cleaner
     known: Cleaner
@@ -117,19 +162,15 @@ def look_everywhere(
     """Look at every place. ``named`` are secrets that the user gave, with their kind; without ``kinds`` all count."""
     values = named or {}
     cleaner = Cleaner(kinds, Literals(values))
-    nothing = ScrubFindings(session, kinds, wanted, {}, values, CleanLocations(), (), cleaner, cleaner, "", "")
-    return _look(nothing, where)
+    nothing = ScrubFindings(session, kinds, wanted, {}, values, {}, (), cleaner, cleaner, "", "")
+    return look_again(nothing, where)
 
 
-def look_again(found: ScrubFindings, where: Where) -> ScrubFindings:
+def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
     """Look at every place that is there now for what was found, and for what else a scan finds.
 
     What held nothing, and nobody has changed since, is not read again.
     """
-    return _look(found, where)
-
-
-def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
     session, wanted = before.session, before.wanted
     relations = {**family(session, where), **before.relations}
     places = inventory(relations, where)
@@ -138,7 +179,10 @@ def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
     values, short = dict(before.values), set(before.short)
     for place in places:
         if place.relation != OTHER and is_reached(place.relation, wanted) and place.kind not in {FILE_BACKUP, READABLE}:
-            held = () if before.memory.knows(place) else _look_if_readable(place, before.scanner, where).found
+            held: tuple[RemovedSecret, ...] = ()
+            if before.clean.get(place) != _state(place):
+                with contextlib.suppress(OSError, ResumeHooksError):
+                    held = look(place, before.scanner, where).found
             values |= _searchable(held)
             short |= {each.values[-1] for each in held if each.values and not _searchable([each])}
     texts = {value: kind for value, kind in values.items() if kind == NAMED or not is_token(value)}
@@ -147,14 +191,16 @@ def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
         before,
         relations=relations,
         values=values,
-        memory=before.memory if values == before.values else CleanLocations(),
+        clean=before.clean if values == before.values else {},
         short=frozenset(short),
         scanner=Cleaner(before.kinds, literals),
         known=Cleaner(literals=literals, scanning=False),
     )
     clients = Clients(where)
     everywhere = [*documents_of(session, where), *client_files(where), *notes_of(where), *places]
-    rows = [_told(row, where) for place in everywhere if (row := _holding(place, found, where, clients))]
+    rows = [row for place in everywhere if (row := _holding(place, found, where, clients))]
+    # Another agent's session is looked at in a copy; people find it where the original is.
+    rows = [row._replace(place=row.place._replace(path=original(row.place.path, where))) for row in rows]
     if not os.path.lexists(session.path):
         return replace(found, rows=tuple(rows), live="")
     if session.agent != NAME:
@@ -162,11 +208,6 @@ def _look(before: ScrubFindings, where: Where) -> ScrubFindings:
     else:
         live = "" if is_archived_copy(session.path, where) else clients.why_live(session)
     return replace(found, rows=tuple(rows), live=live, title=found.known.words(HeadTail(session.path).title))
-
-
-def _told(row: Holding, where: Where) -> Holding:
-    """A row with the place where people find it: another agent's session is looked at in a copy."""
-    return row._replace(place=row.place._replace(path=original(row.place.path, where)))
 
 
 def is_reached(relation: str, wanted: ScrubReach) -> bool:
@@ -184,23 +225,17 @@ def _searchable(found: Iterable[RemovedSecret]) -> dict[str, str]:
     return told
 
 
-def _look_if_readable(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
-    """What a place holds; nothing if it can't be read."""
-    with contextlib.suppress(OSError, ResumeHooksError):
-        return look(place, cleaner, where)
-    return LocationContents(place, (), stuck=False)
-
-
 def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clients) -> Holding | None:
     """A place that holds secrets, or can't be read; None for any other."""
-    if place.kind != INDEXED and found.memory.knows(place):
+    state, wanted = _state(place), found.wanted
+    if found.clean.get(place) == state:
         return None
-    wanted = found.wanted
     try:
-        held = found.memory.look(place, found.cleaner_of(place), where)
+        held = look(place, found.cleaner_of(place), where)
     except (OSError, ResumeHooksError) as error:
         return _unreadable(place, error, wanted) if os.path.lexists(place.path) else None
     if not held.found and not held.stuck and place.kind != INDEXED:
+        found.clean[place] = state
         return None
     kinds = dict(Counter(each.kind for each in held.found))
     if why := _why_outside(place, wanted):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.parts.secrets.scrub.literals import SHORTEST_NAMED, Literals
+from resume_hooks.parts.secrets.contents import BINARY, LINE, Piece, pieces_of_file
+from resume_hooks.parts.secrets.literals import SHORTEST_NAMED, Literals
 from resume_hooks.redaction.json_lines import find_in_bytes, find_in_line, without
 from resume_hooks.redaction.json_strings import is_kept, leaves, strings
 from resume_hooks.redaction.scanner import suspects
@@ -57,6 +58,20 @@ class Cleaner:
         self._literals = literals or Literals({})
         self._scanning = scanning
 
+    def file(self, path: str, *, lines: bool) -> Iterator[Cleaned]:
+        """The pieces of a file, which is ``lines`` or a text. OSError."""
+        return map(self.piece, pieces_of_file(path, lines=lines))
+
+    def finds_in(self, path: str, *, lines: bool) -> bool:
+        """Whether a file holds something to be taken out. OSError."""
+        return any(each.found for each in self.file(path, lines=lines))
+
+    def piece(self, piece: Piece) -> Cleaned:
+        """A piece of a place, as its form has it; one of what is no text stays as it is."""
+        if piece.form == BINARY:
+            return self._cleaned(piece.raw, [])
+        return self.line(piece.raw) if piece.form == LINE else self.text(piece.raw)
+
     def line(self, raw: bytes) -> Cleaned:
         """One line of a transcript, with its ending or without."""
         body = raw.rstrip(b"\r\n")
@@ -75,10 +90,6 @@ class Cleaner:
 
         return self._cleaned(raw if b"\0" in raw else _until_stable(raw, once), found)
 
-    def knows(self, raw: bytes) -> bool:
-        """Whether something known stands in bytes of any kind."""
-        return self._literals.stand_in(raw)
-
     def words(self, text: str) -> str:
         """A text of our own making, such as a title, without secrets."""
         return self.text(text.encode("utf-8", "surrogatepass")).raw.decode("utf-8", "surrogatepass")
@@ -92,7 +103,7 @@ class Cleaner:
         return bool(held)
 
     def _cleaned(self, raw: bytes, found: list[RemovedSecret]) -> Cleaned:
-        return Cleaned(raw, tuple(found), self.knows(raw))
+        return Cleaned(raw, tuple(found), self._literals.stand_in(raw))
 
     def _line(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         start = body.lstrip(b"\xef\xbb\xbf \t")[:1]

@@ -16,10 +16,10 @@ from resume_hooks.archive.trash import contents
 from resume_hooks.archive.trash.manifest import MANIFEST, unweighed, weighed, write_manifest
 from resume_hooks.archive.vault import commit, rewrite
 from resume_hooks.errors import ResumeHooksError, SessionLive, WriteFailed
-from resume_hooks.parts.secrets.scrub import replace
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
-from resume_hooks.parts.secrets.scrub.findings import HELD, LEFT, REMOVED, STUCK, Holding, ScrubFindings, look_again
-from resume_hooks.parts.secrets.scrub.locations import (
+from resume_hooks.parts.secrets import replace
+from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.findings import HELD, LEFT, REMOVED, STUCK, Holding, ScrubFindings, look, look_again
+from resume_hooks.parts.secrets.locations import (
     INDEXED,
     KEPT,
     OWN,
@@ -30,7 +30,6 @@ from resume_hooks.parts.secrets.scrub.locations import (
     Location,
     files_in,
 )
-from resume_hooks.parts.secrets.scrub.scan_place import look
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import forget_index, opened_index
 from resume_hooks.sessions.archived import manifest
@@ -136,7 +135,9 @@ def _rewritten(row: Holding, found: ScrubFindings, where: Where) -> Holding:
 
 def _clear(place: Location, cleaner: Cleaner, where: Where) -> None:
     if place.kind == KEPT:
-        _clear_kept(place, cleaner, where)
+        kept = manifest.find(place.session_id, where)
+        if kept is not None:
+            rewrite.rewrite(kept, lambda line: cleaner.line(line).raw, where, text=lambda text: cleaner.text(text).raw)
     elif place.kind == READABLE and place.session_id:
         shutil.rmtree(os.path.join(unpacked(where), place.session_id), ignore_errors=True)
     elif place.kind == TRASHED:
@@ -148,12 +149,6 @@ def _clear(place: Location, cleaner: Cleaner, where: Where) -> None:
             replace.replace(place, cleaner, where)
     else:
         replace.replace(place, cleaner, where)
-
-
-def _clear_kept(place: Location, cleaner: Cleaner, where: Where) -> None:
-    kept = manifest.find(place.session_id, where)
-    if kept is not None:
-        rewrite.rewrite(kept, lambda line: cleaner.line(line).raw, where, text=lambda whole: cleaner.text(whole).raw)
 
 
 def _clear_trashed(place: Location, cleaner: Cleaner, where: Where) -> None:

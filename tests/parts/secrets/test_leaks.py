@@ -12,8 +12,7 @@ import pytest
 
 from resume_hooks.archive.trash import delete
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.parts.secrets.audit import cache
-from resume_hooks.parts.secrets.audit.report import Audit, audit
+from resume_hooks.parts.secrets.audit import FILE_NAME, Audit, audit
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
@@ -40,7 +39,7 @@ def look(home: ConfigHome, **more: object) -> Audit:
 
 def state(home: ConfigHome) -> Path:
     """The file in which audits remember."""
-    return home.config / "resume-hooks" / cache.FILE_NAME
+    return home.config / "resume-hooks" / FILE_NAME
 
 
 def test_a_secret_is_told_by_kind_place_and_age(config_home: ConfigHome, session: Path) -> None:

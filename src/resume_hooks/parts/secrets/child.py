@@ -18,10 +18,9 @@ from resume_hooks.derive.child.parent_scan import ParentScan
 from resume_hooks.derive.child.rewrite_chain import chain_rewrite
 from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
-from resume_hooks.parts.secrets.scrub.locations import OWN, SIDECAR, Location, files_in
-from resume_hooks.parts.secrets.scrub.replace import replace
-from resume_hooks.parts.secrets.scrub.scan_place import cleaned_of
+from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.locations import OWN, SIDECAR, Location, files_in
+from resume_hooks.parts.secrets.replace import replace
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.archived.layout import HISTORY
@@ -51,32 +50,37 @@ class ScrubPlan(ChildPlan):
         """Also that no secret is found in it, and that it is the whole conversation."""
         wanted = set(self.chain)
         chain = tuple(node.uuid for node in scan(path).chain if node.uuid in wanted)
-        clean = not any(each.found for each in cleaned_of(path, self.cleaner, lines=True))
         return [
             *ChildPlan.checks(self, path),
-            Check("no secret is found in it", clean),
+            Check("no secret is found in it", not self.cleaner.finds_in(path, lines=True)),
             Check("every record of the conversation is in its place", chain == self.chain),
         ]
 
     @contextlib.contextmanager
     def sidecars(self, where: Where) -> Iterator[list[str]]:
-        """What every child gets, without secrets."""
+        """What every child gets, without secrets; a copy of a user's file that holds some does not come along."""
+        own = self.draft.session_id
         with ChildPlan.sidecars(self, where) as missed:
-            if left := _clean_sidecars(self, where):
-                missed.append(BACKUPS_LEFT.format(count=f"{len(left):,}"))
+            for path in files_in(self.draft.path.removesuffix(ENDING)):
+                replace(Location(SIDECAR, path, own, OWN), self.cleaner, where)
+            gone = 0
+            for path in files_in(os.path.join(where.config, HISTORY, own)):
+                if any(each.found or each.stuck for each in self.cleaner.file(path, lines=False)):
+                    os.unlink(path)
+                    gone += 1
+            if gone:
+                missed.append(BACKUPS_LEFT.format(count=f"{gone:,}"))
             yield missed
 
 
-def child_of(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ChildPlan:
-    """As ``plan``, whoever wrote the session."""
+def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ChildPlan:
+    """Decide on a child, whoever wrote the session.
+
+    NothingToFork where nothing was said, UsageError for what is no parent.
+    """
     if session.agent != NAME:
         clean = lambda raw: cleaner.line(raw).raw  # noqa: E731 - the cleaner as one function
         return agents.writer_of(session.agent, where).cleaned(session, clean, FORGETTING, output_dir)
-    return plan(session, where, cleaner, output_dir=output_dir)
-
-
-def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None) -> ScrubPlan:
-    """Decide on a child. NothingToFork where nothing was said, UsageError for what is no parent."""
     transcript, (survey, said, thoughts) = scan_live(
         session.path, lambda: (WriteScan(), ReadBack(), _ThinkingEdits(cleaner))
     )
@@ -148,16 +152,3 @@ class _LineCleaner:
         """Any line; thinking, which fits its signature, as it is."""
         cleaned = self._cleaner.line(body).raw
         return cleaned if b'"thinking"' in cleaned else cleaned.replace(self._old, self._new)
-
-
-def _clean_sidecars(decided: ScrubPlan, where: Where) -> list[str]:
-    """Take the secrets out of the child's own files; the copies of the user's files that held some, and are gone."""
-    own = decided.draft.session_id
-    for path in files_in(decided.draft.path.removesuffix(ENDING)):
-        replace(Location(SIDECAR, path, own, OWN), decided.cleaner, where)
-    gone = []
-    for path in files_in(os.path.join(where.config, HISTORY, own)):
-        if any(each.found or each.stuck for each in cleaned_of(path, decided.cleaner, lines=False)):
-            os.unlink(path)
-            gone.append(path)
-    return gone

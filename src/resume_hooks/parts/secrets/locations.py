@@ -63,8 +63,8 @@ class Location(NamedTuple):
 
     kind: str
     path: str
-    session_id: str
-    relation: str
+    session_id: str = ""
+    relation: str = ""
 
 
 def inventory(relations: Mapping[str, str], where: Where) -> list[Location]:
@@ -73,7 +73,10 @@ def inventory(relations: Mapping[str, str], where: Where) -> list[Location]:
     In the order of a purge, the named session's own transcript last: as long as it holds the secrets, a look at it
     tells what they are.
     """
-    found = [*_copies(relations, where), *_in_projects(relations, where)]
+    found = [
+        place._replace(relation=relations.get(place.session_id, place.relation or OTHER))
+        for place in (*_copies(where), *_in_projects(where))
+    ]
     order = [OTHER, PARENT, CHILD, OWN]
     return sorted(found, key=lambda place: (order.index(place.relation), place.kind == TRANSCRIPT))
 
@@ -83,9 +86,9 @@ def notes_of(where: Where) -> Iterator[Location]:
     home = where.state
     for path in files_in(home, lambda folder: os.path.dirname(folder) == home and os.path.basename(folder) in _OUR_OWN):
         if os.path.basename(path) not in _NO_NOTES:
-            yield Location(NOTE, path, "", "")
+            yield Location(NOTE, path)
     if os.path.lexists(index_file(where)):
-        yield Location(INDEXED, index_file(where), "", "")
+        yield Location(INDEXED, index_file(where))
 
 
 def client_files(where: Where) -> Iterator[Location]:
@@ -96,7 +99,7 @@ def client_files(where: Where) -> Iterator[Location]:
         return os.path.basename(folder) in _ELSEWHERE or os.path.realpath(folder) == own
 
     for path in files_in(home, is_left_out):
-        yield Location(CLIENT, path, "", "")
+        yield Location(CLIENT, path)
 
 
 def files_in(folder: str, left_out: Callable[[str], bool] = lambda _: False) -> Iterator[str]:
@@ -132,35 +135,25 @@ def _may_be_file(path: str) -> bool:
         return True
 
 
-def _copies(relations: Mapping[str, str], where: Where) -> Iterator[Location]:
+def _copies(where: Where) -> Iterator[Location]:
     """What is kept of sessions outside of the projects: backups, the trash, the vault."""
+    ours = os.path.join(where.state, backups.FOLDER)
+    files = os.path.join(ours, backups.FILES)
     for home, kind in (
         (os.path.join(where.config, HISTORY), FILE_BACKUP),
-        (os.path.join(where.state, backups.FOLDER, backups.FILES), FILE_BACKUP),
-        (os.path.join(where.state, backups.FOLDER), BACKUP),
+        (files, FILE_BACKUP),
+        (ours, BACKUP),
         (unpacked(where), READABLE),
     ):
-        for path in _files_of_ours(home, {os.path.join(where.state, backups.FOLDER, backups.FILES)} - {home}):
-            session_id = _id_below(home, path)
+        for path in _files_of_ours(home, {files} - {home}):
             copy = kind == BACKUP and not path.endswith(ENDING)
-            yield Location(COPY if copy else kind, path, session_id, relations.get(session_id, OTHER))
-    yield from _trashed(relations, where)
-    for kept in manifest.all_archived(where):
-        yield Location(KEPT, kept.folder, kept.session_id, relations.get(kept.session_id, OTHER))
-    for path in manifest.unreadable(where):
-        session_id = _id_below(vault(where), path)
-        yield Location(KEPT, path, session_id, relations.get(session_id, OTHER))
-
-
-def _trashed(relations: Mapping[str, str], where: Where) -> Iterator[Location]:
-    """The deleted sessions, and each file of the trash that is none of theirs.
-
-    Whose session that is of nothing can tell, so it counts as one that came from the named one.
-    """
-    home, told = os.path.join(where.state, contents.FOLDER), {entry.folder for entry in contents.all_deleted(where)}
-    for path in (*told, *_files_of_ours(home, told)):
-        session_id = _id_below(home, path)
-        yield Location(TRASHED, path, session_id, relations.get(session_id, OTHER if path in told else CHILD))
+            yield Location(COPY if copy else kind, path, _id_below(home, path))
+    trash, deleted = os.path.join(where.state, contents.FOLDER), {entry.folder for entry in contents.all_deleted(where)}
+    yield from (Location(TRASHED, path, _id_below(trash, path)) for path in deleted)
+    for path in _files_of_ours(trash, deleted):  # whose it is nothing can tell: it counts as one that came from ours
+        yield Location(TRASHED, path, _id_below(trash, path), CHILD)
+    yield from (Location(KEPT, kept.folder, kept.session_id) for kept in manifest.all_archived(where))
+    yield from (Location(KEPT, path, _id_below(vault(where), path)) for path in manifest.unreadable(where))
 
 
 def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
@@ -169,40 +162,31 @@ def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
     return (path for path in found if os.path.basename(path) != locks.NAME)
 
 
-def _in_projects(relations: Mapping[str, str], where: Where) -> Iterator[Location]:
-    """The files of all sessions in the client's project folders."""
+def _in_projects(where: Where) -> Iterator[Location]:
+    """The files of all sessions in the client's project folders, by their paths from there."""
     for folder in all_folders(where):
         for path in files_in(folder):
             first, *deeper = os.path.relpath(path, folder).split(os.sep)
-            session_id = _session_of(path, first)
-            kind = _kind(first, deeper, session_id)
-            yield Location(kind, path, session_id, relations.get(session_id, OTHER))
-    yield from (Location(COPY, folder, "", OTHER) for folder in linked(where))
-    home = where.projects
+            last = deeper[-1] if deeper else first
+            if first.startswith(PREFIX):  # a sub-agent of an old client, or its note
+                session_id = owning_session(path.removesuffix(".meta.json").removesuffix(ENDING) + ENDING)
+            else:
+                named = _ID.search(first)
+                session_id = named[0] if named else ""
+            if not deeper and first == session_id + ENDING:
+                kind = TRANSCRIPT
+            elif subagent_name(last):
+                kind = SUBAGENT
+            else:
+                kind = SIDECAR if deeper or last.startswith(PREFIX) else COPY
+            yield Location(kind, path, session_id)
+    yield from (Location(COPY, folder) for folder in linked(where))
     try:
-        os.scandir(home).close()
+        os.scandir(where.projects).close()
     except FileNotFoundError:
         return
     except OSError:
-        yield Location(COPY, home, "", OTHER)
-
-
-def _session_of(path: str, first: str) -> str:
-    """The session that a file of a project folder is of, by the first step of its way from there; ``""`` for none."""
-    if first.startswith(PREFIX):  # a sub-agent of an old client, or its note
-        return owning_session(path.removesuffix(".meta.json").removesuffix(ENDING) + ENDING)
-    named = _ID.search(first)
-    return named[0] if named else ""
-
-
-def _kind(first: str, deeper: list[str], session_id: str) -> str:
-    """What a file of a project folder is, by its path from there."""
-    last = deeper[-1] if deeper else first
-    if not deeper and first == session_id + ENDING:
-        return TRANSCRIPT
-    if subagent_name(last):
-        return SUBAGENT
-    return SIDECAR if deeper or last.startswith(PREFIX) else COPY
+        yield Location(COPY, where.projects)
 
 
 def _id_below(folder: str, path: str) -> str:
@@ -217,26 +201,19 @@ def family(session: SessionFile, where: Where) -> dict[str, str]:
     above: list[str] = []
     with contextlib.suppress(SessionNotFound):  # gone since it was named
         above = [row.session_id for row in known.lineage(session.path)[:-1] if row.session_id]
-    below = [each.row.session_id for each in known.descendants(session.session_id)]
-    children = [*below, *_unlisted_children([session.session_id, *below], where)]
-    return dict.fromkeys(above, PARENT) | dict.fromkeys(children, CHILD) | {session.session_id: OWN}
-
-
-def _unlisted_children(found: list[str], where: Where) -> list[str]:
-    """The children of these, and theirs, that only our links, the vault or the trash tell of."""
-    pairs = list(_parents_and_children(where))
-    seen, waiting, more = set(found), list(found), []
+    own = session.session_id
+    found = dict.fromkeys((each.row.session_id for each in known.descendants(own)), CHILD) | {own: OWN}
+    pairs, waiting = list(_parents_and_children(where)), list(found)
     while waiting:
         parent = waiting.pop()
-        new = [child for above, child in pairs if above == parent and child not in seen]
-        seen.update(new)
+        new = [child for above_it, child in pairs if above_it == parent and child not in found]
+        found |= dict.fromkeys(new, CHILD)
         waiting += new
-        more += new
-    return more
+    return dict.fromkeys(above, PARENT) | found
 
 
 def _parents_and_children(where: Where) -> Iterator[tuple[str, str]]:
-    """Parents and their children."""
+    """Parents and their children, also those that only our links, the vault or the trash tell of."""
     yield from ((link.parent_id, link.child_id) for link in read_links(where))
     yield from ((kept.about.parent[0], kept.session_id) for kept in manifest.all_archived(where) if kept.about.parent)
     for entry in contents.all_deleted(where):
@@ -259,6 +236,6 @@ def documents_of(session: SessionFile, where: Where) -> Iterator[Location]:
             if ending:
                 for path in files_in(place):
                     if path.endswith(ending) or os.path.isdir(path):
-                        yield Location(DOCUMENT, path, "", "")
+                        yield Location(DOCUMENT, path)
             elif os.path.isfile(place) and not os.path.islink(place):
-                yield Location(DOCUMENT, place, "", "")
+                yield Location(DOCUMENT, place)

@@ -12,9 +12,9 @@ import stat
 from collections.abc import Iterator
 
 from resume_hooks.errors import WriteFailed
-from resume_hooks.parts.secrets.scrub.cleaner import Cleaner
-from resume_hooks.parts.secrets.scrub.locations import RECORDS, Location
-from resume_hooks.parts.secrets.scrub.scan_place import cleaned_of, is_lines
+from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.contents import is_lines
+from resume_hooks.parts.secrets.locations import RECORDS, Location
 from resume_hooks.paths import Where, open_regular, private_folder, read_at
 from resume_hooks.storage.append_carryover import CHUNK, begins_with
 from resume_hooks.storage.atomic import replace_session
@@ -52,24 +52,19 @@ def sweep_copies(where: Where) -> None:
 
 def _replace(place: Location, original: int, copy: str, cleaner: Cleaner) -> None:
     lines = is_lines(place.path)
-    if not any(each.found for each in cleaned_of(copy, cleaner, lines=lines)):
+    if not cleaner.finds_in(copy, lines=lines):
         return
 
     def check(path: str) -> None:
         os.chmod(path, MODE if place.kind in RECORDS else stat.S_IMODE(os.fstat(original).st_mode))
-        invariants.require(_checks(place, copy, path, cleaner), place.path)
+        clean = Check("no secret is found in it", not cleaner.finds_in(path, lines=lines))
+        alike = shape_checks(scan(copy), scan(path)) if place.kind in RECORDS else []
+        invariants.require([clean, *alike], place.path)
 
-    chunks = (each.raw for each in cleaned_of(copy, cleaner, lines=lines))
+    chunks = (each.raw for each in cleaner.file(copy, lines=lines))
     replace_session(place.path, original, copy, chunks, check)
-    if any(each.found for each in cleaned_of(place.path, cleaner, lines=lines)):
+    if cleaner.finds_in(place.path, lines=lines):
         raise WriteFailed(f"{place.path} was written to while it was rewritten, and holds secrets again", AGAIN)
-
-
-def _checks(place: Location, old: str, new: str, cleaner: Cleaner) -> list[Check]:
-    """What a rewritten file must hold as it is read back."""
-    dirty = any(each.found for each in cleaned_of(new, cleaner, lines=is_lines(place.path)))
-    alike = shape_checks(scan(old), scan(new)) if place.kind in RECORDS else []
-    return [Check("no secret is found in it", not dirty), *alike]
 
 
 @contextlib.contextmanager

@@ -1,0 +1,276 @@
+"""Audit: which secrets lie where, told by kind, place and age; never what they are.
+
+What each look saw of a file is remembered in one small file of the state folder: places and kinds, no text of any. It
+is a cache: lost, damaged, or of other rules, and everything is looked at anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, NamedTuple
+
+import orjson
+
+from resume_hooks import clock
+from resume_hooks.parts.secrets.contents import files_of, is_lines, pieces_of_kept
+from resume_hooks.parts.secrets.locations import (
+    BACKUP,
+    INDEXED,
+    KEPT,
+    READABLE,
+    SUBAGENT,
+    TRANSCRIPT,
+    TRASHED,
+    Location,
+    files_in,
+    inventory,
+    notes_of,
+)
+from resume_hooks.parts.secrets.scan import FileScan, FoundSecret, scan, secrets_in
+from resume_hooks.paths import ENDING, Where, is_private, read_regular, session_id_of
+from resume_hooks.redaction.load_rules import rules
+from resume_hooks.sessions.agents.registry import others
+from resume_hooks.sessions.archived import manifest
+from resume_hooks.sessions.archived.layout import MANIFEST
+from resume_hooks.sessions.transcript_files import subagent_name
+from resume_hooks.storage import state_file
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes done and all there are."""
+
+FILE_NAME = "audit.json"
+VERSION = 1
+LARGEST = 64 * 1024 * 1024
+"""Bytes of the file of what was seen; a larger one is not ours."""
+
+MOST_KEPT = 10_000
+"""Findings of one file that are remembered; a file with more is looked at anew each time."""
+
+_KEEPERS = frozenset({BACKUP, KEPT, READABLE, TRASHED})
+"""Places of ours that may hold any session: what can't be read there is reported for each session."""
+
+
+class Leak(NamedTuple):
+    """A secret in a place. ``reference`` is what ``read`` understands, "" where it can't print the record.
+
+    ``place`` names what holds it (transcript, sub-agent, sidecar, backup, trash, vault ...), ``line`` is 0-based,
+    ``time`` that of the record, else of the file; ``length`` is in bytes, as written there.
+    """
+
+    kind: str
+    place: str
+    session_id: str
+    reference: str
+    file: str
+    line: int
+    offset: int
+    length: int
+    uuid: str
+    time: str
+
+
+class Audit(NamedTuple):
+    """What an audit found: the leaks, oldest first, how many files and bytes it covers, and what else is to be told.
+
+    ``unread`` says of each place that could not be looked at why; there may be more in it.
+    """
+
+    leaks: list[Leak]
+    files: int
+    size: int
+    read: int
+    unread: list[str]
+    warnings: list[str]
+
+
+def audit(
+    where: Where,
+    *,
+    sessions: Collection[str] | None,
+    kinds: Collection[str] = (),
+    since: str = "",
+    progress: Progress = lambda _done, _all: None,
+) -> Audit:
+    """Every secret of these sessions, of all and of our own notes for None.
+
+    ``kinds`` and ``since`` (an instant) leave out others; what was looked at before and has not changed is not read.
+    """
+    work = _AuditRun(where, [file for place in _places(sessions, where) for file in _files(place)], progress)
+    leaks = [leak for file in work.files for leak in work.leaks(file)]
+    failed = work.memory.store(everything=sessions is None)
+    wanted = [leak for leak in leaks if (not kinds or leak.kind in kinds) and leak.time >= since]
+    wanted.sort(key=lambda leak: (leak.time, leak.file, leak.offset))
+    return Audit(wanted, len(work.files), work.size, work.read, work.unread, [failed] if failed else [])
+
+
+class AuditCache:
+    """The last look at every file, by path."""
+
+    def __init__(self, where: Where) -> None:
+        self._where = where
+        self._path = os.path.join(where.state, FILE_NAME)
+        self._files = self._read()
+        self._seen: set[str] = set()
+        self._changed = False
+
+    def known(self, path: str) -> FileScan | None:
+        """The last look at a file; None if there was none, or it can't be understood."""
+        self._seen.add(path)
+        try:
+            inode, size, mtime_ns, offset, lines, edge, findings = self._files[path]
+            found = tuple(FoundSecret(*each) for each in findings)
+            return FileScan(inode, size, mtime_ns, offset, lines, edge, found)
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def note(self, path: str, scanned: FileScan) -> None:
+        """Remember a look."""
+        if len(scanned.findings) > MOST_KEPT:
+            return
+        row = [*scanned[:6], [list(found) for found in scanned.findings]]
+        if self._files.get(path) != row:
+            self._files[path] = row
+            self._changed = True
+
+    def store(self, *, everything: bool) -> str:
+        """Write it down; after a look at ``everything`` without the files that are gone. A sentence where it failed."""
+        if everything and self._files.keys() - self._seen:
+            self._files = {path: row for path, row in self._files.items() if path in self._seen}
+            self._changed = True
+        if not self._changed:
+            return ""
+        try:
+            content = orjson.dumps({"version": VERSION, "rules": rules().version, "files": self._files})
+            state_file.replace(self._path, content, self._where)
+        except (OSError, TypeError) as error:
+            why = getattr(error, "strerror", "") or error
+            return f"What was found could not be remembered, so the next audit looks at all of it again: {why}"
+        return ""
+
+    def _read(self) -> dict[str, Any]:
+        if not is_private(self._where.state, self._where):
+            return {}
+        try:
+            value = orjson.loads(read_regular(self._path, LARGEST))
+        except (OSError, ValueError):
+            return {}
+        ours = isinstance(value, dict) and (value.get("version"), value.get("rules")) == (VERSION, rules().version)
+        files = value.get("files") if ours else None
+        return files if isinstance(files, dict) else {}
+
+
+class _AuditFile(NamedTuple):
+    """A file, or the folder of a kept session, that is looked at, and the place that it belongs to."""
+
+    place: Location
+    path: str
+    size: int
+
+
+class _AuditRun:
+    """The looks of one audit; a file with several names is read once."""
+
+    def __init__(self, where: Where, files: list[_AuditFile], progress: Progress) -> None:
+        self.memory = AuditCache(where)
+        self.files = files
+        self.size = sum(file.size for file in files)
+        self.read = 0
+        self.unread: list[str] = []
+        self._where = where
+        self._progress = progress
+        self._done = 0
+        self._looks: dict[tuple[int, int], FileScan] = {}
+
+    def leaks(self, file: _AuditFile) -> Iterator[Leak]:
+        """The secrets of a file; one that is there and can't be read goes to ``unread``."""
+        before = self.read
+        try:
+            scanned = self._look(file)
+        except OSError as error:
+            if os.path.lexists(file.path):
+                self.unread.append(f"{file.path} could not be looked at: {error.strerror or error}")
+            return
+        self._done += file.size - (self.read - before)
+        self._progress(self._done, self.size)
+        yield from _leaks(file, scanned)
+
+    def _told(self, size: int) -> None:
+        self.read += size
+        self._done += size
+        self._progress(self._done, self.size)
+
+    def _look(self, file: _AuditFile) -> FileScan:
+        known = self.memory.known(file.path)
+        if file.place.kind == KEPT:
+            scanned = self._look_at_kept(file, known)
+        else:
+            status = os.lstat(file.path)
+            name = (status.st_dev, status.st_ino)
+            scanned = self._looks.get(name) or scan(file.path, known, lines=is_lines(file.path), told=self._told)
+            self._looks[name] = scanned
+        self.memory.note(file.path, scanned)
+        return scanned
+
+    def _look_at_kept(self, file: _AuditFile, known: FileScan | None) -> FileScan:
+        """What the vault holds of a session is read anew where its note was written anew. OSError."""
+        session_id = file.place.session_id
+        kept = manifest.find(session_id, self._where)
+        if kept is None:
+            why = manifest.why_unreadable(session_id, self._where) if session_id else ""
+            raise OSError(errno.EINVAL, why or "It is a link, can't be listed, or has no note")
+        status = os.stat(os.path.join(file.path, MANIFEST))
+        told = (status.st_ino, file.size, status.st_mtime_ns)
+        if known and known[:3] == told:
+            return known
+        findings = tuple(found for piece in pieces_of_kept(kept) for found in secrets_in(piece))
+        self._told(file.size)
+        return FileScan(*told, 0, 0, "", findings)
+
+
+def _places(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:
+    files = (file for agent in others(where) for file in agent.files())
+    elsewhere = (Location(TRANSCRIPT, file.path, file.session_id, "") for file in files)
+    for place in (*inventory({}, where), *elsewhere):
+        unknown = not place.session_id and place.kind in _KEEPERS and not os.path.isfile(place.path)
+        if sessions is None or place.session_id in sessions or unknown:
+            yield place
+    if sessions is None:
+        own = os.path.join(where.state, FILE_NAME)
+        yield from (place for place in notes_of(where) if place.kind != INDEXED and place.path != own)
+
+
+def _files(place: Location) -> Iterator[_AuditFile]:
+    """The files of a place; nothing of what is gone by now."""
+    for path in files_of(place):
+        with contextlib.suppress(OSError):
+            size = os.lstat(path).st_size
+            if place.kind == KEPT:
+                size = sum(os.lstat(inner).st_size for inner in files_in(path))
+            yield _AuditFile(place, path, size)
+
+
+def _leaks(file: _AuditFile, scanned: FileScan) -> Iterator[Leak]:
+    place = file.place
+    when = clock.from_epoch(scanned.mtime_ns / 1e9)
+    for found in scanned.findings:
+        reference = ""
+        own = place.kind == TRANSCRIPT and session_id_of(file.path)
+        if own or found.part.endswith(f"/{place.session_id}{ENDING}"):
+            reference = f"{place.session_id}:{found.line}"
+        elif place.kind == SUBAGENT and place.session_id:
+            reference = f"{place.session_id}/{subagent_name(file.path)}:{found.line}"
+        yield Leak(
+            found.kind,
+            place.kind,
+            place.session_id,
+            reference,
+            os.path.join(file.path, found.part) if found.part else file.path,
+            found.line,
+            found.offset,
+            found.length,
+            found.uuid,
+            clock.normal(found.time) or when,
+        )
