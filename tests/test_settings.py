@@ -85,6 +85,7 @@ def test_later_sources_win(config_home: ConfigHome) -> None:
         {"handoff_dir": "a\nb"},
         {"handoff_dir": "x" * 1001},
         {"ledger_file": "CURRENT.txt"},
+        {"ledger_file": ".bashrc"},
         {"clipboard": "AUTO"},
         {"triggers_off": {"help": 1}},
         {"triggers_off": [1]},

@@ -138,15 +138,6 @@ def test_a_live_session(config_home: ConfigHome, document: Document) -> None:
     assert document("delete", SESSION, "--yes", "--force")["data"]["written"]
 
 
-def test_the_place_is_taken(path: Path, config_home: ConfigHome, document: Document) -> None:
-    """Refused with 1; the other session stays."""
-    document("delete", SESSION, "--yes")
-    write_session(config_home.project(), SESSION, conversation(1), mtime=OLD)
-    other = path.read_bytes()
-    assert document("restore", SESSION, code=1)["error"]["code"] == "place-taken"
-    assert path.read_bytes() == other
-
-
 def test_an_id_that_nobody_knows(path: Path, document: Document) -> None:
     """The list of what can be restored is named where there is something in it."""
     unknown = document("restore", "abcdef12", code=1)["error"]
@@ -155,17 +146,6 @@ def test_an_id_that_nobody_knows(path: Path, document: Document) -> None:
     document("delete", path.stem, "--yes")
     assert "restore --list" in document("restore", "abcdef12", code=1)["error"]["remedy"]
     assert "'#72' for" in document("info", "abcdef12", code=1)["error"]["remedy"]
-
-
-def test_ambiguity_over_the_trash(path: Path, config_home: ConfigHome, document: Document) -> None:
-    """2, with what there is to choose from."""
-    write_session(
-        config_home.project(), THIRD, [*conversation(1, session_id=THIRD), custom_title("Mine", THIRD)], mtime=OLD
-    )
-    for number in (SESSION, THIRD):
-        document("delete", number, "--yes")
-    error = document("restore", "Mine", code=2)["error"]
-    assert {row["session_id"] for row in error["candidates"]} == {SESSION, THIRD}
 
 
 def test_doctor_tells_the_trash(path: Path, cli: Cli, document: Document) -> None:

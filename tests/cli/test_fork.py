@@ -131,9 +131,3 @@ def test_what_is_refused(cli: Cli, parent: Path, name: str) -> None:
     assert done.returncode == 2
     assert b"Traceback" not in done.stderr
     assert files(parent) == 1
-
-
-def test_nothing_to_fork(document: Document, config_home: ConfigHome) -> None:
-    """A session in which nobody spoke."""
-    write_session(config_home.project(), SESSION, [custom_title("Empty")])
-    assert document("fork", SESSION, code=1)["error"]["code"] == "nothing-to-fork"

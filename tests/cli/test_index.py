@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -48,31 +47,6 @@ def test_as_text(cli: Cli, home: ConfigHome) -> None:
     assert names == {"index", "state", "transcripts", "holds", "size", "read now"}
     assert "2 sessions, 12 records" in done.stdout.decode()
     assert "read now" not in cli("index").stdout.decode()
-
-
-@pytest.mark.parametrize("content", [b"", b"garbage" * 1_000, b"SQLite format 3\x00" + b"\xff" * 4_000])
-def test_a_damaged_index(document: Document, home: ConfigHome, content: bytes) -> None:
-    """It is made anew by itself, whatever stands in its place."""
-    file = Path(document("index")["data"]["file"])
-    file.write_bytes(content)
-    assert document("index", "--status")["data"]["state"] != "ready"
-    assert document("index")["data"]["records"] == 12
-
-
-def test_private(document: Document, home: ConfigHome) -> None:
-    """What was said is nobody else's: the folder and the file are the user's alone."""
-    file = Path(document("index")["data"]["file"])
-    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-
-
-def test_a_state_folder_that_cannot_be_made(cli: Cli, home: ConfigHome) -> None:
-    """Said; the transcripts are as they were."""
-    (home.root / "file").write_text("")
-    environ = {"RESUME_HOOKS_HOME": str(home.root / "file" / "state")}
-    done = cli("index", "--json", environ=environ)
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["data"]["state"]) == (0, "missing")
-    assert "A temporary index was used" in found["warnings"][0]
 
 
 def test_usage(cli: Cli, home: ConfigHome) -> None:

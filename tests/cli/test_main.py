@@ -226,14 +226,6 @@ def on_a_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **environ: 
     return written
 
 
-def test_colour_is_for_terminals(config_home: ConfigHome, cli: Cli) -> None:
-    """Styled on a terminal, plain in a pipe and under NO_COLOR."""
-    a_session(config_home)
-    assert b"\x1b[1m1.\x1b[0m" in on_a_terminal(config_home, "lineage", SESSION)
-    assert b"\x1b" not in on_a_terminal(config_home, "lineage", SESSION, NO_COLOR="1")
-    assert b"\x1b" not in cli("lineage", SESSION).stdout
-
-
 @pytest.mark.parametrize(
     "words", [*([verb, SESSION] for verb in ASKING), ["resolve", "0000"], ["find-derived", "PARENT"]]
 )

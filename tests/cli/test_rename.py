@@ -96,12 +96,6 @@ def test_what_means_nothing_is_a_usage_error(path: Path, cli: Cli, words: tuple[
     assert path.read_bytes() == before
 
 
-def test_no_such_session(path: Path, document: Document) -> None:
-    """A locator that names none is a failure, not a bug."""
-    assert document("rename", OTHER, "x", code=1)["error"]["code"] == "session-not-found"
-    assert document("tag", OTHER, "x", code=1)["error"]["code"] == "session-not-found"
-
-
 def test_a_live_session_is_noted(config_home: ConfigHome, cli: Cli) -> None:
     """Done all the same; the note says what is better."""
     write_session(config_home.project(), SESSION, conversation(1))

@@ -98,12 +98,6 @@ def test_while_there_is_room_nothing_is_recommended(config_home: ConfigHome, cli
     assert b"fits best" not in cli("resume", "Small one").stdout
 
 
-def test_what_is_not_there(cli: Cli, document: Document) -> None:
-    """One sentence and its code: no session, no such locator."""
-    assert cli("resume").returncode == 1
-    assert document("resume", "nothing so called", code=1)["error"]["code"] == "session-not-found"
-
-
 def test_a_bare_true_is_the_latest(config_home: ConfigHome, cli: Cli, parent: str, project: str) -> None:
     """Unless a session is called so; a part of a title is not meant by it."""
     rows = [{**user("hello", uuid="u"), "cwd": project}, custom_title("is it true", session_id(3))]
@@ -144,11 +138,6 @@ def test_a_hostile_title_reaches_no_shell(config_home: ConfigHome, cli: Cli, pro
     assert os.listdir(folder) == []
 
 
-def test_a_list_that_nobody_can_choose_from(cli: Cli, parent: str) -> None:
-    """--all is for a terminal."""
-    assert cli("resume", SESSION, "--all").returncode == 2
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -157,10 +146,11 @@ def test_a_list_that_nobody_can_choose_from(cli: Cli, parent: str) -> None:
         ("--json", "--fork"),
         ("--json", "--print"),
         ("--way", "nonsense"),
+        ("--all",),
     ],
 )
 def test_options_that_mean_nothing_together(cli: Cli, parent: str, words: tuple[str, ...]) -> None:
-    """A usage error, before anything is made."""
+    """A usage error, before anything is made; --all is for a terminal."""
     assert cli("resume", SESSION, *words).returncode == 2
 
 

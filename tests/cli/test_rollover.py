@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
 from tests.stand_in import StandIn, stand_in
@@ -99,24 +99,6 @@ def test_a_dry_run_writes_nothing(
     assert home() == before
 
 
-def test_the_next_step_is_written(document: Document, parent: Path) -> None:
-    """Word for word, however it is quoted; options of the shell are none of its business."""
-    step = "--start \"$(rm -rf /)\" 'x'\n--json"
-    document("handoff", SESSION, "-n", step)
-    (child,) = children(parent)
-    opening = json.loads(child.read_bytes().splitlines()[1])
-    assert opening["message"]["content"].endswith(f"\n{step}")
-
-
-def test_another_folder(document: Document, parent: Path, tmp_path: Path) -> None:
-    """The child goes there, with a warning; a folder that is none is a usage error."""
-    found = document("handoff", SESSION, "--output-dir", str(tmp_path))
-    assert os.path.dirname(found["data"]["file"]) == str(tmp_path)
-    assert "--resume will not find it" in found["warnings"][0]
-    assert document("handoff", SESSION, "--output-dir", str(tmp_path / "none"), code=2)["error"]["code"] == "usage"
-    assert children(parent) == []
-
-
 def test_warnings_go_to_stderr(cli: Cli, parent: Path, tmp_path: Path) -> None:
     """Text on stdout stays what was asked for."""
     done = cli("handoff", SESSION, "--output-dir", str(tmp_path))
@@ -173,21 +155,6 @@ def test_start_of_a_child_that_the_client_cannot_find_makes_nothing(
     error = document(*words, code=2, environ={"PATH": a_client(config_home)})["error"]
     assert error["code"] == "usage"
     assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_nothing_to_hand_off(config_home: ConfigHome, document: Document) -> None:
-    """A session without a turn: an expected failure."""
-    write_session(config_home.project(), session_id(3), [custom_title("x")])
-    assert document("handoff", session_id(3), code=1)["error"]["code"] == "nothing-to-hand-off"
-
-
-def test_a_codex_rollout_is_refused(document: Document, tmp_path: Path) -> None:
-    """In one sentence, and nothing is written beside it."""
-    path = tmp_path / "rollout-2026.jsonl"
-    path.write_text('{"type":"session_meta","payload":{"id":"x"}}\n')
-    before = list(tmp_path.iterdir())
-    assert document("handoff", str(path), code=1)["error"]["code"] == "not-a-transcript"
-    assert list(tmp_path.iterdir()) == before
 
 
 GOOD = "result({'goal': 'Mend it.', 'state': 'Half done.', 'next': [{'text': 'Test it.', 'records': [1, 99]}]})"
@@ -312,19 +279,3 @@ def test_ctrl_c_leaves_the_digest_and_says_so(config_home: ConfigHome, parent: P
     assert (process.returncode, out) == (130, b"")
     assert err.decode().strip() == f"Interrupted: the digest alone is in the new session. /resume {child.stem}"
     assert not os.path.exists(made.calls()[0]["folder"])
-
-
-def test_nothing_to_summarise(config_home: ConfigHome, document: Document) -> None:
-    """No model is asked about a session without a turn."""
-    made = stand_in(config_home.root, GOOD)
-    write_session(config_home.project(), session_id(3), [custom_title("x")])
-    error = document("rollover", session_id(3), code=1, environ=environ_of(made))["error"]
-    assert error["code"] == "nothing-to-hand-off"
-    assert made.calls() == []
-
-
-def test_the_source_is_only_read(config_home: ConfigHome, document: Document, parent: Path) -> None:
-    """Byte for byte, with its times."""
-    before = (parent.read_bytes(), parent.stat().st_mtime_ns)
-    document("rollover", SESSION, environ=environ_of(stand_in(config_home.root, GOOD)))
-    assert (parent.read_bytes(), parent.stat().st_mtime_ns) == before

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,7 @@ import pytest
 from resume_hooks.search.hits import strength
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
-from tests.needs import REPO
+from tests.cli.test_main import on_a_terminal
 from tests.search.asking import talk
 from tests.search.index.probe import uid
 
@@ -110,14 +107,6 @@ def test_several_wordings(cli: Cli, document: Document, home: ConfigHome) -> Non
     assert " · found by (1) (2)\n" in shown
 
 
-def test_the_same_answer_twice(cli: Cli, home: ConfigHome) -> None:
-    """Nothing in a document changes from one call to the next, but for what time does to a score."""
-    first, second = (json.loads(cli("search", "redis", "--all", "--json").stdout)["data"] for _ in range(2))
-    for hit in [*first["hits"], *second["hits"]]:
-        del hit["score"]
-    assert first == second
-
-
 def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
     """Is said, and is no failure; a folder without sessions is told from one where nobody said it."""
     done = cli("search", "quux")
@@ -188,46 +177,17 @@ def test_a_state_folder_that_cannot_be_made(cli: Cli, home: ConfigHome) -> None:
     assert b"A temporary index was used" in done.stderr
 
 
-def on_a_terminal(home: ConfigHome, *words: str, **environ: str) -> str:
-    """What a terminal gets."""
-    master, slave = pty.openpty()
-    env = {
-        "PATH": "/usr/bin:/bin",
-        "PYTHONPATH": str(REPO / "src"),
-        "TERM": "xterm-256color",
-        **home.environ,
-        **environ,
-    }
-    command = [sys.executable, "-m", "resume_hooks", *words]
-    try:
-        with subprocess.Popen(command, stdout=slave, stderr=slave, stdin=slave, env=env) as running:
-            os.close(slave)
-            output = b""
-            while True:
-                try:
-                    piece = os.read(master, 65_536)
-                except OSError:
-                    break
-                if not piece:
-                    break
-                output += piece
-            running.wait(60)
-    finally:
-        os.close(master)
-    return output.decode()
-
-
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def test_colour_on_a_terminal_only(home: ConfigHome, cli: Cli) -> None:
     """Found words and titles are highlighted there, not under NO_COLOR; what a transcript holds never is."""
     talk(home, 4, "\x1b[31mthe quux\x1b[2J is here", "ok")
-    shown = on_a_terminal(home, "search", "quux", "--all")
+    shown = on_a_terminal(home, "search", "quux", "--all").decode()
     assert "\x1b[33m\x1b[1mquux\x1b[0m" in shown
     assert set(STYLE.findall(shown)) == {"\x1b[1m", "\x1b[33m", "\x1b[0m"}
     assert "\x1b" not in STYLE.sub("", shown)
-    assert "\x1b" not in on_a_terminal(home, "search", "quux", "--all", NO_COLOR="1")
+    assert b"\x1b" not in on_a_terminal(home, "search", "quux", "--all", NO_COLOR="1")
     assert b"\x1b" not in cli("search", "quux", "--all").stdout
 
 

@@ -102,10 +102,3 @@ def test_originals_that_are_gone(cli: Cli, document: Document, parent: Path, chi
     shutil.rmtree(parent.parents[2] / "resume-hooks" / "vault")
     assert document("untrim", child.stem, "--all", code=1)["error"]["remedy"] == "Nothing was written."
     assert b"stays" not in cli("untrim", child.stem, "--all").stdout
-
-
-def test_another_folder(document: Document, child: Path, tmp_path: Path) -> None:
-    """The child goes there, with a warning."""
-    found = document("untrim", child.stem, "--all", "--output-dir", str(tmp_path))
-    assert os.path.dirname(found["data"]["file"]) == str(tmp_path)
-    assert "--resume will not find it" in found["warnings"][0]

@@ -41,10 +41,11 @@ def card(run_hook: Run, made: StandIn, prompt: str = ">rollover", **environ: str
     return str(reply["reason"])
 
 
-def test_the_card(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
+@pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
+def test_the_card(config_home: ConfigHome, run_hook: Run, parent: Path, sign: str) -> None:
     """Who wrote what is in the child, what it took, how to go on; the last line fits beside a working model."""
     made = stand_in(config_home.root, GOOD)
-    text = card(run_hook, made, ">rollover focus on tabs")
+    text = card(run_hook, made, f"{sign}rollover focus on tabs")
     (child,) = children(parent)
     assert text.startswith("rolled over · the /resume line not copied\n")
     assert "a summary by haiku-of-the-day and a digest are in it" in text
@@ -53,12 +54,6 @@ def test_the_card(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
     assert len(text.split("\n")[-1]) <= 40
     assert b"summary by haiku-of-the-day" in child.read_bytes()
     assert "focus on tabs" in made.calls()[0]["text"]
-
-
-def test_the_slash_form(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
-    """The same; its box is empty afterwards."""
-    text = card(run_hook, stand_in(config_home.root, GOOD), "/resume-hooks:rollover")
-    assert text.startswith("rolled over · the /resume line not copied\n")
 
 
 def test_a_stray_enter_pays_for_nothing(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
@@ -169,11 +164,3 @@ def test_while_it_is_written_the_child_is_told_of(config_home: ConfigHome, run_h
     assert text.startswith("already rolled over")
     assert "it is still being written" in text
     assert len(children(parent)) == len(made.calls()) == 1
-
-
-def test_inside_a_headless_run_it_passes(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
-    """A prompt of ours that begins like a trigger is no trigger."""
-    made = stand_in(config_home.root, GOOD)
-    done = run_hook("prompt", event(">rollover"), environ={"PATH": made.path, "RESUME_HOOKS_CHILD": "1"})
-    assert done.stdout == b""
-    assert (children(parent), made.calls()) == ([], [])

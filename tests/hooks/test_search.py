@@ -123,14 +123,6 @@ def test_no_transcript_yet(home: ConfigHome, card: Card, monkeypatch: pytest.Mon
     assert "Your text: quux" in lines
 
 
-def test_keys_that_collide(config_home: ConfigHome, card: Card) -> None:
-    """Another project that the client keeps in the same folder is not searched."""
-    talk(config_home, 1, "the quux one", cwd="/home/user/my-proj")
-    talk(config_home, 2, "the quux two", cwd="/home/user/my.proj")
-    (found,) = (line for line in card(">search quux") if "/resume 0" in line)
-    assert found.startswith(f"  /resume {session_id(1)} ·")
-
-
 def test_a_session_that_was_moved(config_home: ConfigHome, card: Card) -> None:
     """The folder that its file lies in is searched as well."""
     moved = talk(config_home, 1, "the quux one", cwd="/home/user/old")
@@ -146,15 +138,6 @@ def test_an_index_that_is_not_ready(home: ConfigHome, card: Card, monkeypatch: p
     note = r"  note: Not indexed yet, so not searched: 2 files \([0-9.]+ KB\), the oldest\. "
     assert re.search(f"{note}To index all: resume-hooks index", shown)
     assert card(">search redis")[-1] != ""
-
-
-def test_a_state_folder_that_cannot_be_made(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search works all the same, and says how."""
-    (home.root / "file").write_text("")
-    monkeypatch.setenv("RESUME_HOOKS_HOME", str(home.root / "file" / "state"))
-    shown = "\n".join(card(">search redis"))
-    assert f"/resume {session_id(2)}" in shown
-    assert "A temporary index was used" in shown
 
 
 def test_too_slow(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
