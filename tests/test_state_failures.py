@@ -17,8 +17,11 @@ import pytest
 from resume_hooks.hooks import context_notice, prompt, session
 from resume_hooks.paths import Where, session_id_of
 from resume_hooks.sessions.link_log import read_links
-from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
+from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.targets.hooks import answered
+from tests.test_clock_jumps import path
+
+__all__ = ["path"]
 
 TRIGGERS = (
     ">session", ">help", ">lineage", ">resume", ">search prompt", ">trim",
@@ -116,14 +119,6 @@ TROUBLES: dict[str, Trouble] = {
     "a link": a_link,
     "nowhere": nowhere,
 }
-
-
-@pytest.fixture
-def path(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A session, in a client."""
-    monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
-    monkeypatch.setenv("CLAUDE_PID", "4711")
-    return str(write_session(config_home.project(), SESSION, conversation(6)))
 
 
 def said(path: str, text: str) -> str:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.fuzz.__main__ import TARGETS
 from tests.fuzz.draws import Draws
 from tests.fuzz.running import MOST, home_in, own_environment
-from tests.fuzz.targets import TARGETS
 from tests.fuzz.targets.target import Target
 
 CASES = 10_000 if os.environ.get("RUN_ALL") == "1" else 2_000
@@ -32,13 +32,7 @@ def test_the_shares_come_to_enough() -> None:
     assert len({target.name for target in TARGETS}) == len(TARGETS)
 
 
-@pytest.fixture(params=TARGETS, ids=lambda target: target.name.replace(" ", "-"))
-def target(request: pytest.FixtureRequest) -> Target:
-    """A target; a part has its own."""
-    assert isinstance(request.param, Target)
-    return request.param
-
-
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name.replace(" ", "-"))
 def test_nothing_gets_in(target: Target, tmp_path: Path) -> None:
     """No case raises what is no sentence of ours, or breaks what the target holds for every input."""
     tried = 0

@@ -1,4 +1,4 @@
-"""The texts that triggers show: all that is needed, a useful last line, nothing that drives the terminal."""
+"""What triggers show and a start says: all that is needed, a useful last line, nothing that drives the terminal."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.handoff import handoff_card
 from resume_hooks.hooks.lineage import lineage_card
+from resume_hooks.hooks.reply import start
 from resume_hooks.hooks.resume_card import resume_card
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session_files import SessionFile
@@ -248,3 +249,37 @@ def test_a_command_in_a_warning_can_be_run(monkeypatch: pytest.MonkeyPatch, caps
     emit("search", {}, lambda: "", as_json=False, warnings=[warning])
     for told in (capsys.readouterr().err, child_card("made", receipt(warnings=(warning,)), WAYS[0], [], slash=True)):
         assert re.search("note: .* To index all: sh .*/hooks/engine index", told)
+
+
+def said(context: str, message: str) -> dict[str, Any]:
+    """The reply, as the client reads it."""
+    found = json.loads(start(context, message))
+    assert isinstance(found, dict)
+    return found
+
+
+def test_nothing_to_say_is_no_reply() -> None:
+    """Not even an empty object."""
+    assert start("", "") == start(" \n", "") == b""
+
+
+def test_each_half_stands_alone() -> None:
+    """A line without context, a context without a line."""
+    assert said("", "hello") == {"systemMessage": "hello"}
+    context = {"hookEventName": "SessionStart", "additionalContext": "facts"}
+    assert said("facts", "") == {"hookSpecificOutput": context}
+
+
+@pytest.mark.parametrize("context", ["x" * 100_000, "é" * 5_000, "a\n" * 5_000])
+def test_both_fit_together(context: str) -> None:
+    """The line stays whole."""
+    found = said(context, "m" * 90)
+    assert len(found["systemMessage"]) == 90
+    assert len(found["hookSpecificOutput"]["additionalContext"]) + 90 <= 4_000
+
+
+def test_nothing_drives_the_terminal() -> None:
+    """Neither half; the line is one."""
+    found = said("a\x1b[2J\ud800b\x00", "one\ntwo\x1b]0;x\x07")
+    assert found["systemMessage"] == "one two"
+    assert found["hookSpecificOutput"]["additionalContext"] == "a\ufffdb"

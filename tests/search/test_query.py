@@ -1,11 +1,22 @@
-"""Queries: what was typed becomes terms; nothing of it is syntax."""
+"""Queries: what was typed becomes terms; nothing of it is syntax, and nothing raises but a UsageError."""
 
 from __future__ import annotations
+
+import contextlib
+import os
+import random
 
 import pytest
 
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
+from resume_hooks.search import engine
+from resume_hooks.search.engine import find
+from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.query import MOST_TERMS, MOST_TOKENS, parse
+from resume_hooks.search.scope import Scope
+from tests.builders import ConfigHome
+from tests.search.asking import search, talk
 
 TYPED: list[tuple[list[str], list[str], list[str]]] = [
     (["redis"], ["redis"], []),
@@ -66,3 +77,66 @@ def test_pasted_pages() -> None:
     assert len(parse(["word%d " * 10_000 % tuple(range(10_000))]).terms) == MOST_TERMS
     (phrase,) = parse(['"' + "to be or not " * 8_000 + '"']).terms
     assert (len(phrase.forms), len(phrase.text), len(phrase.name)) == (MOST_TOKENS, 103_999, 62)
+
+
+PIECES = [
+    '"', "'", "\u201c", "AND", "OR", "NOT", "NEAR", "NEAR(linter tuned, 3)", "*", "lint*", "^", "^linter", "(", ")",
+    ":", "prompt:", "words : linter", "{prompt reply}:", "-", "--", "+", "-linter", '-"the linter"', "\x00", "\ud800",
+    "\udfff", "\n", "\t", " ", "linter", "tuned", '"the linter"', '""', '"a', "%", "_", ";", "/*", "*/",
+    "' OR 1=1 --", "\\", "$(x)", "`", "\u200f", "\x1b[31m", "\u00e9", "日本", "\U0001f389", "\u0130", "\u00df",
+    "a.b.c", "x" * 70, "x" * 300, "C++", "#1",
+]  # fmt: skip
+
+
+QUERIES = 1_000 if os.environ.get("RUN_ALL") == "1" else 200
+
+
+def test_many_queries(config_home: ConfigHome) -> None:
+    """Each is answered, or refused as holding no word; the index is used as it is, and lasts."""
+    talk(config_home, 1, "the linter is tuned", "OR NOT near prompt: reply")
+    chance = random.Random(4)
+    with opened_index(config_home.where) as index:
+        for _ in range(QUERIES):
+            pieces = [chance.choice(PIECES) + chance.choice(["", " "]) for _ in range(chance.randrange(1, 10))]
+            _ask(index, pieces if chance.random() < 0.5 else ["".join(pieces)], chance)
+    assert search(config_home, "linter").total == 1
+
+
+def _ask(index: OpenIndex, pieces: list[str], chance: random.Random) -> None:
+    """Ask in one wording or, as with --or, in several."""
+    wordings = [pieces, *([piece] for piece in chance.sample(PIECES, chance.randrange(4)))]
+    queries = []
+    for words in wordings:
+        with contextlib.suppress(UsageError):
+            queries.append(parse(words))
+    if asked := [query for query in queries if query.terms]:
+        # The index is opened once: what is asked about here is what comes after that.
+        found = engine.Searcher(index, Scope(), Where()).search(asked, 5)
+        assert all(set(hit.found_by) <= set(range(1, len(asked) + 1)) for hit in found.hits)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "linter " * 15_000,
+        '"' + "the linter is " * 8_000 + '"',
+        '"a" ' * 25_000,
+        "-a " * 30_000 + "linter",
+        "linter." * 15_000,
+        "\u65e5\u672c" * 16_000,
+        " ".join(f'"w{number} linter"' for number in range(6_000)),
+        " ".join(f"-w{number}" for number in range(12_000)) + " linter",
+        '"' * 100_001 + "linter",
+        "(" * 100_000 + "linter" + ")" * 10,
+    ],
+    ids=lambda query: query[:12],
+)
+def test_a_hundred_kilobytes(config_home: ConfigHome, query: str) -> None:
+    """A pasted page is answered by the index that there is: not too deep, nothing thrown away."""
+    talk(config_home, 1, "the linter is tuned")
+    for found in (
+        find([query], Scope(), config_home.where),
+        find(["linter"], Scope(), config_home.where, also=[query, query]),
+    ):
+        assert found.notes == []
+        assert len(found.how) < 6_000

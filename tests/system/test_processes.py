@@ -1,4 +1,4 @@
-"""Processes: the ones above this one are found, helpers are told from the client, odd names don't confuse."""
+"""Processes: the ones above this one are found, helpers are told from the client, odd names don't confuse; signals."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import itertools
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from resume_hooks.system import processes
+from resume_hooks.system import processes, signals
 from resume_hooks.system.processes import Process, ancestors, client_pid
 from tests.needs import REPO, need
 
@@ -81,3 +83,39 @@ def test_a_cycle_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     table = {7: Process(7, 8, "a", ""), 8: Process(8, 9, "b", ""), 9: Process(9, 8, "c", "")}
     monkeypatch.setattr(processes, "_lookup", table.get)
     assert [process.pid for process in ancestors(7)] == [8, 9]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_noted(number: signal.Signals) -> None:
+    """Nothing is raised, and the handler of before is back in the end."""
+    before = signal.getsignal(number)
+    with signals.noted() as ended:
+        assert not ended.is_set()
+        signal.raise_signal(number)
+        assert ended.is_set()
+    assert signal.getsignal(number) is before
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    """As below nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals.noted() as ended:
+            signal.raise_signal(signal.SIGHUP)
+        assert not ended.is_set()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_another_thread_gets_none() -> None:
+    """Only the main thread may handle signals."""
+    found: list[bool] = []
+
+    def work() -> None:
+        with signals.noted() as ended:
+            found.append(ended.is_set())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [False]

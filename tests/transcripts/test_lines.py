@@ -7,11 +7,12 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import lines
+from resume_hooks.transcripts.giants import longest_line
 from resume_hooks.transcripts.lines import (
     BOM,
     Line,
@@ -186,3 +187,18 @@ def test_a_file_that_shrinks_or_is_gone(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(SessionNotFound, match="can't be read: No such file"), open_transcript(str(path)):
         pass
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.binary(max_size=60) | st.text("\na", max_size=60).map(str.encode))
+def test_as_reading_all_of_them(tmp_path: Path, content: bytes) -> None:
+    """Whether the last one has an ending or not; 0 of nothing."""
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    assert longest_line(str(path)) == max(map(len, content.split(b"\n")))
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    """The caller's to tell."""
+    with pytest.raises(FileNotFoundError):
+        longest_line(str(tmp_path / "gone"))

@@ -1,4 +1,4 @@
-"""The one writer of children: titles, what a plan alone does, what a person hears of."""
+"""The one writer of children: titles, what a plan alone does, what a person hears of; the receipt."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from pathlib import Path
 
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from resume_hooks.cli.schema.base import ReceiptForm
 from resume_hooks.derive import agents, fork, untrim
+from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import ChildPlan, carry_out, receipt, write
 from resume_hooks.derive.trim import plan as trim
 from resume_hooks.derive.trim.options import Options
@@ -22,9 +26,21 @@ from resume_hooks.sessions import child_titles, locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.invocation import resume_command
+from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
-from tests.builders import SESSION, ConfigHome, Record, assistant, conversation, custom_title, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    conversation,
+    custom_title,
+    session_id,
+    user,
+    write_session,
+)
 
 AT_ONCE = """
 import sys
@@ -183,3 +199,41 @@ def test_answers_that_meet_are_told(kind: str, config_home: ConfigHome) -> None:
     records = [*conversation(1), {**more, "parentUuid": "r1"}]  # as some client wrote it: nothing is lost
     sound = locate.session_file(write_session(config_home.project(), SESSION, records))
     assert write(PLANS[kind](sound, config_home), config_home.where).warnings == ()
+
+
+CHILD = session_id(2)
+
+
+@settings(max_examples=40)
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1))
+def test_a_shell_reads_the_folder_as_one_word(folder: str) -> None:
+    """Quotes, spaces, dollars and line feeds in a folder's name stay part of it, controls too."""
+    word, _, rest = resume_command(folder, CHILD).removeprefix("cd ").rpartition(" && ")
+    assert rest == f"claude --resume {CHILD}"
+    assert plain_line(word) == word
+    done = subprocess.run(["bash", "-c", f"printf '%s\\0' {word}"], capture_output=True, check=True)
+    assert done.stdout.decode() == f"{folder}\0"
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_the_documented_form(written: bool) -> None:
+    """Every field of the contract, and no other but the title."""
+    receipt = Receipt(
+        CHILD, "/f", "t", session_id(1), "/p", "trim", written, "/w", 9, 3, 24, 1, (Check("a", ok=True),), ("w",)
+    )  # fmt: skip
+    assert ReceiptForm.model_validate(receipt).model_dump() == {
+        "session_id": CHILD,
+        "file": "/f",
+        "title": "t",
+        "parent_session_id": session_id(1),
+        "parent_file": "/p",
+        "kind": "trim",
+        "agent": "claude",
+        "written": written,
+        "tokens_before": 9,
+        "tokens_after": 3,
+        "chars_saved": 24,
+        "tools_trimmed": 1,
+        "checks": [{"name": "a", "ok": True}],
+        "commands": {"in_client": f"/resume {CHILD}", "shell": f"cd /w && claude --resume {CHILD}"},
+    }

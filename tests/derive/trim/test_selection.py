@@ -1,4 +1,4 @@
-"""Selection: which of what the rules name is given up; what is recent, or another tool's, stays."""
+"""Selection: which of what the rules name is given up; what is recent, or another tool's, stays; options as typed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.trim.options import KEPT_RESULTS
+from resume_hooks.derive.trim.options import KEPT_RESULTS, TypedOptions, options_of, parse
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import remarks
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from tests.builders import ConfigHome
 from tests.derive.trim.nasty import IMAGE
 from tests.derive.trim.sessions import LONG, Chain, planned, written
@@ -201,3 +202,48 @@ def test_the_same_choice_each_time(config_home: ConfigHome) -> None:
         chain.answer("again", tokens=9_400 + 400 * number)
     chain.tool("t9", "Bash", "ok", command="make")
     assert calls(plan(config_home, chain, target_tokens=10_500)) == ["t0", "t1", "t2"]
+
+
+def test_options_in_any_order(config_home: ConfigHome) -> None:
+    """With dashes or without, with a value behind or after an equals sign; thresholds by tool."""
+    one = parse("--keep-recent 3 tools=Read,Bash --threshold 300 --threshold Bash=2000", config_home.where)
+    two = parse("threshold=Bash=2000 threshold=300 --tools=Read,Bash keep-recent=3", config_home.where)
+    assert one == two
+    assert (one.keep_recent, one.tools, one.limit("Read"), one.limit("Bash")) == (3, ("read", "bash"), 300, 2_000)
+
+
+def test_settings_stand_in(config_home: ConfigHome) -> None:
+    """Where nothing was typed."""
+    environ = {**config_home.environ, "RESUME_HOOKS_THRESHOLD": "900", "RESUME_HOOKS_KEEP_RECENT": "5"}
+    options = parse("", Where(environ))
+    assert (options.limit("Read"), options.usual_recent, options.keep_recent) == (900, 5, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("--tools", "needs a value"),
+        ("--tools ''", "empty"),
+        ("--only ,", "empty"),
+        ("--only nothing", "no rule 'nothing'"),
+        ("--only assistant", "how many"),
+        ("--keep-recent x", "needs a number"),
+        ("--keep-recent -1", "less than 0"),
+        ("--keep-recent 99999999999999999999", "no number of"),
+        ("--assistant -99999999999999999999", "no number of"),
+        ("--threshold Read=x", "needs characters"),
+        ("please", "not an option"),
+        ("'open", "can't be read"),
+    ],
+)
+def test_what_can_not_be_meant(config_home: ConfigHome, text: str, words: str) -> None:
+    """A sentence that says what, and nothing is done."""
+    with pytest.raises(UsageError, match=words):
+        parse(text, config_home.where)
+
+
+def test_an_empty_list_is_no_list(config_home: ConfigHome) -> None:
+    """An unset variable of a shell must not mean every tool."""
+    assert options_of(where=config_home.where).tools == ()
+    with pytest.raises(UsageError, match="--tools is empty"):
+        options_of(TypedOptions(tools=""), config_home.where)

@@ -13,13 +13,19 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.beside import FilesBeside
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import RolloverPlan
+from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.files import out_path, wanted_for, write_for
 from resume_hooks.paths import Where
+from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
+from resume_hooks.sessions.locate import session_file
+from resume_hooks.storage import stored_settings
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.needs import REPO
+from tests.redaction.test_handoff import GITHUB, PASSWORD, leaky
+
+__all__ = ["leaky"]
 
 
 @pytest.fixture
@@ -267,3 +273,16 @@ def test_temporary_files_of_a_crash_are_swept(config_home: ConfigHome, project: 
     (project / "_handoffs" / ".resume-hooks-999999999-abcd.tmp").write_text("torn")
     left(config_home, project, handoff_dir="_handoffs")
     assert [path.suffix for path in (project / "_handoffs").iterdir()] == [".md"]
+
+
+def test_document_and_ledger(config_home: ConfigHome, leaky: str, tmp_path: Path) -> None:
+    """They say that something was there, and nothing of it."""
+    stored_settings.store("handoff_dir", "_handoffs", config_home.where)
+    stored_settings.store("ledger_file", "_ledgers/CURRENT.md", config_home.where)
+    contents = Contents(digest_of(session_file(leaky), config_home.where))
+    decided = agents.fresh(session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents)
+    receipt = write(decided, config_home.where)
+    files = write_for(decided, receipt, config_home.where)
+    written = [Path(path).read_text() for path in (*files.documents, files.ledger)]
+    assert len(written) == 2
+    assert not any(secret in text for text in written for secret in (GITHUB, PASSWORD))

@@ -8,8 +8,9 @@ from resume_hooks.storage.stored_settings import store
 from tests.builders import SESSION, ConfigHome
 from tests.cli.conftest import Cli, Document
 from tests.cli.test_handoff import everything, parent, project
+from tests.cli.test_handoff_edit import Desk, desk
 
-__all__ = ["parent", "project"]
+__all__ = ["desk", "parent", "project"]
 
 
 def test_out_writes_the_document(config_home: ConfigHome, cli: Cli, document: Document, parent: Path) -> None:
@@ -57,3 +58,23 @@ def test_a_setting_is_switched_off_again(document: Document, cli: Cli, parent: P
     assert document("config", "handoff_dir", "")["data"]["settings"][0]["value"] == ""
     assert document("handoff", SESSION)["data"]["documents"] == []
     assert list(project.iterdir()) == []
+
+
+def test_the_document_holds_the_edit(desk: Desk) -> None:
+    """Beside the whole digest."""
+    assert desk.handoff("--out", "x.md", EDITOR=desk.editor('echo "use tabs" >> "$1"')).code == 0
+    text = (desk.project / "x.md").read_text("utf-8")
+    assert "## What the fresh session was told, as the user edited it" in text
+    assert "\nuse tabs\n" in text
+
+
+def test_a_document_that_is_there_by_now(desk: Desk) -> None:
+    """It stays, no child is made, and the text stays where the message says."""
+    script = desk.editor(f'echo mine > {desk.project}/x.md; echo words >> "$1"')
+    done = desk.handoff("--out", "x.md", EDITOR=script)
+    assert done.code == 2
+    (folder,) = desk.tmp.iterdir()
+    assert "There is a file" in done.text
+    assert f"What you wrote is kept in {folder}/handoff.md" in done.text
+    assert desk.openings() == []
+    assert (desk.project / "x.md").read_text() == "mine\n"

@@ -15,7 +15,10 @@ from resume_hooks.cli.main import run
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.storage import project_files
 from tests.builders import ConfigHome
+from tests.cli.test_completion import completed, desk
 from tests.parts.rewind_files.project import SESSION, Project, backup, prompt_id, snapshot, turns
+
+__all__ = ["desk"]
 
 
 @pytest.fixture
@@ -213,3 +216,8 @@ def test_many_long_differences_are_cut(project: Project, capsys: pytest.CaptureF
     assert "... and 41 more lines" in out
     assert "more files" in out
     assert len(out.splitlines()) < 460
+
+
+def test_it_completes_a_session(config_home: ConfigHome, desk: Path) -> None:
+    """Where SESSION stands in the usage line."""
+    assert completed(config_home, desk, "resume-hooks rewind-files 1a2") == ["plain,1a2b3c4d"]

@@ -14,6 +14,7 @@ from resume_hooks.paths import project_key
 from tests import strangers
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, session_id, write_session
 from tests.cli.conftest import Cli, Document
+from tests.cli.desk import Desk
 from tests.derive.imports.bundle.test_bundle import bundled, kept
 
 CONTENT = session_bytes([*conversation(3), custom_title("Fix the parser")])
@@ -288,3 +289,23 @@ def test_a_torn_one(cli: Cli, path: Path) -> None:
     done = cli("import", str(path))
     assert done.returncode == 1
     assert b"ends too early" in done.stderr
+
+
+def test_a_page_is_asked_about_and_imported(desk: Desk, tmp_path: Path) -> None:
+    """It becomes a session of this folder, and the client starts on that; without a yes nothing is made."""
+    page = tmp_path / "far.html"
+    page.write_bytes(session_bytes([*conversation(2), custom_title("From afar")]))
+    known = desk.ids()
+    words = ("resume", str(page), "--way", "as-is")
+    screen = desk.run(*words)
+    screen.wait_for(r"Y/n")
+    screen.type("n\r")
+    assert (screen.ended(), desk.ids()) == (130, known)
+    screen = desk.run(*words)
+    screen.wait_for(r"Y/n")
+    screen.type("\r")
+    screen.wait_for(r"STARTED --resume \S+ IN proj")
+    assert screen.ended() == 0
+    (made,) = desk.ids() - known
+    assert f"STARTED --resume {made}".encode() in screen.raw
+    assert b"not verified" in screen.raw

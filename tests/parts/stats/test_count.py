@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, example, settings
 
 from resume_hooks.parts.stats.count import Counts, Day, count, from_row, rounded, to_row
 from tests.builders import SESSION, assistant, conversation, session_id, system, user, write_session
+from tests.derive.test_orders import Client, of_any_order
 
 DAY = "2026-01-31"
 NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null"
@@ -127,3 +130,20 @@ def test_a_row_gives_the_counts_back(tmp_path: Path) -> None:
 def test_durations_are_few(duration: float, kept: int) -> None:
     """Exact below 100 ms, two digits above."""
     assert rounded(duration) == kept
+
+
+def turns(path: str) -> int:
+    """The turns that statistics count."""
+    return sum(day.turns for day in count(path).days.values())
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@example(None, ["trim here", "prompt", "trim"])
+@of_any_order
+def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
+    """Over all sessions that came of it."""
+    with tempfile.TemporaryDirectory() as home:
+        client = Client(home, begun)
+        said = turns(str(client.path))
+        client.play(steps)
+        assert sum(turns(path) for path in client.sessions()) == said + len(client.typed)

@@ -6,6 +6,10 @@ import pytest
 
 from tests.builders import SESSION, ConfigHome, conversation, session_id, system, user, write_session
 from tests.cli.conftest import Cli, Document
+from tests.cli.test_output import Told, is_styled, told
+
+__all__ = ["told"]
+
 
 NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null"
 
@@ -70,3 +74,8 @@ def test_hostile_words_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> N
     rows = [{"continue_metadata": said}, user("x", uuid="u", ts=9)]
     write_session(config_home.project(), SESSION, rows)
     assert b"\x1b" not in cli("stats", "--all", environ={"FORCE_COLOR": "0"}).stdout
+
+
+def test_colour_where_it_is_wanted(told: Told) -> None:
+    """On a terminal, and in a pipe that asks for it."""
+    is_styled(told, ["stats", "--all"])

@@ -15,10 +15,14 @@ from typing import Any
 import pytest
 
 from resume_hooks.cli.schema import form
+from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.parts.team import background, connect, pushing
 from resume_hooks.parts.team.connect import Connection
 from resume_hooks.parts.team.joined import project_of
+from resume_hooks.parts.team.pushing import Pushed
+from resume_hooks.parts.team.sessions import TeamSession, named
 from resume_hooks.parts.team.team_file import PUSHES, folder, found
+from resume_hooks.parts.team.verbs.team_answer import pushed_text
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
@@ -338,3 +342,28 @@ def test_upgrade(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     admin = Person(tmp_path / "office", "admin", fork_server)
     assert admin.run("team", "init", "admin", "--upgrade") == "The database has form 4 now.\n"
     assert bob.team("join", "bob")["written"]
+
+
+def listed(machine: str, own: str = SESSION) -> TeamSession:
+    """A session of Bob's on one of his machines."""
+    about = ("Fix the parser", "/src", "", "", "", "", "", "private", 1, 1, True, (), "")
+    return TeamSession(len(machine), own, "bob", machine, *about)
+
+
+def test_a_session_on_two_machines() -> None:
+    """It is the one that went on last, or the one of the machine that is named."""
+    both = [listed("desk"), listed("laptop")]
+    assert named(SESSION[:8], both).machine == "desk"
+    assert named(f"bob@laptop:{SESSION[:8]}", both).machine == "laptop"
+    assert named("bob@desk:parser", both).machine == "desk"
+    with pytest.raises(AmbiguousLocator):
+        named("bob:parser", [*both, listed("desk", session_id(2))])
+
+
+def test_secrets_of_many_kinds_fit_a_terminal() -> None:
+    """They are counted in the row of the session, and their kinds stand below."""
+    kinds = {f"kind-number-{number}": number for number in range(1, 60)}
+    text = pushed_text([Pushed(SESSION, "t" * 80, "sent", 1, 2, 3, 4, kinds)], written=True)
+    assert max(map(len, text.splitlines())) <= 130
+    assert "1,770" in text
+    assert "59 kind-number-59" in text.replace("\n", " ")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
+
+from hypothesis import HealthCheck, example, settings
 
 from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE, conversation
 from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, last_prompt, user, write_session
+from tests.derive.test_orders import Client, of_any_order
 from tests.parts.share.export.conftest import talk
 
 
@@ -74,3 +78,16 @@ def test_records_without_links(config_home: ConfigHome) -> None:
     path = write_session(config_home.project(), SESSION, [*rows, b"no record"])
     assert numbers(path) == [0, 1]
     assert conversation(session_file(path), WHOLE, set()).damaged == 1
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@example(None, ["trim here", "prompt", "trim"])
+@of_any_order
+def test_each_call_stands_once(begun: Path | None, steps: list[str]) -> None:
+    """Also where a trim in place wrote it a second time."""
+    with tempfile.TemporaryDirectory() as home:
+        client = Client(home, begun)
+        client.play(steps)
+        for path in client.sessions():
+            calls = [call for row in conversation(session_file(path), WHOLE, set()).rows for call in row.calls]
+            assert len(calls) == len(set(calls))
