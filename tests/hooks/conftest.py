@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.hooks import prompt
 from resume_hooks.hooks.request import Request
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from tests.builders import SESSION, ConfigHome
 from tests.cli.fork_server import ForkServer
+from tests.fuzz.targets.hooks import answered
 from tests.needs import REPO, python39
 
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
@@ -55,22 +57,30 @@ Say = Callable[..., str]
 
 
 @pytest.fixture
-def say(run_hook: Run) -> Say:
-    """The reason shown for a prompt in a session, as the client gets it; ``""`` where it passes."""
+def say(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Say:
+    """The reason shown for a prompt in a session, as the client gets it; ``""`` where it passes. In this process."""
 
-    def one(prompt: str, session: str = SESSION, *, fields: Mapping[str, object] | None = None, **environ: str) -> str:
-        event = {"hook_event_name": "UserPromptSubmit", "session_id": session, "prompt": prompt, "cwd": "/"}
-        return reason(run_hook("prompt", {**event, **(fields or {})}, environ=environ))
+    def one(typed: str, session: str = SESSION, *, fields: Mapping[str, object] | None = None, **environ: str) -> str:
+        event = {"hook_event_name": "UserPromptSubmit", "session_id": session, "prompt": typed, "cwd": "/"}
+        with monkeypatch.context() as patch:
+            for name, value in {"RESUME_HOOKS_CLIPBOARD": "none", **environ}.items():
+                patch.setenv(name, value)
+            return shown(answered(prompt.main, json.dumps({**event, **(fields or {})}).encode()))
 
     return one
 
 
 def reason(done: subprocess.CompletedProcess[bytes]) -> str:
-    """The reason of a valid block, in every form that is promised of it; ``""`` where the prompt passed."""
+    """The reason that a process gave, which ended well."""
     assert (done.returncode, done.stderr) == (0, b"")
-    if not done.stdout:
+    return shown(done.stdout)
+
+
+def shown(printed: bytes) -> str:
+    """The reason of a valid block, in every form that is promised of it; ``""`` where the prompt passed."""
+    if not printed:
         return ""
-    document = json.loads(done.stdout)
+    document = json.loads(printed)
     assert document["decision"] == "block"
     assert document["hookSpecificOutput"] == {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}
     text = document["reason"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import SESSION, ConfigHome, conversation, line, user, write_session
-from tests.hooks.conftest import Run, children
+from tests.hooks.conftest import Run, Say, children
 from tests.needs import REPO
 from tests.stand_in import StandIn, stand_in
 
@@ -32,20 +32,16 @@ def event(prompt: str) -> dict[str, str]:
     return {"session_id": SESSION, "prompt": prompt, "hook_event_name": "UserPromptSubmit"}
 
 
-def card(run_hook: Run, made: StandIn, prompt: str = ">rollover", **environ: str) -> str:
-    """The card that a prompt is answered with."""
-    done = run_hook("prompt", event(prompt), environ={"PATH": made.path, **environ})
-    assert done.stderr == b""
-    reply = json.loads(done.stdout)
-    assert reply["decision"] == "block"
-    return str(reply["reason"])
+def card(say: Say, made: StandIn, prompt: str = ">rollover", **environ: str) -> str:
+    """The card that a prompt is answered with, where the client is a stand-in."""
+    return say(prompt, PATH=made.path, **environ)
 
 
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
-def test_the_card(config_home: ConfigHome, run_hook: Run, parent: Path, sign: str) -> None:
+def test_the_card(config_home: ConfigHome, say: Say, parent: Path, sign: str) -> None:
     """Who wrote what is in the child, what it took, how to go on; the last line fits beside a working model."""
     made = stand_in(config_home.root, GOOD)
-    text = card(run_hook, made, f"{sign}rollover focus on tabs")
+    text = card(say, made, f"{sign}rollover focus on tabs")
     (child,) = children(parent)
     assert text.startswith("rolled over · the /resume line not copied\n")
     assert "a summary by haiku-of-the-day and a digest are in it" in text
@@ -56,28 +52,28 @@ def test_the_card(config_home: ConfigHome, run_hook: Run, parent: Path, sign: st
     assert "focus on tabs" in made.calls()[0]["text"]
 
 
-def test_a_stray_enter_pays_for_nothing(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
+def test_a_stray_enter_pays_for_nothing(config_home: ConfigHome, say: Say, parent: Path) -> None:
     """The same child with the same facts; other words are another matter."""
     made = stand_in(config_home.root, GOOD)
-    first = card(run_hook, made, ">rollover tabs")
-    again = card(run_hook, made, ">rollover tabs")
+    first = card(say, made, ">rollover tabs")
+    again = card(say, made, ">rollover tabs")
     assert again.startswith("already rolled over")
     told = re.compile(r"are in it")
     rows = [row for row in first.split("\n") if told.search(row)]
     assert rows
     assert [row for row in again.split("\n") if told.search(row)] == rows
     assert len(children(parent)) == len(made.calls()) == 1
-    card(run_hook, made, ">rollover spaces")
+    card(say, made, ">rollover spaces")
     assert len(children(parent)) == len(made.calls()) == 2
 
 
-def test_after_another_prompt_it_is_made_anew(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
+def test_after_another_prompt_it_is_made_anew(config_home: ConfigHome, say: Say, parent: Path) -> None:
     """What was asked since is not in the old one."""
     made = stand_in(config_home.root, GOOD)
-    card(run_hook, made)
+    card(say, made)
     with parent.open("ab") as stream:
         stream.write(line(user("and now?", uuid="x", parent="r3", ts="2099-01-01T00:00:00.000Z")) + b"\n")
-    assert card(run_hook, made).startswith("rolled over")
+    assert card(say, made).startswith("rolled over")
     assert len(made.calls()) == 2
 
 
@@ -90,10 +86,10 @@ def test_after_another_prompt_it_is_made_anew(config_home: ConfigHome, run_hook:
         ("print('\\x1b[31mno')", "claude answered no JSON"),
     ],
 )
-def test_a_failure_is_said_plainly(config_home: ConfigHome, run_hook: Run, parent: Path, body: str, said: str) -> None:
+def test_a_failure_is_said_plainly(config_home: ConfigHome, say: Say, parent: Path, body: str, said: str) -> None:
     """The digest alone is in the child, and the way to try again is named."""
     made = stand_in(config_home.root, body)
-    text = card(run_hook, made, RESUME_HOOKS_SUMMARY_TIMEOUT="1")
+    text = card(say, made, RESUME_HOOKS_SUMMARY_TIMEOUT="1")
     (child,) = children(parent)
     assert text.startswith("rolled over without a summary · ")
     assert f"No summary: {said}. The new session has only the digest." in text
@@ -136,15 +132,15 @@ def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> N
 @pytest.mark.parametrize(
     "body", ["result(is_error=True, result='Not logged in')", "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(0.2)"]
 )
-def test_what_failed_is_tried_anew(config_home: ConfigHome, run_hook: Run, parent: Path, body: str) -> None:
+def test_what_failed_is_tried_anew(config_home: ConfigHome, run_hook: Run, say: Say, parent: Path, body: str) -> None:
     """The same words again, after a model that failed, or after Esc: for the child that is there, not for a second."""
     run_hook("prompt", event(">rollover"), environ={"PATH": stand_in(config_home.root, body).path})
-    assert card(run_hook, stand_in(config_home.root, GOOD)).startswith("rolled over · ")
+    assert card(say, stand_in(config_home.root, GOOD)).startswith("rolled over · ")
     (child,) = children(parent)
     assert b"summary by" in child.read_bytes()
 
 
-def test_while_it_is_written_the_child_is_told_of(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
+def test_while_it_is_written_the_child_is_told_of(config_home: ConfigHome, say: Say, parent: Path) -> None:
     """The same words meanwhile: the model is asked once."""
     made = stand_in(config_home.root, "time.sleep(300)")
     begun = subprocess.Popen(
@@ -159,7 +155,7 @@ def test_while_it_is_written_the_child_is_told_of(config_home: ConfigHome, run_h
         deadline = time.monotonic() + 30
         while not made.calls() and time.monotonic() < deadline:
             time.sleep(0.02)
-        text = card(run_hook, made)
+        text = card(say, made)
         begun.terminate()
     assert text.startswith("already rolled over")
     assert "it is still being written" in text

@@ -14,24 +14,57 @@ from typing import Any
 import pytest
 
 from resume_hooks import clock
+from resume_hooks.hooks import session
 from resume_hooks.hooks.pending_handoff import PendingHandoff, leave
 from resume_hooks.sessions.link_log import Link, links_file, read_links, read_superseded
 from tests.builders import ConfigHome, conversation, session_id, write_session
+from tests.fuzz.targets.hooks import answered
 from tests.hooks.conftest import Run
-from tests.needs import REPO
+from tests.needs import REPO, python39
 
 OLD, NEW, CHILD = session_id(1), session_id(2), session_id(1_000)
 Send = Callable[..., None]
+Say = Callable[..., dict[str, Any]]
+
+
+BOTH = pytest.mark.parametrize("any_python", ["this Python", "Python 3.9"], indirect=True)
+"""Run on the oldest Python, too: these tests go through every line that the others do."""
 
 
 @pytest.fixture
-def send(run_hook: Run, any_python: str) -> Send:
-    """Send an event of the client with this pid to the hook; it must never print or fail."""
+def any_python(request: pytest.FixtureRequest) -> str:
+    """The Python that the hook's script runs on; "" for that of the tests, in their process."""
+    return python39() if getattr(request, "param", "") == "Python 3.9" else ""
 
-    def one(event: object, pid: int | str | None = 4711, **environ: str) -> None:
-        said = {} if pid is None else {"CLAUDE_PID": str(pid)}
-        done = run_hook("session", event, environ={**said, **environ}, python=any_python)
-        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+@pytest.fixture
+def say(run_hook: Run, any_python: str, monkeypatch: pytest.MonkeyPatch) -> Say:
+    """Send an event of the client with this pid to the hook; the one object that it prints, ``{}`` for nothing."""
+
+    def one(event: object, pid: int | str = 4711, **environ: str) -> dict[str, Any]:
+        environ = {"CLAUDE_PID": str(pid), **environ}
+        if any_python:
+            done = run_hook("session", event, environ=environ, python=any_python)
+            assert (done.returncode, done.stderr) == (0, b"")
+            printed = done.stdout
+        else:
+            with monkeypatch.context() as patch:
+                patch.setattr(sys, "argv", ["session.py"])
+                for name, value in environ.items():
+                    patch.setenv(name, value)
+                printed = answered(session.main, event if isinstance(event, bytes) else json.dumps(event).encode())
+        assert printed != b"{}"
+        return dict(json.loads(printed or b"{}"))
+
+    return one
+
+
+@pytest.fixture
+def send(say: Say) -> Send:
+    """Send an event to which nothing is to be said."""
+
+    def one(event: object, pid: int | str = 4711, **environ: str) -> None:
+        assert say(event, pid, **environ) == {}
 
     return one
 
@@ -61,6 +94,7 @@ def pending(home: ConfigHome) -> Path:
     return home.config / "resume-hooks" / "pending"
 
 
+@BOTH
 def test_a_clear_is_one_link(config_home: ConfigHome, send: Send) -> None:
     """The session that ended is the parent of the one that starts in the same client; the mark is used up."""
     send(end())
@@ -82,6 +116,7 @@ def test_a_clear_after_a_clear(config_home: ConfigHome, send: Send) -> None:
     assert pairs(config_home) == [(OLD, NEW), (NEW, session_id(3))]
 
 
+@BOTH
 def test_an_older_client_is_found_among_the_ancestors(config_home: ConfigHome, any_python: str) -> None:
     """Without CLAUDE_PID the client is the first ancestor that is neither shell nor Python."""
     script = config_home.root / "client.pl"
@@ -123,6 +158,7 @@ def test_other_starts_take_no_mark(config_home: ConfigHome, send: Send, source: 
     assert pairs(config_home) == [(OLD, NEW)]
 
 
+@BOTH
 @pytest.mark.parametrize("seconds", [-3_600, 3_600])
 def test_a_stale_mark_links_nothing(config_home: ConfigHome, send: Send, seconds: int) -> None:
     """A mark of a client that died long ago, or from a clock that was wrong, is thrown away."""
@@ -134,6 +170,7 @@ def test_a_stale_mark_links_nothing(config_home: ConfigHome, send: Send, seconds
     assert marks(config_home) == []
 
 
+@BOTH
 @pytest.mark.parametrize(
     "damage", [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id":"../x"}', b'{"session_id":7}', b"[" * 200_000]
 )
@@ -150,6 +187,7 @@ def test_a_damaged_mark_links_nothing(config_home: ConfigHome, send: Send, damag
     assert pairs(config_home) == [(NEW, session_id(3))]
 
 
+@BOTH
 @pytest.mark.parametrize(
     "event",
     [
@@ -181,6 +219,7 @@ def test_a_session_is_never_its_own_parent(config_home: ConfigHome, send: Send) 
     assert pairs(config_home) == []
 
 
+@BOTH
 @pytest.mark.parametrize("pid", ["", "x", "-1", "²", "9" * 500, "../7"])
 def test_an_odd_client_pid_is_harmless(config_home: ConfigHome, send: Send, pid: str) -> None:
     """Whatever the environment says, nothing is written outside of pending and nothing fails."""
@@ -189,12 +228,14 @@ def test_an_odd_client_pid_is_harmless(config_home: ConfigHome, send: Send, pid:
     assert {path.name for path in config_home.config.iterdir()} <= {"projects", "resume-hooks"}
 
 
+@BOTH
 def test_our_own_model_calls_leave_nothing(config_home: ConfigHome, send: Send) -> None:
     """The recursion guard holds here, too."""
     send(end(), RESUME_HOOKS_CHILD="1")
     assert not (config_home.config / "resume-hooks").exists()
 
 
+@BOTH
 def test_an_unwritable_state_folder_is_silent(config_home: ConfigHome, send: Send) -> None:
     """A link is never worth a client's start."""
     (config_home.root / "file").touch()
@@ -203,6 +244,7 @@ def test_an_unwritable_state_folder_is_silent(config_home: ConfigHome, send: Sen
     assert pairs(config_home) == []
 
 
+@BOTH
 def test_marks_and_links_are_private(config_home: ConfigHome, send: Send) -> None:
     """Folders 0700, files 0600."""
     send(end())
@@ -215,6 +257,7 @@ def test_marks_and_links_are_private(config_home: ConfigHome, send: Send) -> Non
     assert state.stat().st_mode & 0o777 == (state / "pending").stat().st_mode & 0o777 == 0o700
 
 
+@BOTH
 def test_ten_clients_at_once(config_home: ConfigHome, any_python: str) -> None:
     """Each keeps its own parent, and no row of links.jsonl is torn."""
     numbers = range(100, 110)
@@ -261,28 +304,12 @@ def child(config_home: ConfigHome) -> Path:
     return Path(path)
 
 
-Say = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture
-def say(run_hook: Run, any_python: str) -> Say:
-    """Send an event of the client with this pid to the hook; the one object that it prints, ``{}`` for nothing."""
-
-    def one(event: object, pid: int = 4711, **environ: str) -> dict[str, Any]:
-        done = run_hook("session", event, environ={"CLAUDE_PID": str(pid), **environ}, python=any_python)
-        assert (done.returncode, done.stderr) == (0, b"")
-        found = json.loads(done.stdout) if done.stdout else {}
-        assert isinstance(found, dict)
-        return found
-
-    return one
-
-
 def beside(path: Path, number: str, source: str) -> dict[str, Any]:
     """The start of a session in the folder of ``path``."""
     return {**start(number, source), "transcript_path": str(path.parent / f"{number}.jsonl")}
 
 
+@BOTH
 def test_clear_after_a_handoff_opens_with_it(config_home: ConfigHome, child: Path, say: Say) -> None:
     """As facts, naming the new session in the child's place; linked as a handoff; the child gave way. Once."""
     raw = child.read_bytes()
@@ -305,6 +332,7 @@ def test_clear_after_a_handoff_opens_with_it(config_home: ConfigHome, child: Pat
     assert pairs(config_home)[-1] == (NEW, session_id(7))
 
 
+@BOTH
 @pytest.mark.parametrize("case", ["other client", "other session", "other folder", "opened", "no path"])
 def test_a_clear_that_it_does_not_wait_for_is_a_plain_one(
     config_home: ConfigHome, child: Path, say: Say, case: str
@@ -325,6 +353,7 @@ def test_a_clear_that_it_does_not_wait_for_is_a_plain_one(
     assert (link.parent_id, link.child_id, link.kind) == (cleared, NEW, "clear")
 
 
+@BOTH
 def test_resuming_the_child_uses_it_up(config_home: ConfigHome, child: Path, say: Say) -> None:
     """In any client; nothing is said, and a later clear of the parent is a plain one."""
     assert say(beside(child, session_id(8), "resume")) == {}
@@ -334,6 +363,7 @@ def test_resuming_the_child_uses_it_up(config_home: ConfigHome, child: Path, say
     assert [link.kind for link in read_links(config_home.where)] == ["clear"]
 
 
+@BOTH
 def test_who_starts_next_hears_of_it_once(child: Path, say: Say) -> None:
     """One line with the command, nothing for the model; a headless run leaves it for a user."""
     assert say(beside(child, session_id(6), "startup"), 5, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
@@ -349,6 +379,7 @@ SAID = (
 )
 
 
+@BOTH
 @pytest.mark.parametrize(
     ("other", "said"),
     [
@@ -372,6 +403,7 @@ def test_a_resume_says_what_a_cold_cache_costs(
         assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == ({"systemMessage": due} if due else {})
 
 
+@BOTH
 def test_a_resume_of_a_giant_says_what_helps(config_home: ConfigHome, say: Say) -> None:
     """By its size alone; not to a headless run."""
     path = config_home.project() / f"{OLD}.jsonl"
@@ -390,11 +422,13 @@ def test_other_starts_leave_it(child: Path, config_home: ConfigHome, say: Say, s
     assert len(marks(config_home)) == 1
 
 
+@BOTH
 def test_a_compaction_without_the_engine_is_silent(say: Say, config_home: ConfigHome) -> None:
     """On an old Python, and of a session that has no file."""
     assert say(start(session_id(6), "compact")) == {}
 
 
+@BOTH
 def test_a_lost_link_takes_nothing_from_the_opening(child: Path, config_home: ConfigHome, say: Say) -> None:
     """The state folder's file can't be appended to: the session still opens with the handoff."""
     say(end())
