@@ -27,16 +27,7 @@ from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import Link, read_links
 from resume_hooks.sessions.opening_layout import NEXT_STEP, title_line
 from resume_hooks.transcripts.invariants import Check
-from tests.builders import (
-    CWD,
-    SESSION,
-    ConfigHome,
-    conversation,
-    custom_title,
-    session_id,
-    user,
-    write_session,
-)
+from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
 from tests.corpus import RealSession
 from tests.needs import REPO, need
 

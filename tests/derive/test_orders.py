@@ -33,17 +33,7 @@ from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.transcript import scan
-from tests.builders import (
-    SESSION,
-    Record,
-    assistant,
-    boundary,
-    line,
-    summary,
-    tool_result,
-    tool_use,
-    user,
-)
+from tests.builders import SESSION, Record, assistant, boundary, line, summary, tool_result, tool_use, user
 from tests.corpus import FOREIGN
 from tests.needs import corpus_sessions
 

@@ -41,22 +41,6 @@ def sound(**more: object) -> dict[str, Any]:
     return {"version": 1, **asked()._asdict(), **more}
 
 
-def test_what_is_kept_is_found(config_home: ConfigHome) -> None:
-    """Word for word, in a file and folders that only their owner can read; the newest replaces the one before."""
-    old = os.umask(0)
-    question = asked()._replace(options='--tools "a b" \ud83d é')
-    try:
-        confirmations.keep(asked(5))
-        confirmations.keep(question)
-    finally:
-        os.umask(old)
-    assert confirmations.find(SESSION) == question
-    assert question.is_open
-    assert place(config_home).stat().st_mode & 0o777 == 0o600
-    assert place(config_home).parent.stat().st_mode & 0o777 == 0o700
-    assert [path.name for path in place(config_home).parent.iterdir()] == [place(config_home).name]
-
-
 @pytest.mark.parametrize(
     ("age", "is_open"), [(0, True), (599, True), (601, False), (1e9, False), (-3, True), (-60, False), (-1e9, False)]
 )
@@ -74,13 +58,6 @@ def test_an_answered_question_is_not_open(config_home: ConfigHome) -> None:
     found = confirmations.find(SESSION)
     assert found is not None
     assert (found.child, found.is_open) == (OTHER, False)
-
-
-def test_it_can_be_taken_once(config_home: ConfigHome) -> None:
-    """Of two who take it one gets it."""
-    confirmations.keep(asked())
-    assert [confirmations.take(SESSION), confirmations.take(SESSION)] == [True, False]
-    assert confirmations.find(SESSION) is None
 
 
 def test_it_can_be_begun_once(config_home: ConfigHome) -> None:

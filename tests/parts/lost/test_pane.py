@@ -11,11 +11,7 @@ import pytest
 from resume_hooks.hooks.inside import answered
 from resume_hooks.hooks.session_list.pane import PREVIEW, SAID
 from resume_hooks.sessions.agents import registry
-from tests.builders import (
-    SESSION,
-    ConfigHome,
-    session_id,
-)
+from tests.builders import SESSION, ConfigHome, session_id
 from tests.hooks.session_list.test_pane import TITLES, ask, ids, project
 
 __all__ = ["project"]

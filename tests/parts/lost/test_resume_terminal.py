@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.builders import (
-    session_id,
-)
+from tests.builders import session_id
 from tests.cli.desk import Desk
 
 

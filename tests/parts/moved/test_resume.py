@@ -6,14 +6,7 @@ import os
 
 import pytest
 
-from tests.builders import (
-    ConfigHome,
-    session_id,
-    tool_result,
-    tool_use,
-    user,
-    write_session,
-)
+from tests.builders import ConfigHome, session_id, tool_result, tool_use, user, write_session
 from tests.cli.conftest import Cli, Document
 from tests.cli.test_resume import project
 

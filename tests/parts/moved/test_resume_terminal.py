@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tests.builders import (
-    conversation,
-    session_id,
-    write_session,
-)
+from tests.builders import conversation, session_id, write_session
 from tests.cli.desk import HOUR, Desk
 
 

@@ -283,14 +283,6 @@ def test_whole_is_for_bundles(cli: Cli, tmp_path: Path) -> None:
     assert b"no bundle" in done.stderr
 
 
-def test_a_torn_one(cli: Cli, path: Path) -> None:
-    """A download that broke off."""
-    path.write_bytes(path.read_bytes()[:-40])
-    done = cli("import", str(path))
-    assert done.returncode == 1
-    assert b"ends too early" in done.stderr
-
-
 def test_a_page_is_asked_about_and_imported(desk: Desk, tmp_path: Path) -> None:
     """It becomes a session of this folder, and the client starts on that; without a yes nothing is made."""
     page = tmp_path / "far.html"

@@ -5,15 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.reading.digest.constraint_words import demands, is_aside
-from resume_hooks.reading.digest.prose import (
-    LONGEST,
-    cut,
-    decides,
-    is_announcement,
-    is_question,
-    sentences,
-    typed_text,
-)
+from resume_hooks.reading.digest.prose import LONGEST, cut, decides, is_announcement, is_question, sentences, typed_text
 from resume_hooks.reading.digest.setbacks import fails
 
 SENTENCES = [

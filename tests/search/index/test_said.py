@@ -189,13 +189,6 @@ def test_colours_do_not_stick_to_words(config_home: ConfigHome) -> None:
     assert held(config_home).words() == {"error", "zymurgi", "done"}
 
 
-def test_an_id_that_says_something_else_is_no_copy(config_home: ConfigHome) -> None:
-    """Ids are given by whoever writes a file: a second text under one is found as well."""
-    written(config_home, said("zymurgy", number=1), name=session_id(1))
-    written(config_home, said("quokka", number=1), name=session_id(2))
-    assert {"zymurgi", "quokka"} <= held(config_home).words()
-
-
 def test_blocked_prompts_and_queued_triggers_are_left_out(config_home: ConfigHome) -> None:
     """They never reached the model; a search would find itself."""
     blocked = "UserPromptSubmit operation blocked by hook:\nzymurgy\n\nOriginal prompt: >search zymurgy"
