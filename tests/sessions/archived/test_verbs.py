@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +14,12 @@ from resume_hooks.sessions.archived.unpack import opened
 from resume_hooks.sessions.lineage import Family
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, write_session
-from tests.cli.conftest import Cli, Document, cli, document
+from tests.cli.conftest import Cli, Document, cli, desk, document
 from tests.cli.desk import Desk
 from tests.cli.test_resume_terminal import started
 from tests.sessions.archived.away import away
 
-__all__ = ["cli", "document"]
+__all__ = ["cli", "desk", "document"]
 
 
 @pytest.mark.parametrize(
@@ -122,13 +120,6 @@ def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
     card = lineage_card(Family(config_home.where).lineage(opened(kept, config_home.where)))
     assert "1. Fix the parser (kept copy)" in card
     assert f"resume-hooks restore {SESSION}" in card
-
-
-@pytest.fixture
-def desk(config_home: ConfigHome) -> Iterator[Desk]:
-    """A desk whose terminals end with the test."""
-    with ExitStack() as stack:
-        yield Desk(config_home, stack)
 
 
 @pytest.mark.parametrize(("verb", "words"), [("resume", ("--way", "as-is")), ("continue", ())])
