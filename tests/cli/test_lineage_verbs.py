@@ -140,7 +140,7 @@ def test_info(family: ConfigHome, cli: Cli, document: Document) -> None:
     assert data["context"]["tokens"] == 1_300
     assert data["models"] == {"claude-opus-4-5": 2}
     text = cli("info", THREE).stdout.decode()
-    assert "1,300 tokens, 1 % of 200,000" in text
+    assert "1,300 tokens, 1 % of 180,000" in text
     assert "1 unreadable lines" in text
 
 
@@ -156,5 +156,5 @@ def test_info_counts_unanswered_calls(config_home: ConfigHome, document: Documen
 
 def test_a_window_of_ones_own(family: ConfigHome, document: Document) -> None:
     """The setting decides what the share is of."""
-    data = document("info", THREE, environ={"RESUME_HOOKS_CONTEXT_WINDOW": "2600"})["data"]
-    assert (data["context"]["window"], data["context"]["percent"]) == (2_600, 50)
+    data = document("info", THREE, environ={"RESUME_HOOKS_CONTEXT_WINDOW": "22600"})["data"]
+    assert (data["context"]["window"], data["context"]["percent"]) == (22_600, 12)

@@ -46,15 +46,16 @@ def parent(config_home: ConfigHome, project: str) -> str:
 
 def test_for_people(cli: Cli, parent: str, project: str) -> None:
     """Title, id, context, what fits best, the table, what to type for each way; the command is the last line."""
-    done = cli("resume", SESSION)
+    done = cli("resume", SESSION, "--table")
     assert (done.returncode, done.stderr) == (0, b"")
     text = done.stdout.decode()
     for part in (
         "Fix the parser",
         SESSION,
-        "165,005 tokens, 83 % of 200,000",
-        "Nearly full",
-        "estimated   context after",
+        "92 % of 180,000. resume-hooks handoff leaves ",
+        "; resume-hooks handoff fits best: nearly full.",
+        "165,005 tokens",
+        "estimated          leaves",
         "go on             165,005        165,005",
         "cache: cold",
         f"claude --resume {SESSION}",
@@ -71,7 +72,7 @@ def test_for_programs(document: Document, parent: str) -> None:
     """Every figure, and the ratios behind the costs."""
     data = document("resume", SESSION)["data"]
     assert (data["session_id"], data["session_file"], data["title"]) == (SESSION, parent, "Fix the parser")
-    assert data["context"]["percent"] == 83
+    assert data["context"]["percent"] == 92
     assert data["cache"]["warm"] is False
     assert (data["cache"]["lifetime_seconds"], data["cache"]["tokens"]) == (300, 0)
     assert data["cache"]["age_seconds"] > 1_000
@@ -85,7 +86,9 @@ def test_for_programs(document: Document, parent: str) -> None:
         "uncached": 165_005,
         "next_turn": 206_256,
         "pays_after": None,
+        "leaves": 165_005,
     }
+    assert (data["recommendation"], data["prompts_left"]) == ("handoff", None)
     assert data["advice"]["way"] == "handoff"
     assert data["commands"]["in_client"] == f"/resume {SESSION}"
 
@@ -94,8 +97,11 @@ def test_while_there_is_room_nothing_is_recommended(config_home: ConfigHome, cli
     """A small session, never counted, by its title."""
     rows = [user("hello", uuid="u"), custom_title("Small one", session_id(3))]
     write_session(config_home.project(), session_id(3), rows)
-    assert document("resume", "Small one")["data"]["advice"] is None
-    assert b"fits best" not in cli("resume", "Small one").stdout
+    data = document("resume", "Small one")["data"]
+    assert (data["advice"], data["recommendation"]) == (None, "go on")
+    text = cli("resume", "Small one").stdout
+    assert text.startswith(b"0 % of 180,000. Go on, there is nothing to do.\n")
+    assert b"estimated" not in text
 
 
 def test_a_bare_true_is_the_latest(config_home: ConfigHome, cli: Cli, parent: str, project: str) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from resume_hooks import clock
+from resume_hooks.derive import agents
+from resume_hooks.derive.child.write import write
 from resume_hooks.derive.compare import (
     COMPACT,
     COMPACTION_ANSWER,
@@ -21,13 +25,19 @@ from resume_hooks.derive.compare import (
     advice,
     advise,
     compare,
+    prompts_left,
 )
+from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.summary.form import MAX_SUMMARY
 from resume_hooks.derive.summary.parts import MAX_PARTS, PART
+from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import NotATranscript, SessionNotFound
+from resume_hooks.hooks import context_notice
 from resume_hooks.reading.digest.as_text import OPENING
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.transcripts.api_usage import HOUR
+from resume_hooks.transcripts.api_usage import HOUR, Traffic
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
 from tests.builders import (
     SESSION,
@@ -96,7 +106,8 @@ def test_warm(config_home: ConfigHome) -> None:
     assert (rows[GO_ON].after, rows[GO_ON].uncached) == (110_300, 0)
     assert rows[TRIM].after < 50_000
     assert rows[TRIM].uncached == rows[TRIM].after - SHARED
-    assert BASE + OPENING / 4 < rows[HANDOFF].after < BASE + OPENING / 4 + 500
+    assert rows[HANDOFF].after == found.base.tokens + rows[HANDOFF].leaves
+    assert 0 < rows[HANDOFF].leaves < OPENING / 4 + 500
     assert rows[HANDOFF].uncached == rows[HANDOFF].after - SHARED
     assert rows[ROLLOVER].after == rows[HANDOFF].after + SUMMARY
     assert rows[ROLLOVER].uncached == rows[ROLLOVER].after - SHARED + 110_300 - found.base.tokens
@@ -172,9 +183,9 @@ def context(tokens: int, window: int = 200_000) -> ContextUse:
     ("used", "trimmed", "way"),
     [
         (context(100_000), context(40_000), None),
-        (context(158_000), context(40_000), None),
-        (context(160_000), context(100_000), TRIM),
-        (context(160_000), context(102_000), HANDOFF),
+        (context(143_000), context(40_000), None),
+        (context(144_000), context(90_000), TRIM),
+        (context(144_000), context(92_000), HANDOFF),
         (context(180_000), context(158_000), HANDOFF),
         (context(190_000), context(160_000), HANDOFF),
         (context(190_000), None, HANDOFF),
@@ -187,6 +198,35 @@ def test_what_fits_best(used: ContextUse, trimmed: ContextUse | None, way: str |
     """From 80 per cent on: mostly outputs of tools, a trim; mixed, a smart trim; else a fresh start."""
     found = advice(used, trimmed)
     assert (found.strategy if found else None) == way
+
+
+@pytest.mark.parametrize(
+    ("used", "growth", "turns", "left"),
+    [
+        (context(87_000), 2_000, 12, 40),
+        (context(87_000), 12_000, 3, 6),
+        (context(10_000), 1_000, 12, 150),
+        (context(160_000), 12_000, 12, 0),
+        (context(190_000), 2_000, 12, 0),
+        (context(87_000), 2_000, 2, None),
+        (context(87_000), 0, 0, None),
+    ],
+)
+def test_prompts_left(used: ContextUse, growth: int, turns: int, left: int | None) -> None:
+    """Typical turns up to where the client compacts, rounded down; unknown where fewer than three were counted."""
+    seen = Traffic(1, HOUR, 0, 1, growth, turns)
+    assert prompts_left(used, seen) == left
+    assert (advice(used, None, left) is not None) is (left == 0)
+
+
+def test_the_limit_of_the_client_s_settings(config_home: ConfigHome) -> None:
+    """One share, as the notice above the prompt has it, and the room up to there."""
+    (config_home.config / "settings.json").write_text(json.dumps({"autoCompactWindow": 140_000}))
+    found = compared(config_home, bulky(), 200)
+    assert (found.context.percent, found.context.limit) == (92, 120_000)
+    assert context_notice.band(SESSION, found.glance.path, 110_300, 200_000)["window"] == found.context.limit
+    assert found.context.compacts_at_once
+    assert found.recommendation == TRIM
 
 
 def test_advice_is_there_for_whoever_asks_early(config_home: ConfigHome) -> None:
@@ -237,3 +277,20 @@ def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: Real
     assert warm.warm is bool(answered and warm.traffic.lifetime)
     if warm.warm and warm.traffic.cached:
         assert by_name(warm)[GO_ON].next_turn <= by_name(cold)[GO_ON].next_turn
+
+
+def test_a_receipt_says_what_the_card_said(config_home: ConfigHome, real_session: RealSession) -> None:
+    """To the token, of a handoff and of a trim."""
+    if real_session.is_foreign:
+        return
+    where = config_home.where
+    session = locate.session_file(str(real_session.copied_to(config_home.project())))
+    found = compare(session, where, 0, clock.now())
+    if found.leaves(HANDOFF):
+        contents = Contents(digest_of(session, where))
+        made = write(agents.fresh(session, where, kind="handoff", contents=contents), where)
+        assert made.tokens_after == found.leaves(HANDOFF)
+    if found.leaves(TRIM):
+        decided = agents.trim(session, where, options_of(where=where))
+        if decided.pays:
+            assert write(decided, where).tokens_after == found.leaves(TRIM)

@@ -53,18 +53,22 @@ def test_one_line_says_once_that_it_fills_up(
     assert SAID not in json.dumps(api.requests)
 
 
-def test_the_card_compares_the_ways_on(tui: Tui, plugin: Path) -> None:
-    """Warm, after an answer that came out of the cache: going on sends next to nothing anew; each way has its line."""
+def test_the_card_says_what_to_do(tui: Tui, plugin: Path) -> None:
+    """In one line; ``--table`` has a line a way, warm, after an answer that came out of the cache."""
     tui.api.usage = ABOVE
     tui.start(plugin_dir=plugin, extra_env=ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"})
     turns(tui, 1, 2)
     tui.api.clear()
     tui.submit("/resume-hooks:resume")
+    tui.wait_for(r"90 % of 180,000\. /resume-hooks:handoff leaves [\d,]+ tokens;\s+/resume-hooks:handoff fits best")
+    tui.wait_for("All ways: /resume-hooks:resume --table")
+    tui.wait_idle()
+    tui.submit("/resume-hooks:resume --table")
     tui.wait_for(r"go on +162,005 +15$")
-    tui.wait_for("cache: .* left|Best: /resume-hooks:handoff")
+    tui.wait_for("cache: .* left")
+    tui.wait_for("Best: /resume-hooks:handoff")
     for name in ("trim", "handoff", "rollover", "compact"):
         tui.wait_for(rf"{name} +[\d,]+ +[\d,]+ +(after [\d,]+ turn|never)")
-    tui.wait_for("Nearly full: a handoff fits best")
     assert not tui.api.main_requests()
 
 

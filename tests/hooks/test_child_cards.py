@@ -229,7 +229,10 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
     row = Ancestor(SESSION, HOSTILE, HOSTILE, "original", HOSTILE, None, None, "present", HOSTILE, HOSTILE, 1)
     for text in (
         resume_card(
-            compare(SessionFile(SESSION, str(path), 0, 0), config_home.where, 0, clock.now()), WAYS[0], HOSTILE
+            compare(SessionFile(SESSION, str(path), 0, 0), config_home.where, 0, clock.now()),
+            WAYS[0],
+            HOSTILE,
+            slash=True,
         ),
         lineage_card([row]),
         handoff_card(receipt(folder=HOSTILE, title=HOSTILE), WAYS[2], HOSTILE, slash=True),

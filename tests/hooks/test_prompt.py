@@ -53,7 +53,7 @@ def files(home: ConfigHome) -> set[str]:
 ANSWERS = {
     ">session": SESSION,
     ">session-id": SESSION,
-    ">resume": "context 1,300 tokens, 1 % of 200,000",
+    ">resume": "1 % of 180,000. Go on, there is nothing to do.",
     ">continue": "Fix the parser",
     "/resume-hooks:resume fix the tests": ">handoff fix the tests",
     ">lineage": "lineage, oldest first (1 session)",

@@ -14,7 +14,7 @@ from resume_hooks.derive.compare import (
     Comparison,
     Estimate,
 )
-from resume_hooks.hooks.resume_card import command_of, recommended, resume_card, table
+from resume_hooks.hooks.resume_card import command_of, headline, resume_card, table
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, FirstRequest, Traffic
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -26,11 +26,11 @@ MOST_LINES = 10
 """Rows of a card, of the 24 that a small terminal has."""
 
 FIGURES = (
-    Estimate(GO_ON, 150_000, 1_200, 20_000, None),
-    Estimate(TRIM, 60_000, 42_000, 60_000, 7),
-    Estimate(HANDOFF, 31_200, 13_200, 18_300, 1),
-    Estimate(ROLLOVER, 32_700, 74_700, 90_000, 1_200),
-    Estimate(COMPACT, 1_048_000, 1_031_200, 300_000, None),
+    Estimate(GO_ON, 150_000, 1_200, 20_000, None, 150_000),
+    Estimate(TRIM, 60_000, 42_000, 60_000, 7, 60_000),
+    Estimate(HANDOFF, 31_154, 13_200, 18_300, 1, 1_154),
+    Estimate(ROLLOVER, 32_700, 74_700, 90_000, 1_200, 2_700),
+    Estimate(COMPACT, 1_048_000, 1_031_200, 300_000, None, 1_018_000),
 )
 
 
@@ -42,6 +42,7 @@ def comparison(
     traffic: Traffic | None = None,
     age: int | None = 40,
     trim_estimated: bool = True,
+    left: int | None = None,
     advice: Advice | None = None,
     title: str = "Fix the parser",
 ) -> Comparison:
@@ -59,42 +60,40 @@ def comparison(
         warm=age is not None and age < seen.lifetime,
         estimates=estimates,
         trim_estimated=trim_estimated,
+        prompts_left=left,
         advice=advice,
     )
 
 
 @pytest.mark.parametrize("copied", WAYS)
-@pytest.mark.parametrize("advice", [None, Advice(HANDOFF, "it leaves the most room")])
-def test_ten_lines_of_what_a_client_shows_in_eighty_columns(
-    config_home: ConfigHome, copied: Copied, advice: Advice | None
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
+    config_home: ConfigHome, copied: Copied, *, whole: bool
 ) -> None:
-    """The id and how it was copied, tokens and share of the window, every way on; last what to type."""
+    """What to do, the id and how it was copied, tokens and title; every way on where they were asked for."""
     full = ContextUse(190_000, 200_000, measured=True)
-    text = shown(resume_card(comparison(config_home, context=full, advice=advice), copied, ""))
-    for part in (
-        copied.sentence(SESSION),
-        "context 190,000 tokens, 95 % of 200,000 · Fix the parser",
-        *(row.name for row in FIGURES),
-    ):
+    text = shown(resume_card(comparison(config_home, context=full), copied, "", slash=True, whole=whole))
+    for part in (copied.sentence(SESSION), "context 190,000 tokens · Fix the parser"):
         assert part in text
-    assert text.endswith("\nBest: /resume-hooks:handoff" if advice else "\nTo go on: /resume-hooks:handoff, or trim")
+    assert all(f"\n  {row.name} " in text for row in FIGURES) is whole
+    assert text.endswith("\nBest: go on" if whole else "\nAll ways: /resume-hooks:resume --table")
     lines = text.split("\n")
     assert len(lines[-1]) <= LAST_LINE
-    assert sum(-(-len(line) // 70) for line in lines) <= MOST_LINES
+    assert sum(-(-len(line) // 70) for line in lines) <= MOST_LINES + 3 * whole
 
 
 def test_the_table(config_home: ConfigHome) -> None:
     """A line a way, called an estimate, in 80 columns: what it leaves, what is sent anew, when it pays."""
     lines = table(comparison(config_home))
     assert lines == [
-        "estimated   context after  at full price   cheaper than going on",
+        "estimated          leaves  at full price   cheaper than going on",
         "go on             150,000          1,200",
         "trim               60,000         42,000   after 7 turns",
-        "handoff            31,200         13,200   after 1 turn",
-        "rollover           32,700         74,700   never",
-        "compact         1,048,000      1,031,200   never",
-        "all include 30,000 that any session starts with · cache: 4 min left",
-        "a turn here takes about 3 requests and adds 4,100 tokens",
+        "handoff             1,154         13,200   after 1 turn",
+        "rollover            2,700         74,700   never",
+        "compact         1,018,000      1,031,200   never",
+        "from handoff on + 30,000 that any session starts with",
+        "cache: 4 min left · a turn: about 3 requests, adds 4,100 tokens",
     ]
     assert max(map(len, lines)) <= 68
 
@@ -113,7 +112,7 @@ def test_what_the_api_still_has(config_home: ConfigHome, traffic: Traffic, age: 
     """Warm and for how long, cold, or of no use here."""
     text = "\n".join(table(comparison(config_home, traffic=traffic, age=age)))
     assert words in text
-    assert "a turn here takes about 1 request and adds 0 tokens" in text
+    assert "a turn: about 1 request, adds 0 tokens" in text
 
 
 @pytest.mark.parametrize(
@@ -125,34 +124,54 @@ def test_a_trim_that_was_not_told(config_home: ConfigHome, trim_estimated: bool,
     assert f"trim        {words}" in table(comparison(config_home, estimates=without, trim_estimated=trim_estimated))
 
 
+HANDED = Advice(HANDOFF, "it leaves the most room")
+TRIMMED = Advice(TRIM, "mostly tool output")
+
+
 @pytest.mark.parametrize(
-    ("context", "advice", "words"),
+    ("tokens", "left", "advice", "line"),
     [
-        (ContextUse(100_000, 200_000, measured=True), None, ""),
-        (ContextUse(160_000, 200_000, measured=True), Advice(TRIM, "why"), "Nearly full: a trim fits best (why)."),
-        (ContextUse(190_000, 200_000, measured=True), Advice(HANDOFF, "why"), "Compacts at once: a handoff"),
+        (0, None, None, "0 % of 180,000. Go on, there is nothing to do."),
+        (14_400, 50, None, "8 % of 180,000. Go on, there is nothing to do: room for about 50 prompts."),
+        (86_400, 40, None,
+         "48 % of 180,000. >handoff leaves 1,200 tokens, >trim 60,000; going on is fine for about 40 prompts."),
+        (86_400, None, None, "48 % of 180,000. >handoff leaves 1,200 tokens, >trim 60,000; going on is fine."),
+        (60_500, None, None, "34 % of 180,000. >handoff leaves 1,200 tokens; going on is fine."),
+        (153_000, 1, TRIMMED,
+         "85 % of 180,000. >handoff leaves 1,200 tokens, >trim 60,000; >trim fits best: about 1 prompt left."),
+        (153_000, None, HANDED,
+         "85 % of 180,000. >handoff leaves 1,200 tokens, >trim 60,000; >handoff fits best: nearly full."),
+        (190_000, 0, HANDED,
+         "106 % of 180,000. >handoff leaves 1,200 tokens, >trim 60,000; >handoff fits best: the client compacts."),
     ],
 )  # fmt: skip
-def test_it_recommends_when_it_is_late(
-    config_home: ConfigHome, context: ContextUse, advice: Advice | None, words: str
+def test_the_first_line(
+    config_home: ConfigHome, tokens: int, left: int | None, advice: Advice | None, line: str
 ) -> None:
-    """What to do and how to type it; that resuming would compact at once; nothing while there is room."""
-    found = comparison(config_home, context=context, advice=advice)
-    assert words in resume_card(found, WAYS[0], "")
-    assert bool(recommended(found)) is bool(words)
+    """From the figures, also that there is nothing to do; a trim that frees next to nothing is not spoken of."""
+    context = ContextUse(tokens, 200_000, measured=True)
+    found = comparison(config_home, context=context, left=left, advice=advice)
+    assert resume_card(found, WAYS[0], "", slash=False).split("\n")[0] == line
+    assert headline(found, "resume-hooks {}".format) == line.replace(">", "resume-hooks ")
     if advice is not None:
-        assert f"resume-hooks {advice.strategy} {SESSION[:8]}" in "\n".join(recommended(found))
-        assert command_of(advice) in resume_card(found, WAYS[0], "")
+        assert command_of(advice) in resume_card(found, WAYS[0], "", slash=True)
+
+
+def test_nothing_to_hand_off(config_home: ConfigHome) -> None:
+    """Only what can be done is named."""
+    trim = tuple(row for row in FIGURES if row.name != HANDOFF)
+    for estimates, words in (((FIGURES[0],), "83 % of 180,000. going"), (trim, ". >trim leaves 60,000 tokens; going")):
+        assert words in resume_card(comparison(config_home, estimates=estimates), WAYS[0], "", slash=False)
 
 
 def test_an_estimated_context_says_so(config_home: ConfigHome) -> None:
     """Where no answer was counted."""
     found = comparison(config_home, context=ContextUse(10, 200_000, measured=False))
-    assert "context about 10 tokens" in resume_card(found, WAYS[0], "")
+    assert "context about 10 tokens" in resume_card(found, WAYS[0], "", slash=True)
 
 
 def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
     """No word is thrown away."""
-    text = shown(resume_card(comparison(config_home), WAYS[0], 'two\nlines "quoted"'))
+    text = shown(resume_card(comparison(config_home), WAYS[0], 'two\nlines "quoted"', slash=True))
     assert '\n  >handoff two\nlines "quoted"\n' in text
     assert "not sent" in text

@@ -87,7 +87,7 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
             else []
         ),
         *([("kept copy", f"{data['form']}, since {data['kept_at']}: the client's is gone")] if data["kept"] else []),
-        ("context", f"{measured}{context.tokens:,} tokens, {context.percent} % of {context.window:,}"),
+        ("context", f"{measured}{context.tokens:,} tokens, {context.percent} % of {context.limit:,}"),
         ("turns", f"{data['turns']} in the live conversation, {data['tool_calls']} tool calls"),
         ("records", f"{data['live_records']:,} live of {data['records']:,}"),
         ("damage", damage + (", torn last line" if data["torn"] else "")),

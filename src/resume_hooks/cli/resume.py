@@ -66,7 +66,7 @@ def _continue(session: SessionFile, way: str | None, options: ResumeOptions) -> 
             raise _nothing_made()
         return
     found = compare_strategies(session, limit=compare.QUICK_LIMIT)
-    say(_card(found))
+    say(_card(found, whole=options.whole))
     while not go_on(session, ask_way(session, found), finish):
         say("")  # nothing was made: another way may do
 
@@ -164,14 +164,14 @@ def _answer(way: str | None, options: ResumeOptions) -> None:
     last = lost.command(session) if lost else begun.command
     notes = [*([lost.why] if lost else []), *notes_of(session.session_id, options.where)]
     commands = {"in_client": f"/resume {found.session_id}", "shell": last}
-    options.emit(With(found, {"commands": commands}), lambda: f"{render(found)}\n\n{last}", notes)
+    options.emit(With(found, {"commands": commands}), lambda: f"{render(found, whole=options.whole)}\n\n{last}", notes)
 
 
 def _nothing_made() -> ResumeHooksError:
     return ResumeHooksError("No child was made, so there is nothing to continue", "The session as it is: --way as-is")
 
 
-def render(found: compare.Comparison) -> str:
+def render(found: compare.Comparison, *, whole: bool) -> str:
     """A comparison for people, with what to type for each way."""
     short = found.session_id[:8]
     commands = table(
@@ -181,11 +181,11 @@ def render(found: compare.Comparison) -> str:
             ("", ">trim, >handoff, >rollover   in the session itself"),
         ]
     )
-    return f"{_card(found)}\n\n{commands}"
+    return f"{_card(found, whole=whole)}\n\n{commands}"
 
 
-def _card(found: compare.Comparison) -> str:
-    """A comparison without anything to type."""
+def _card(found: compare.Comparison, *, whole: bool) -> str:
+    """What to do, and which session it is; on ``whole`` the ways to go on, too."""
     shown = table(
         [
             ("title", found.glance.title),
@@ -194,5 +194,5 @@ def _card(found: compare.Comparison) -> str:
             ("context", resume_card.used(found.context)),
         ]
     )
-    parts = [shown, "\n".join(resume_card.recommended(found)), "\n".join(resume_card.table(found))]
-    return "\n\n".join(part for part in parts if part)
+    rows = "\n".join(resume_card.table(found)) if whole else ""
+    return "\n\n".join(filter(None, [resume_card.headline(found, typed), shown, rows]))

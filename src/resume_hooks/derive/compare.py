@@ -1,6 +1,7 @@
 """Compare the ways to continue a session: what each leaves, what its next turn sends, when it pays, what fits best.
 
-All but the context in use is an estimate. Reads the two ends of the file, and its live part if that is small.
+What a trim and a handoff leave is what their plans say, which their receipts repeat; what a rollover and a compaction
+leave is an estimate.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks import clock
+from resume_hooks.derive import agents
 from resume_hooks.derive.cost import OUTPUT, Habit, Rates, Strategy, cost, pays_after, rates_of
+from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import options_of
-from resume_hooks.errors import NothingToTrim
+from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest import as_text
-from resume_hooks.sessions import lineage_block, locate
-from resume_hooks.sessions.lineage import Family
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.sessions import locate
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.client_window import acted_on, window_set
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import api_usage as traffic
@@ -25,10 +29,13 @@ from resume_hooks.transcripts.api_usage import FirstRequest, Traffic
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tail_scan import is_live_part_within
-from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, RESERVED_OUTPUT, ContextUse
 
 QUICK_LIMIT = 8 * 1024 * 1024  # bytes of a live conversation of which a trim is estimated: a tenth of a second
 PATIENT_LIMIT = 24 * 1024 * 1024  # the same for somebody who waits for it in a shell: a million tokens
+WORTH = 1_000  # tokens that a trim has to free to be spoken of
+LEAST_TURNS = 3  # turns that were counted, of which a typical one is known
+FEW = 3  # prompts left below which something is recommended
 NEARLY_FULL = 80  # per cent of the window from which on something is recommended
 ROOMY = 50  # per cent of the window below which a trimmed session is worth going on in
 
@@ -45,11 +52,13 @@ SUMMARY_READS = 180_000
 default a smaller model is asked. The summary package is not loaded for these two numbers; a test compares them."""
 
 GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover", "compact"
+FRESH = {HANDOFF, ROLLOVER, COMPACT}  # the ways whose context is what any session starts with, and what they leave
 
 
 class Estimate(NamedTuple):
     """A way to continue: tokens of context after it, and those of its next turn that no cache holds.
 
+    ``leaves`` are those of ``after`` that are of this session: in a fresh one, all beside what any session starts with.
     ``next_turn`` is what that turn costs, in input tokens and without its answers; it has paid off ``pays_after``
     turns, None for never and for going on itself.
     """
@@ -59,6 +68,7 @@ class Estimate(NamedTuple):
     uncached: int
     next_turn: int
     pays_after: int | None
+    leaves: int
 
 
 class Advice(NamedTuple):
@@ -73,7 +83,7 @@ class Comparison:
     """A session, how full it is, and its estimates; without one of a trim if there is nothing to trim.
 
     ``trim_estimated`` is false if its live part is too large for that. ``age`` is in seconds, None if no request was
-    counted; ``advice`` is None while there is room.
+    counted; ``prompts_left`` is None where too few turns tell, ``advice`` while there is room.
     """
 
     session_id: str
@@ -86,7 +96,17 @@ class Comparison:
     warm: bool
     estimates: tuple[Estimate, ...]
     trim_estimated: bool
+    prompts_left: int | None
     advice: Advice | None
+
+    @property
+    def recommendation(self) -> str:
+        """The way that fits best."""
+        return self.advice.strategy if self.advice else GO_ON
+
+    def leaves(self, name: str) -> int:
+        """Tokens of this session that a way leaves, 0 where that is not known."""
+        return next((each.leaves for each in self.estimates if each.name == name), 0)
 
 
 class _Measured(NamedTuple):
@@ -113,13 +133,14 @@ def compare(session: SessionFile, where: Where, window: int, at: str, *, limit: 
     now_ms = clock.milliseconds(at) or 0
     path = session.path
     glance = HeadTail(path)
-    context = tokens.recent_context(path, window)
+    context = acted_on(tokens.recent_context(path, window), window_set(glance, where) if session.agent == NAME else 0)
     seen, base = traffic.traffic_of(path), traffic.base_of(glance)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     trim_estimated = is_live_part_within(path, limit)
-    trimmed = _trimmed(path, window, where) if trim_estimated else None
+    trimmed = _trimmed(path, context.window, where) if trim_estimated else None
     warm = seen.is_warm(now_ms)
-    fresh = base.tokens + _opening(path, glance, where)
+    fresh = base.tokens + _opening(session, where)
+    left = prompts_left(context, seen)
     measured = _Measured(context, seen, base, trimmed)
     strategies = _strategies(measured, fresh, _summary_reads(glance, measured), warm=warm)
     return Comparison(
@@ -131,9 +152,10 @@ def compare(session: SessionFile, where: Where, window: int, at: str, *, limit: 
         base=base,
         age=seen.age(now_ms),
         warm=warm,
-        estimates=_estimates(strategies, Habit(seen.requests, seen.growth), rates_of(seen.lifetime)),
+        estimates=_estimates(strategies, base.tokens, Habit(seen.requests, seen.growth), rates_of(seen.lifetime)),
         trim_estimated=trim_estimated,
-        advice=advice(context, trimmed.after if trimmed else None),
+        prompts_left=left,
+        advice=advice(context, trimmed.after if trimmed else None, left),
     )
 
 
@@ -148,9 +170,21 @@ def trimmed_use(path: str, window: int, where: Where) -> ContextUse | None:
     return trimmed.after if trimmed else None
 
 
-def advice(context: ContextUse, trimmed: ContextUse | None) -> Advice | None:
-    """What fits best, None while there is room; ``trimmed`` is what a trim would leave, None for unknown."""
-    if context.percent < NEARLY_FULL and not context.compacts_at_once:
+def prompts_left(context: ContextUse, seen: Traffic) -> int | None:
+    """About how many typical turns fit before the client compacts; None where too few turns tell what one adds."""
+    if seen.turns < LEAST_TURNS:
+        return None
+    count = max(0, context.window - RESERVED_OUTPUT - context.tokens) // seen.growth
+    step = 1 if count < 10 else 5 if count < 100 else 50
+    return count // step * step
+
+
+def advice(context: ContextUse, trimmed: ContextUse | None, left: int | None = None) -> Advice | None:
+    """What fits best, None while there is room; ``trimmed`` is what a trim would leave, None for unknown.
+
+    ``left`` are prompts, None for unknown.
+    """
+    if context.percent < NEARLY_FULL and not context.compacts_at_once and (left is None or left >= FEW):
         return None
     return _best(trimmed)
 
@@ -171,11 +205,13 @@ def _trimmed(path: str, window: int, where: Where) -> _Trimmed | None:
     return _Trimmed(decided.after, scanned.transcript.chain)
 
 
-def _opening(path: str, glance: HeadTail, where: Where) -> int:
-    """Tokens of what a handoff without a next step would open with, at most: lineage and a whole digest."""
-    ancestors = Family(where).lineage(path)
-    block = lineage_block.render(ancestors, title=glance.title, session_id="-" * 36, file=path, created=clock.now())
-    return round((len(block) + as_text.OPENING) / CHARACTERS_PER_TOKEN)
+def _opening(session: SessionFile, where: Where) -> int:
+    """Tokens of what a handoff without a next step would open with, as its receipt says; 0 where there can be none."""
+    try:
+        planned = agents.fresh(session, where, kind="handoff", contents=Contents(digest_of(session, where)))
+    except (NothingToHandOff, UsageError):
+        return 0
+    return planned.sizes.after
 
 
 def _summary_reads(glance: HeadTail, measured: _Measured) -> int:
@@ -204,7 +240,7 @@ def _strategies(measured: _Measured, fresh: int, summary_reads: int, *, warm: bo
     compacted = base.tokens + kept
     return [
         going_on,
-        *([new(TRIM, min(trimmed.after.tokens, context.tokens))] if trimmed else []),
+        *([new(TRIM, trimmed.after.tokens)] if trimmed else []),
         new(HANDOFF, fresh),
         new(ROLLOVER, fresh + SUMMARY, summary_reads, SUMMARY),
         # Its own request has just put what all sessions begin with into the cache.
@@ -229,7 +265,7 @@ def _compaction(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
     return kept or KEPT_BY_COMPACTION, round(answer / CHARACTERS_PER_TOKEN) or COMPACTION_ANSWER
 
 
-def _estimates(strategies: list[Strategy], habit: Habit, rates: Rates) -> tuple[Estimate, ...]:
+def _estimates(strategies: list[Strategy], base: int, habit: Habit, rates: Rates) -> tuple[Estimate, ...]:
     going_on = strategies[0]
     return tuple(
         Estimate(
@@ -238,6 +274,7 @@ def _estimates(strategies: list[Strategy], habit: Habit, rates: Rates) -> tuple[
             uncached=strategy.apart + strategy.uncached,
             next_turn=round(cost(strategy, 1, habit, rates)),
             pays_after=None if strategy is going_on else pays_after(strategy, going_on, habit, rates),
+            leaves=strategy.after - (base if strategy.name in FRESH else 0),
         )
         for strategy in strategies
     )

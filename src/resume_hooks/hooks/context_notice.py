@@ -16,16 +16,13 @@ from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where
-from resume_hooks.system.claude_settings import compaction_window
-from resume_hooks.transcripts import records, tokens
+from resume_hooks.sessions.client_window import acted_on, window_set
+from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextUse
 
 NEVER = 10**9
 """Tokens that no context has; longer numbers the shell does not compare."""
-
-WORTH = 1_000
-"""Tokens that a trim has to free to be spoken of."""
 
 KEPT = 100 * 86_400
 """Seconds after which a note goes; clients remove the sessions themselves after thirty days."""
@@ -58,14 +55,14 @@ def notice(session_id: str, path: str) -> str:
     percent, window = settings.number("notice_percent"), settings.number("context_window")
     if not percent:
         return ""
-    context, most = tokens.recent_context(path, window), _window_set(path)
+    context, most = tokens.recent_context(path, window), window_set(HeadTail(path), Where())
     due = context.measured and context.window > told and context.tokens >= _limit(_room(context.window, most), percent)
     if due:
         told = context.window
     larger = 0 if window or most else tokens.LARGE_WINDOW
     ahead = [_limit(_room(size, most), percent) for size in (context.window, larger) if size > told]
     hook_state.keep(name, {"look": ahead[0] if ahead else NEVER, "told": told})
-    return _line(path, context, _room(context.window, most)) if due else ""
+    return _line(path, acted_on(context, most)) if due else ""
 
 
 def band(session_id: str, path: str | None, used: int, window: int) -> dict[str, Any]:
@@ -77,7 +74,7 @@ def band(session_id: str, path: str | None, used: int, window: int) -> dict[str,
     percent = settings.number("notice_percent")
     if not percent or window < 1:
         return {"look": NEVER}
-    room = _room(window, _window_set(path))
+    room = _room(window, window_set(HeadTail(path), Where()) if path else 0)
     limit = _limit(room, percent)
     shown: dict[str, Any] = {"look": limit}
     if used >= limit:
@@ -90,35 +87,26 @@ def band(session_id: str, path: str | None, used: int, window: int) -> dict[str,
 
 def _ways(path: str | None, used: int, window: int) -> str:
     """What a trim would free, where it would."""
-    from resume_hooks.derive.compare import trimmed_use  # once in a session
+    from resume_hooks.derive.compare import WORTH, trimmed_use  # once in a session
 
     left = trimmed_use(path, window, Where()) if path else None
     freed = used - left.tokens if left else 0
     return f" · /trim frees about {round(freed, -3):,}" if freed >= WORTH else ""
 
 
-def _line(path: str, context: ContextUse, room: int) -> str:
+def _line(path: str, context: ContextUse) -> str:
     """What is said. The advice reads the live part; it is worth that only once."""
     from resume_hooks.derive.compare import advise
     from resume_hooks.hooks.resume_card import NAMES, command_of  # nothing to most turns' ends
 
     advice = advise(path, context, Where())
-    full = f"resume-hooks: {round(100 * context.tokens / room)} % of the context is used"
+    full = f"resume-hooks: {context.percent} % of the context is used"
     return f"{full}; {NAMES[advice.strategy]} fits best: {command_of(advice)}"
 
 
-def _window_set(path: str | None) -> int:
-    """The window that the client's settings name for a session's folder and model; 0 for none."""
-    if path is None:
-        return 0
-    ends, where = HeadTail(path), Where()
-    model = next((name for record in reversed(ends.last_records) if (name := records.model(record))), "")
-    return compaction_window(ends.cwd, model, where)
-
-
 def _room(window: int, most: int) -> int:
-    """What the client's own per cent are of (2.1.330): its window, up to ``most``, 0 for any, without its answer."""
-    return max(1, min(window, most or window) - tokens.ANSWER)
+    """What the client's own per cent are of in a window of at most ``most`` tokens, 0 for any."""
+    return acted_on(ContextUse(0, window, measured=True), most).limit
 
 
 def _limit(room: int, percent: int) -> int:

@@ -48,7 +48,7 @@ _CORE = (
     ),
     TriggerHelp(
         "resume",
-        "",
+        "[--table]",
         "Show how full this session is and how to go on; copy its id",
         ">resume                how full this session is, what fits best; copies its id",
         ("continue",),

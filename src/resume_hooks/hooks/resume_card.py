@@ -1,23 +1,28 @@
-"""``>resume``: the session, how full it is, and the ways to go on from it in one table.
+"""``>resume``: how full the session is and what to do, in one line; behind ``--table`` all ways to go on.
 
-The table serves the shell's ``resume`` and fits 80 columns; what it says is an estimate, and says so.
+Both serve the shell's ``resume``, too. The table fits 80 columns; what it says is an estimate, and says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from resume_hooks import clock
 from resume_hooks.clock import span
-from resume_hooks.derive.compare import GO_ON, HANDOFF, TRIM, Advice, Comparison, Estimate, compare
-from resume_hooks.hooks.plain_cards import offer, session_card
+from resume_hooks.derive.compare import GO_ON, HANDOFF, TRIM, WORTH, Advice, Comparison, Estimate, compare
+from resume_hooks.hooks.plain_cards import offer, session_card, sign
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.clipboard import Copied
-from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextUse
 
-NEXT = "To go on: /resume-hooks:handoff, or trim"
+TABLE = "--table"
+"""Typed to see all ways to go on."""
+
+LITTLE = 20
+"""Per cent below which no other way is worth a word."""
 
 MOST_TURNS = 200
 """Turns after which something may be said to pay off; no session has as many."""
@@ -39,30 +44,59 @@ def answer(request: Request) -> TriggerAnswer:
         return TriggerAnswer(session_id, lambda copied: session_card(session_id, copied, text))
     with time_limit(request.command):
         comparison = compare(request.session, request.where, request.window, clock.now())
-    return TriggerAnswer(session_id, lambda copied: resume_card(comparison, copied, text))
+    first, *rest = text.split(None, 1) or [""]
+    if first == TABLE:
+        text = "".join(rest)
+
+    def card(copied: Copied) -> str:
+        return resume_card(comparison, copied, text, slash=request.slash, whole=first == TABLE)
+
+    return TriggerAnswer(session_id, card)
 
 
-def resume_card(comparison: Comparison, copied: Copied, text: str) -> str:
-    """Show in ten lines how full the session is, and what each way to go on leaves and costs.
-
-    The last says what to type: where it is nearly full, what fits best.
-    """
-    advice = comparison.advice
+def resume_card(comparison: Comparison, copied: Copied, text: str, *, slash: bool, whole: bool = False) -> str:
+    """Show what to do, and which session it is; on ``whole`` also what each way to go on leaves and costs."""
+    begins = sign(slash=slash)
     filled = f"context {used(comparison.context)} · "
     lines = [
+        headline(comparison, lambda verb: f"{begins}{verb}"),
         f"session {copied.sentence(comparison.session_id)}",
         f"  {filled}{one_line(comparison.glance.title, COLUMNS - len(filled))}",
-        *(f"  {line}" for line in ways(comparison)),
-        f"  {best(advice, comparison) if advice else _cache(comparison)}{offer(text)}",
-        f"Best: {command_of(advice)}" if advice else NEXT,
+        *(f"  {line}" for line in (table(comparison) if whole else [])),
     ]
-    return "\n".join(lines)
+    advised = f"{begins}{comparison.advice.strategy}" if comparison.advice else GO_ON
+    last = f"Best: {advised}" if whole else f"All ways: {begins}resume {TABLE}"
+    return "\n".join(lines) + offer(text) + f"\n{last}"
+
+
+def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
+    """How full the session is, what a handoff and a trim leave of it, and which fits best; ``command`` names a verb."""
+    context, advice, left = comparison.context, comparison.advice, comparison.prompts_left
+    filled = f"{context.percent} % of {context.limit:,}"
+    many = f"about {left} prompt{'s' if left != 1 else ''}"
+    if advice is None and context.percent < LITTLE:
+        return f"{filled}. Go on, there is nothing to do{'' if left is None else f': room for {many}'}."
+    handoff, trimmed = comparison.leaves(HANDOFF), comparison.leaves(TRIM)
+    leaves = [f"{command(HANDOFF)} leaves {rounded(handoff)} tokens"] if handoff else []
+    if trimmed and context.tokens - trimmed >= WORTH:
+        leaves.append(f"{command(TRIM)} {'' if leaves else 'leaves '}{rounded(trimmed)}{'' if leaves else ' tokens'}")
+    if advice is None:
+        best = f"going on is fine{'' if left is None else f' for {many}'}"
+    else:
+        why = "the client compacts" if context.compacts_at_once else "nearly full" if not left else f"{many} left"
+        best = f"{command(advice.strategy)} fits best: {why}"
+    said = f"{', '.join(leaves)}; " if leaves else ""
+    return f"{filled}. {said}{best}."
+
+
+def rounded(tokens: int) -> str:
+    """A number to two digits: ``1,200``."""
+    return f"{round(tokens, 2 - len(str(tokens))):,}"
 
 
 def used(context: ContextUse) -> str:
-    """How full a context is: ``163,400 tokens, 82 % of 200,000``."""
-    about = "" if context.measured else "about "
-    return f"{about}{context.tokens:,} tokens, {context.percent} % of {context.window:,}"
+    """The context in use: ``163,400 tokens``."""
+    return f"{'' if context.measured else 'about '}{context.tokens:,} tokens"
 
 
 def size(glance: HeadTail) -> str:
@@ -71,39 +105,20 @@ def size(glance: HeadTail) -> str:
     return f"{size_text(glance.size)}{f' · {branch}' if branch else ''}"
 
 
-def recommended(comparison: Comparison) -> list[str]:
-    """What fits best and how it is typed in a shell, in two lines; nothing while there is room."""
-    advice = comparison.advice
-    if advice is None:
-        return []
-    return [best(advice, comparison), f"    {typed(f'{advice.strategy} {comparison.session_id[:8]}')}"]
-
-
-def best(advice: Advice, comparison: Comparison) -> str:
-    """What fits best, and why."""
-    full = "Compacts at once" if comparison.context.compacts_at_once else "Nearly full"
-    return f"{full}: {NAMES[advice.strategy]} fits best ({advice.why})."
-
-
 def command_of(advice: Advice) -> str:
     """What to type in the client for a way that is recommended."""
     return f"/resume-hooks:{advice.strategy}"
 
 
 def table(comparison: Comparison) -> list[str]:
-    """The ways to go on, a line each, and what the estimates stand on."""
-    return [*ways(comparison), _cache(comparison), _habit(comparison)]
-
-
-def ways(comparison: Comparison) -> list[str]:
-    """The ways to go on under their heads, a line each, by what they leave."""
-    rows = [f"{'estimated':<12}{'context after':>13}{'at full price':>15}   cheaper than going on"]
+    """The ways to go on, a line each, by what they leave, and what the estimates stand on."""
+    rows = [f"{'estimated':<12}{'leaves':>13}{'at full price':>15}   cheaper than going on"]
     ways = comparison.estimates
-    rows += [f"{way.name:<12}{way.after:>13,}{way.uncached:>15,}   {_pays(way)}".rstrip() for way in ways]
+    rows += [f"{way.name:<12}{way.leaves:>13,}{way.uncached:>15,}   {_pays(way)}".rstrip() for way in ways]
     if not any(way.name == TRIM for way in ways):
         why = "nothing to trim" if comparison.trim_estimated else "too long to look at here: >trim does"
         rows.insert(2, f"{TRIM:<12}{why}")
-    return rows
+    return [*rows, f"from handoff on + {comparison.base.tokens:,} that any session starts with", _habit(comparison)]
 
 
 def _pays(estimate: Estimate) -> str:
@@ -111,11 +126,6 @@ def _pays(estimate: Estimate) -> str:
         return ""
     count = estimate.pays_after
     return "never" if count is None or count > MOST_TURNS else f"after {count} turn{'s' if count != 1 else ''}"
-
-
-def _cache(comparison: Comparison) -> str:
-    """What all of the figures hold, and what of the session the API still has, as far as its own usage tells."""
-    return f"all include {comparison.base.tokens:,} that any session starts with · cache: {_cached(comparison)}"
 
 
 def _cached(comparison: Comparison) -> str:
@@ -128,6 +138,9 @@ def _cached(comparison: Comparison) -> str:
 
 
 def _habit(comparison: Comparison) -> str:
+    """What of the session the API still has, as far as its own usage tells, and what a turn takes."""
     seen = comparison.traffic
     plural = "s" if seen.requests != 1 else ""
-    return f"a turn here takes about {seen.requests:,} request{plural} and adds {seen.growth:,} tokens"
+    return (
+        f"cache: {_cached(comparison)} · a turn: about {seen.requests:,} request{plural}, adds {seen.growth:,} tokens"
+    )

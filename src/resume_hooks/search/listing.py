@@ -76,8 +76,8 @@ class ListedSession(NamedTuple):
 
     @property
     def percent(self) -> int | None:
-        """Used share of the window, 0 to 100 and more; None where the tokens are not known."""
-        return None if self.tokens is None else round(100 * self.tokens / self.window)
+        """Used share of the client's limit, 0 to 100 and more; None where the tokens are not known."""
+        return None if self.tokens is None else tokens.ContextUse(self.tokens, self.window, self.measured).percent
 
 
 def listed(

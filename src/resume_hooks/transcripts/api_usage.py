@@ -46,7 +46,7 @@ class Traffic(NamedTuple):
 
     ``last_ms`` is when the last one was answered, None if none was counted; ``lifetime`` the seconds that its cache
     lives, 0 if nothing is cached; ``cached`` the tokens that a warm cache holds; ``requests`` and ``growth`` what a
-    turn takes: requests, and tokens that it adds to the context.
+    turn takes: requests, and tokens that it adds to the context, by ``turns`` of which that is known.
     """
 
     last_ms: int | None
@@ -54,6 +54,7 @@ class Traffic(NamedTuple):
     cached: int
     requests: int
     growth: int
+    turns: int = 0
 
     def age(self, now_ms: int) -> int | None:
         """Seconds since the last request; None if none was counted."""
@@ -149,13 +150,15 @@ class _Requests:
         if not whole and len(turns) > 1 and turns[0] is self.turns[0]:
             turns = turns[1:]
         last_ms, cached = self.last
+        grown = [turn.growth for turn in turns[-LAST_TURNS:] if turn.growth]
         unknown = FIVE_MINUTES if not self.counted else 0
         return Traffic(
             last_ms=last_ms,
             lifetime=unknown if self.lifetime is None else self.lifetime,
             cached=cached,
             requests=max(1, _median([len(turn.answers) for turn in turns[-LAST_TURNS:]])),
-            growth=_median([turn.growth for turn in turns[-LAST_TURNS:] if turn.growth]),
+            growth=_median(grown),
+            turns=len(grown),
         )
 
 

@@ -37,9 +37,14 @@ class ContextUse(NamedTuple):
     measured: bool
 
     @property
+    def limit(self) -> int:
+        """What the client's own per cent are of (2.1.330): its window without its answer."""
+        return max(self.window // 2, self.window - ANSWER, 1)
+
+    @property
     def percent(self) -> int:
-        """Used share of the window, 0 to 100 and more."""
-        return round(100 * self.tokens / self.window)
+        """Used share of the limit, 0 to 100 and more."""
+        return round(100 * self.tokens / self.limit)
 
     @property
     def compacts_at_once(self) -> bool:

@@ -27,7 +27,7 @@ def test_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
     assert lines[OUTLINE][0] == "3 turns, newest first"
     assert [line.split(" · ")[0] for line in lines[OUTLINE][1:]] == ["3", "2", "1"]
     assert lines[LINEAGE][:2] == ["1 session, oldest first", "1. Fix the parser · original"]
-    assert lines[COST][0] == "context 1,500 tokens, 1 % of 200,000"
+    assert lines[COST][0] == "1 % of 180,000. Go on, there is nothing to do."
     assert any(line.startswith("handoff") for line in lines[COST])
     assert facts(session)[:2] == ["Fix the parser", f"{SESSION} · original"]
 

@@ -33,7 +33,7 @@ def test_what_there_is_no_room_for_is_left_out() -> None:
     assert listed(one, 20, NOW, chosen=False) == "  #urgent Fix the pa"[:19] + "…"
     wide = listed(one, 130, NOW, chosen=True)
     assert wide.startswith("> #urgent Fix the parser ")
-    for fact in ("main", "trim", "12+ turns", "10 %", "60 min"):
+    for fact in ("main", "trim", "12+ turns", "11 %", "60 min"):
         assert fact in wide
     assert "live" in listed(one._replace(live=True), 40, NOW, chosen=False)
 

@@ -67,6 +67,7 @@ class ResumeForm(Strict):
                 after="tokens of context after it",
                 uncached="tokens that are not read from the cache in the next turn, or that a model reads before it",
                 next_turn="what the next turn costs, in input tokens, without its answers",
+                leaves="of ``after``, in a fresh session without what any session starts with",
                 pays_after="turns after which it has cost less than going on; null for never, and for going on",
             ),
         ]
@@ -77,6 +78,10 @@ class ResumeForm(Strict):
     )
     advice: Annotated[Advice, Like(strategy=None, way=Literal["trim", "handoff"])] | None = compared(
         lambda found: found.advice and With(found.advice, {"way": found.advice.strategy}), "null while there is room"
+    )
+    recommendation: Literal["go on", "trim", "handoff"] = Field(description="the way that fits best")
+    prompts_left: int | None = Field(
+        description="about how many typical turns fit before the client compacts; null where too few were counted"
     )
     commands: Commands
 

@@ -16,10 +16,10 @@ class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume"):
     re-homed: a child of it belongs to the folder that you choose. A page that share wrote is imported first, once you
     said yes.
 
-    Not on a terminal the session, how full it is, and the options to continue are shown; the last line is the command.
-    All figures but the context in use are estimates, from what the API counted of this session's own requests: the
-    tokens that each option leaves, those that its next turn would send uncached, and the turns after which it has cost
-    less than continuing as it is. docs/estimates.md says how they are made.
+    Not on a terminal a line says how full the session is and what fits best, then what to type for each option; the
+    last line is the command. With --table every option has its estimates, from what the API counted of this session's
+    own requests: the tokens that it leaves, those that its next turn would send uncached, and the turns after which it
+    has cost less than continuing as it is. docs/estimates.md says how they are made.
 
     \b
     Examples:
@@ -34,6 +34,7 @@ class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume"):
     everywhere: bool = flag("--all", help="Choose among the sessions of every project.")
     way: str | None = option(type=click.Choice(WAYS), help="Continue in this way, without a question.")
     forks: bool = flag("--fork", help="Fork the session and continue in the fork: --way fork.")
+    whole: bool = flag("--table", help="Show what each way would leave and cost, too.")
     copy: bool = flag(help="Copy the command instead of starting the client.")
     show: bool = flag("--print", help="Print the command instead of starting the client.")
 

@@ -43,7 +43,7 @@ def totals(decided: TrimPlan) -> list[str]:
     """Before, after, and the difference."""
     before, after, saved = decided.before, decided.after, decided.savings
     about = "" if before.measured else "about "
-    now = f"{about}{before.tokens:,} tokens now ({before.percent} % of {before.window:,})"
+    now = f"{about}{before.tokens:,} tokens now ({before.percent} % of {before.limit:,})"
     return [
         f"{now}, about {after.tokens:,} after ({after.percent} %)",
         f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {len(decided.choices):,} places",

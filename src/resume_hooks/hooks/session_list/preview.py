@@ -73,8 +73,7 @@ def _generation(number: int, row: Ancestor) -> list[str]:
 def _cost(row: ListedSession, where: Where) -> list[str]:
     window = settings.number("context_window", where)
     found = compare.compare(readable(row.path, where), where, window, clock.now())
-    advised = [line.strip() for line in resume_card.recommended(found)[:1]]
-    return [f"context {resume_card.used(found.context)}", *advised, "", *resume_card.table(found)]
+    return [resume_card.headline(found, str), "", *resume_card.table(found)]
 
 
 def facts(row: ListedSession) -> list[str]:
