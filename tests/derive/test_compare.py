@@ -171,6 +171,7 @@ def test_a_large_live_part_has_no_trim_estimate(config_home: ConfigHome) -> None
     """Within a prompt there is no time to tell what a trim would leave; in the shell there is."""
     assert TRIM not in by_name(compared(config_home, bulky(), 200, limit=1_000))
     assert not compared(config_home, bulky(), 200, limit=1_000).trim_estimated
+    assert not compared(config_home, bulky(), 200, limit=1_000).planned
     assert TRIM in by_name(compared(config_home, bulky(), 200, limit=10_000_000))
 
 

@@ -42,6 +42,7 @@ def comparison(
     traffic: Traffic | None = None,
     age: int | None = 40,
     trim_estimated: bool = True,
+    planned: bool = True,
     left: int | None = None,
     advice: Advice | None = None,
     title: str = "Fix the parser",
@@ -60,6 +61,7 @@ def comparison(
         warm=age is not None and age < seen.lifetime,
         estimates=estimates,
         trim_estimated=trim_estimated,
+        planned=planned,
         prompts_left=left,
         advice=advice,
     )

@@ -1,7 +1,7 @@
 """Compare the ways to continue a session: what each leaves, what its next turn sends, when it pays, what fits best.
 
-What a trim and a handoff leave is what their plans say, which their receipts repeat; what a rollover and a compaction
-leave is an estimate.
+What a trim and a handoff leave is what their plans say, which their receipts repeat; of a file that takes long to read
+a handoff's is the most that it can be. What a rollover and a compaction leave is an estimate.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
+from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.sessions import locate
+from resume_hooks.sessions import lineage_block, locate
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.client_window import acted_on, window_set
+from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import api_usage as traffic
@@ -82,8 +84,9 @@ class Advice(NamedTuple):
 class Comparison:
     """A session, how full it is, and its estimates; without one of a trim if there is nothing to trim.
 
-    ``trim_estimated`` is false if its live part is too large for that. ``age`` is in seconds, None if no request was
-    counted; ``prompts_left`` is None where too few turns tell, ``advice`` while there is room.
+    ``trim_estimated`` is false if its live part is too large for that; ``planned`` where a handoff leaves that at most.
+    ``age`` is in seconds, None if no request was counted; ``prompts_left`` is None where too few turns tell, ``advice``
+    while there is room.
     """
 
     session_id: str
@@ -96,6 +99,7 @@ class Comparison:
     warm: bool
     estimates: tuple[Estimate, ...]
     trim_estimated: bool
+    planned: bool
     prompts_left: int | None
     advice: Advice | None
 
@@ -139,7 +143,8 @@ def compare(session: SessionFile, where: Where, window: int, at: str, *, limit: 
     trim_estimated = is_live_part_within(path, limit)
     trimmed = _trimmed(path, context.window, where) if trim_estimated else None
     warm = seen.is_warm(now_ms)
-    fresh = base.tokens + _opening(session, where)
+    planned = glance.size <= limit
+    fresh = base.tokens + (_opening(session, where) if planned else _longest_opening(path, glance, where))
     left = prompts_left(context, seen)
     measured = _Measured(context, seen, base, trimmed)
     strategies = _strategies(measured, fresh, _summary_reads(glance, measured), warm=warm)
@@ -154,6 +159,7 @@ def compare(session: SessionFile, where: Where, window: int, at: str, *, limit: 
         warm=warm,
         estimates=_estimates(strategies, base.tokens, Habit(seen.requests, seen.growth), rates_of(seen.lifetime)),
         trim_estimated=trim_estimated,
+        planned=planned,
         prompts_left=left,
         advice=advice(context, trimmed.after if trimmed else None, left),
     )
@@ -212,6 +218,13 @@ def _opening(session: SessionFile, where: Where) -> int:
     except (NothingToHandOff, UsageError):
         return 0
     return planned.sizes.after
+
+
+def _longest_opening(path: str, glance: HeadTail, where: Where) -> int:
+    """Tokens of lineage and a whole digest, of which nothing is read."""
+    ancestors = Family(where).lineage(path)
+    block = lineage_block.render(ancestors, title=glance.title, session_id="-" * 36, file=path, created=clock.now())
+    return round((len(block) + as_text.OPENING) / CHARACTERS_PER_TOKEN)
 
 
 def _summary_reads(glance: HeadTail, measured: _Measured) -> int:

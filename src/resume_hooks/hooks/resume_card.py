@@ -77,7 +77,8 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     if advice is None and context.percent < LITTLE:
         return f"{filled}. Go on, there is nothing to do{'' if left is None else f': room for {many}'}."
     handoff, trimmed = comparison.leaves(HANDOFF), comparison.leaves(TRIM)
-    leaves = [f"{command(HANDOFF)} leaves {rounded(handoff)} tokens"] if handoff else []
+    most = "" if comparison.planned else "at most "
+    leaves = [f"{command(HANDOFF)} leaves {most}{rounded(handoff)} tokens"] if handoff else []
     if trimmed and context.tokens - trimmed >= WORTH:
         leaves.append(f"{command(TRIM)} {'' if leaves else 'leaves '}{rounded(trimmed)}{'' if leaves else ' tokens'}")
     if advice is None:
