@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest import shell_writes
+from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import SECTIONS, Digest, digest_at, without_secrets
 from resume_hooks.reading.digest.facts import FileChange
@@ -179,6 +179,6 @@ def _changes_of(agent: Subagent, order: int) -> list[FileChange]:
     named = [
         FileChange(path, run.folder, run.place)
         for run in facts.runs
-        for path in (() if run.failed else shell_writes.changed_by(simple_commands(run.command)))
+        for path in (() if run.failed else shell.changed_by(simple_commands(run.command)))
     ]
     return [change._replace(place=change.place._replace(order=order)) for change in (*facts.changes, *named)]

@@ -12,9 +12,17 @@ from itertools import pairwise
 
 from resume_hooks.reading.digest import facts
 from resume_hooks.reading.digest.branches import Branches
-from resume_hooks.reading.digest.facts import FileChange, OpenList, PendingCall, Quote, RecordPlace, Refusal, ShellRun
+from resume_hooks.reading.digest.facts import (
+    FileChange,
+    OpenList,
+    PendingCall,
+    Prompts,
+    Quote,
+    RecordPlace,
+    Refusal,
+    ShellRun,
+)
 from resume_hooks.reading.digest.prescan import Prescan
-from resume_hooks.reading.digest.prompts import Prompts
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.link_log import AFTER_CLEAR
 from resume_hooks.sessions.opening_layout import NEW_TASK, next_step_of
