@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.search.index.errors import IndexDamaged
+from resume_hooks.errors import IndexDamaged
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.query import Query
 from resume_hooks.search.ranking import PHRASED, TITLE, Found, together
-from resume_hooks.search.record_text import Text, text_of
+from resume_hooks.search.record_text import REACH, Marker, Phrase, Snippet, Text, snippet_of, text_of
 from resume_hooks.search.roles import ROLES
-from resume_hooks.search.snippets import REACH, Marker, Phrase, Snippet, snippet_of
 from resume_hooks.search.sources import Sources
 from resume_hooks.search.terms import Lookup
 

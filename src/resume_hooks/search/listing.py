@@ -27,8 +27,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.liveness import Clients
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.record_references import SHORT
-from resume_hooks.sessions.session_files import SessionFile, known_ids
-from resume_hooks.sessions.session_store import LocalStore, SessionStore
+from resume_hooks.sessions.session_files import LocalStore, SessionFile, SessionStore, known_ids
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.git_worktrees import Project, project_at
 from resume_hooks.transcripts import tokens

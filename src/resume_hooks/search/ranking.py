@@ -17,10 +17,10 @@ from tantivy import Occur, Query
 
 from resume_hooks.clock import DAY
 from resume_hooks.search.index.postings import SCHEMA, WORDS, Posting, Postings, turn_key
+from resume_hooks.search.query import Period
 from resume_hooks.search.roles import ROLES
 from resume_hooks.search.scope import Limits
 from resume_hooks.search.terms import IN_PARTS, Lookup, Token
-from resume_hooks.search.when import Period
 
 LOOKED_AT = 300  # records, and windows, that are looked at
 CANDIDATES = 60  # turns that are weighed closely

@@ -28,8 +28,7 @@ from resume_hooks.sessions.locator_forms import (
     by_title,
     typed_path,
 )
-from resume_hooks.sessions.session_files import SessionFile, session_file
-from resume_hooks.sessions.session_store import SessionStore
+from resume_hooks.sessions.session_files import SessionFile, SessionStore, session_file
 
 FORMS = (by_id, by_pull_request, by_prefix, by_title, by_tag, by_part_of_title, by_bare_number)
 """The forms that an archived session is named by, beside its path; never as the latest one."""

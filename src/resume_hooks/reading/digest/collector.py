@@ -30,7 +30,7 @@ from resume_hooks.transcripts import bookkeeping, records
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.rewritten_rows import Copies
+from resume_hooks.transcripts.transcript import Copies
 
 ANSWERS = 8_000  # characters of a user's answers to questions
 

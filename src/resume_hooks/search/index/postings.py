@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import tantivy
 
-from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
+from resume_hooks.errors import IndexDamaged, IndexUnusable
 from resume_hooks.search.index.segments import make_private, require_whole, segments
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, bytes_before, read_lines
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.rewritten_rows import Copies
+from resume_hooks.transcripts.transcript import Copies
 from resume_hooks.transcripts.turns import opens_turn
 
 MOST_CALLS = 50  # calls without an answer that are kept in mind until the next part
@@ -39,7 +39,7 @@ _PRIME = 2**61 - 1
 class ReadPosition(NamedTuple):
     """Where a part begins: bytes, lines, turns and parts before it, the last time told (seconds), calls left open.
 
-    ``copied`` are the two instants of ``transcripts.rewritten_rows.Copies``.
+    ``copied`` are the two instants of ``transcripts.transcript.Copies``.
     """
 
     offset: int = 0

@@ -1,13 +1,16 @@
 """Opening what the vault keeps: a transcript that can be read at a path, with what belongs to it beside it.
 
-A pack is unpacked into a private folder, checked against the hashes of its manifest, and stays there for the next
-reader. That folder is bounded: what nobody opened for long goes.
+A pack holds files of a session, one behind the other, as one compressed stream. It is unpacked into a private folder,
+checked against the hashes of its manifest, and stays there for the next reader. That folder is bounded: what nobody
+opened for long goes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
+import lzma
 import os
 import shutil
 import stat
@@ -16,10 +19,74 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, is_session_id, open_regular, private_folder
-from resume_hooks.sessions.archived import packs
 from resume_hooks.sessions.archived.layout import HISTORY, beside, is_link, session_in, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find
 from resume_hooks.storage.state_file import MODE, create, process_runs, sync_folder
+
+ENDING = ".xz"
+PIECE = 1024 * 1024
+"""Bytes that are read or written at a time."""
+
+
+def read_pack(path: str, offset: int = 0) -> Iterator[bytes]:
+    """What a pack holds from an offset on. OSError where it can't be read, or is damaged."""
+    with open_regular(path, follow=False) as packed:
+        unpacker = lzma.LZMADecompressor(memlimit=128 * 1024 * 1024)
+        try:
+            while not unpacker.eof:
+                raw = packed.read(PIECE // 4) if unpacker.needs_input else b""
+                if unpacker.needs_input and not raw:
+                    raise OSError(errno.EIO, "The pack ends too early", path)
+                piece = unpacker.decompress(raw, PIECE)
+                if offset < len(piece):
+                    yield piece[offset:]
+                offset = max(0, offset - len(piece))
+        except lzma.LZMAError as error:
+            raise OSError(errno.EIO, f"The pack is damaged: {error}", path) from error
+
+
+def pack_contents(folder: str, parts: Sequence[ArchivedFile]) -> Iterator[tuple[ArchivedFile, Iterator[bytes]]]:
+    """Each of these files with its content, which is to be read before the next, in the order of their packs.
+
+    ``folder`` is the session's own in the vault. Each pack is read once. OSError where it ends before a file does.
+    """
+    ordered = sorted(parts, key=lambda part: (part.where, part.offset))
+    for where in dict.fromkeys(part.where for part in ordered):
+        stream = Stream(read_pack(os.path.join(folder, where)), where)
+        for part in (part for part in ordered if part.where == where):
+            for _ in stream.take(part.offset - stream.offset):
+                pass
+            yield part, stream.take(part.size)
+            for _ in stream.take(part.offset + part.size - stream.offset):
+                pass
+
+
+class Stream:
+    """A stream that is read in pieces of any length."""
+
+    def __init__(self, pieces: Iterator[bytes], name: str) -> None:
+        self.offset = 0
+        self._pieces = pieces
+        self._left = b""
+        self._name = name
+
+    def at_end(self) -> bool:
+        """Whether nothing is left."""
+        self._left = self._left or next(self._pieces, b"")
+        return not self._left
+
+    def take(self, size: int) -> Iterator[bytes]:
+        """The next bytes. OSError where there are not so many."""
+        while size > 0:
+            if not self._left:
+                self._left = next(self._pieces, b"")
+            if not self._left:
+                raise OSError(errno.EIO, "The pack ends too early", self._name)
+            piece, self._left = self._left[:size], self._left[size:]
+            size -= len(piece)
+            self.offset += len(piece)
+            yield piece
+
 
 MAX_UNPACKED = 2 * 1024**3
 """Bytes of unpacked sessions above which those go that were not opened for longest."""
@@ -148,7 +215,7 @@ def lay_out(archived: ArchivedSession, parts: Sequence[ArchivedFile], folder: st
 
     OSError where one can't be read or written, or is not what was archived.
     """
-    for part, pieces in packs.contents(archived.folder, parts):
+    for part, pieces in pack_contents(archived.folder, parts):
         _put(part, pieces, folder, where)
 
 
@@ -156,7 +223,7 @@ def pieces_of(path: str, size: int) -> Iterator[bytes]:
     """The first ``size`` bytes of a file, a piece at a time. OSError where it has not so many."""
     with open_regular(path, follow=False) as stream:
         while size > 0:
-            piece = stream.read(min(size, packs.PIECE))
+            piece = stream.read(min(size, PIECE))
             if not piece:
                 raise OSError(None, "It is shorter than when it was kept", path)
             size -= len(piece)
