@@ -221,13 +221,11 @@ def _file(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
         if hide:
             hide.pictures += 1
         return orjson.dumps({"place": place, "base64": base64.b64encode(content).decode()})
-    return orjson.dumps({"place": place, "text": _hidden(text, path, hide) if hide else text})
-
-
-def _hidden(text: str, path: str, hide: BundleRedactor) -> str:
-    if not path.endswith(".jsonl"):
-        return hide.text(text)
-    return "\n".join(hide.line(line.encode()).decode() for line in text.split("\n"))
+    if hide and path.endswith(".jsonl"):
+        text = "\n".join(hide.line(line.encode()).decode() for line in text.split("\n"))
+    elif hide:
+        text = hide.text(text)
+    return orjson.dumps({"place": place, "text": text})
 
 
 class Head(NamedTuple):

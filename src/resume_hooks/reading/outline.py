@@ -85,8 +85,8 @@ class OutlineScan:
             turn.empty = False
             if not turn.number:
                 turn.time, turn.line = string(record, "timestamp"), line.number
-        if record.get("isCompactSummary"):
-            self._take_summary(line.number)
+        if record.get("isCompactSummary") and self.compactions and self.compactions[-1].summary < 0:
+            self.compactions[-1] = self.compactions[-1]._replace(summary=line.number)
         self._take_work(turn, record, node)
 
     def _take_boundary(self, line: Line, record: Record) -> None:
@@ -94,10 +94,6 @@ class OutlineScan:
         at, trigger, tokens = string(record, "timestamp"), string(metadata, "trigger"), records.tokens_before(record)
         self.compactions.append(Compaction(self.count, line.number, at, trigger, tokens, -1))
         self.turns[-1].before = self.turns[-1].tokens = 0  # what was counted before says nothing of what comes
-
-    def _take_summary(self, number: int) -> None:
-        if self.compactions and self.compactions[-1].summary < 0:
-            self.compactions[-1] = self.compactions[-1]._replace(summary=number)
 
     def _take_work(self, turn: TurnScan, record: Record, node: Node | None) -> None:
         kind = string(record, "type")

@@ -198,7 +198,8 @@ def parse(words: Sequence[str], now: float | None = None) -> Query:
     wanted, excluded = _terms(told)
     if when and not wanted:  # then it is what is asked for, not a hint
         wanted, excluded = _terms(text)
-    telling = _telling(wanted)[:MOST_TERMS]
+    telling = [term for term in wanted if term.exact or term.text.casefold().strip("?!.,;:'") not in COMMON]
+    telling = (telling or wanted)[:MOST_TERMS]
     if text and not telling:
         what = (
             "Only what must not be there was given" if excluded else f"'{one_line(plain_line(text), 80)}' holds no word"
@@ -231,8 +232,3 @@ def _term(text: str, *, exact: bool) -> Term | None:
     if len(words) > MOST_LETTERS:
         forms = forms[:-1] or forms  # the last one may be cut
     return Term(text.strip(), tuple(forms[:MOST_TOKENS]), exact) if forms else None
-
-
-def _telling(terms: list[Term]) -> list[Term]:
-    """The terms that tell something; all of them where none does."""
-    return [term for term in terms if term.exact or term.text.casefold().strip("?!.,;:'") not in COMMON] or terms

@@ -138,7 +138,11 @@ class Marker:
     def marks(self, text: Text, begin: int = 0) -> list[Mark]:
         """The words in a text from ``begin`` on, none in another, in order."""
         shown, low = text.shown[begin : begin + REACH], text.low[begin : begin + REACH]
-        found = [mark for number, phrase in self._phrases for mark in _phrased(phrase, number, low)]
+        found = [
+            (place, place + len(phrase.low), number)
+            for number, phrase in self._phrases
+            for place in islice(phrase.places_in(low), MOST_MARKS)
+        ]
         for stem, number in self._stems.items():
             found += islice(_stemmed(stem, number, shown, low), MOST_MARKS)
         marks: list[Mark] = []
@@ -168,7 +172,8 @@ def snippet_of(text: Text, marker: Marker, width: int, place: int = 0) -> Snippe
     marks = marker.marks(text, begin)
     first, last, kinds = _densest(marks, width)
     start = max(0, min(first - max(0, width - (last - first)) // 3, len(flat) - width))
-    start = _word_start(flat, start)
+    space = flat.find(" ", start, start + 20) if start else -1
+    start = space + 1 if space >= 0 else start  # a word begins there
     end = min(len(flat), start + width)
     shown = f"{'… ' if start or begin else ''}{flat[start:end].rstrip()}{' …' if end < len(flat) else ''}"
     shift = start - (2 if start or begin else 0)
@@ -190,16 +195,6 @@ def _densest(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
         if kinds > best[2]:
             best = (marks[left][0], marks[right][1], kinds)
     return best
-
-
-def _word_start(text: str, start: int) -> int:
-    """The start of a word at or soon after a place."""
-    space = text.find(" ", start, start + 20) if start else -1
-    return space + 1 if space >= 0 else start
-
-
-def _phrased(phrase: Phrase, number: int, low: str) -> Iterator[Mark]:
-    return ((place, place + len(phrase.low), number) for place in islice(phrase.places_in(low), MOST_MARKS))
 
 
 def _stemmed(stem: str, number: int, shown: str, low: str) -> Iterator[Mark]:

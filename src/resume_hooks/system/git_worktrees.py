@@ -98,10 +98,6 @@ class Project:
         """The beginnings of project folder names; each costs system calls."""
         return frozenset(project_key(folder)[:MAX_KEY] for folder in self.folders)
 
-    @cached_property
-    def _below(self) -> tuple[str, ...]:
-        return tuple(folder + os.sep for folder in self.within)
-
     def holds(self, started: Iterable[str], name: str) -> bool:
         """Whether a session in the project folder ``name``, started in one of these directories, is of this project.
 
@@ -110,7 +106,7 @@ class Project:
         if name in self.names:
             return True
         known = [cwd for cwd in started if cwd]
-        if any(cwd.startswith(self._below) for cwd in known):
+        if any(cwd.startswith(folder + os.sep) for cwd in known for folder in self.within):
             return True
         if name[:MAX_KEY] not in self._keys:
             return False

@@ -46,7 +46,9 @@ def media_tokens(block: Record) -> int:
         return 0
     data = string(source, "data")
     if block.get("type") == DOCUMENT:
-        return PAGE_TOKENS * max(1, _pages(data)) if source.get("type") == "base64" else len(data) // 4
+        if source.get("type") != "base64":
+            return len(data) // 4
+        return PAGE_TOKENS * max(1, len(_PAGE.findall(_decoded(data))))  # pages may be compressed away
     size = image_size(_decoded(data[:_HEAD]))
     return image_tokens(size) if size else MAX_IMAGE_TOKENS
 
@@ -95,11 +97,6 @@ def _jpeg(head: bytes) -> ImageSize | None:
             return ImageSize(width, height)
         at += 2 + length
     return None
-
-
-def _pages(data: str) -> int:
-    """Pages of a PDF as far as it names them in the open; 0 if they are compressed away."""
-    return len(_PAGE.findall(_decoded(data)))
 
 
 def _decoded(data: str) -> bytes:

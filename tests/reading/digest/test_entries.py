@@ -14,7 +14,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents
 from resume_hooks.reading.digest import as_text, entries
 from resume_hooks.reading.digest.entries import Digest, DigestEntry, entry
-from resume_hooks.reading.digest.goal_title import goal_title
+from resume_hooks.reading.digest.prose import goal_title
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import bookkeeping
 from resume_hooks.transcripts.head_tail import REACH, HeadTail

@@ -136,7 +136,9 @@ class LineageFacts:
         call = PendingCall(string(block, "name"), records.mapping(block, "input"), place, string(record, "cwd"))
         self._open[string(block, "id")] = call
         if call.tool == "AskUserQuestion":
-            self.questions += [Quote(asked, place, string(record, "uuid")) for asked in _questions(call)]
+            rows = records.objects(call.given.get("questions"))
+            asked = filter(None, (string(row, "question") for row in rows))
+            self.questions += [Quote(question, place, string(record, "uuid")) for question in asked]
 
     def _user(self, record: Record, place: RecordPlace) -> None:
         if record.get("isCompactSummary") is True or record.get("isVisibleInTranscriptOnly") is True:
@@ -205,17 +207,15 @@ class LineageFacts:
             return
         text = records.result_text(block)
         if refused := facts.refusal(call, record, block, text, place):
-            self._refused(refused)
+            self.refusals.append(refused)
+            if refused.by_user and refused.said.text:
+                self._typed(refused.said._replace(correcting=True))
         elif call.tool == "Bash":
             self._ran(call, record, block, text, place)
         elif not records.is_error(block):
             self._worked(call, text, place, string(record, "uuid"))
-            self._answered_by_agent(record)
-
-    def _refused(self, refused: Refusal) -> None:
-        self.refusals.append(refused)
-        if refused.by_user and refused.said.text:
-            self._typed(refused.said._replace(correcting=True))
+            if agent := records.agent_of(record):
+                self.agents[agent] = self._order
 
     def _worked(self, call: PendingCall, text: str, place: RecordPlace, uuid: str) -> None:
         """A tool other than the shell did what it was called for."""
@@ -239,14 +239,11 @@ class LineageFacts:
     def _answered(self, text: str, place: RecordPlace, uuid: str) -> None:
         if not text.startswith(_ANSWERED):
             return  # nobody was there
-        pairs = _pairs(text[:ANSWERS])
+        found = pairwise(_QUOTED.finditer(text[:ANSWERS]))
+        pairs = [(a[1], b[1]) for a, b in found if text[a.end() : b.start()].strip() == "="]
         self.answers += [Quote(f"{asked} -> {answered}", place, uuid) for asked, answered in pairs]
         self._prompted()
         self._typed(Quote("\n".join(answered for _, answered in pairs), place, uuid))
-
-    def _answered_by_agent(self, record: Record) -> None:
-        if agent := records.agent_of(record):
-            self.agents[agent] = self._order
 
     def _ran(self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> None:
         run = facts.run_of(call, record, block, text, place)
@@ -270,17 +267,6 @@ def _put_by_user(text: str) -> str:
 
     text = text[max(0, text.find(lineage_block.OPENING)) :]  # /clear says before it what it did
     return (next_step_of(text) or "").removeprefix(f"{NEW_TASK}\n") or text.partition(f"\n\n{REPORT}\n")[2]
-
-
-def _pairs(text: str) -> list[tuple[str, str]]:
-    """What stands as ``"question"="answer"`` in a text."""
-    found = list(_QUOTED.finditer(text))
-    return [(a[1], b[1]) for a, b in pairwise(found) if text[a.end() : b.start()].strip() == "="]
-
-
-def _questions(call: PendingCall) -> list[str]:
-    rows = records.objects(call.given.get("questions"))
-    return [question for row in rows if (question := string(row, "question"))]
 
 
 _HANDLERS: dict[str, Callable[[LineageFacts, Record, RecordPlace], None]] = {

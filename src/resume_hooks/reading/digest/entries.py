@@ -84,11 +84,10 @@ def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> Dige
 
 def without_secrets(sections: Mapping[str, tuple[DigestEntry, ...]]) -> dict[str, tuple[DigestEntry, ...]]:
     """Sections of which no entry holds a secret, also where another version wrote some of them."""
-    return {name: tuple(map(_without, rows)) for name, rows in sections.items()}
-
-
-def _without(row: DigestEntry) -> DigestEntry:
-    return row._replace(text=_redact(row.text), note=_redact(row.note))
+    return {
+        name: tuple(row._replace(text=_redact(row.text), note=_redact(row.note)) for row in rows)
+        for name, rows in sections.items()
+    }
 
 
 @lru_cache(maxsize=4_096)

@@ -188,7 +188,9 @@ class _RowReader:
         stamp = clock.parse(record.get("timestamp"))
         self.time = int(stamp.timestamp()) if stamp else self.time
         key, own = _ids(record) if texts.role != "title" else (_title_key(self._name, texts.prompt), 0)
-        words = _words(texts)
+        said = [words_of(text) for text in (texts.prompt, texts.reply) if text]
+        done = [words_of(text, numbered=True) for text in (texts.input, texts.result) if text]
+        words = b" ".join([*said, *said, *done])  # what somebody said counts twice
         self.size += len(words)
         self.rows.append(
             IndexRow(
@@ -207,13 +209,6 @@ class _RowReader:
                 texts.files,
             )
         )
-
-
-def _words(texts: RecordTexts) -> bytes:
-    """The words of a record; those that somebody said count twice."""
-    said = [words_of(text) for text in (texts.prompt, texts.reply) if text]
-    done = [words_of(text, numbered=True) for text in (texts.input, texts.result) if text]
-    return b" ".join([*said, *said, *done])
 
 
 def _digest(texts: RecordTexts) -> int:

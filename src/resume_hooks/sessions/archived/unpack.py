@@ -185,15 +185,11 @@ def _is_whole(folder: str, archived: ArchivedSession) -> bool:
         path = os.path.join(folder, beside(part.place))
         with contextlib.suppress(OSError):
             status = os.lstat(path)
-            if stat.S_ISREG(status.st_mode) and status.st_size == part.size and _is_untouched(status, part):
+            untouched = abs(status.st_mtime_ns - part.mtime_ns) < _EXACT
+            if stat.S_ISREG(status.st_mode) and status.st_size == part.size and untouched:
                 continue
         return False
     return True
-
-
-def _is_untouched(status: os.stat_result, part: ArchivedFile) -> bool:
-    """Whether a file has the time that it was given, as exactly as any file system keeps it."""
-    return abs(status.st_mtime_ns - part.mtime_ns) < _EXACT
 
 
 def _fill(archived: ArchivedSession, home: str, folder: str, where: Where) -> None:
@@ -268,7 +264,8 @@ def _make_room(where: Where, wanted: int, but: str) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
         elif folder != but:
             with contextlib.suppress(OSError):
-                found.append((os.lstat(folder).st_mtime, folder, _size(folder)))
+                files = (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names)
+                found.append((os.lstat(folder).st_mtime, folder, sum(os.lstat(file).st_size for file in files)))
     taken = wanted + sum(size for _, _, size in found)
     for mtime, folder, size in sorted(found):
         if taken > MAX_UNPACKED and not 0 <= now - mtime < IN_USE:
@@ -287,24 +284,19 @@ def _unpacked_folders(home: str) -> Iterator[str]:
                     yield from [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
-def _size(folder: str) -> int:
-    return sum(os.lstat(os.path.join(root, name)).st_size for root, _, names in os.walk(folder) for name in names)
-
-
 @contextlib.contextmanager
 def _refusing(archived: ArchivedSession) -> Iterator[None]:
     """What can't be read, or written, told as the failure of opening an archived session."""
     try:
         yield
     except FileNotFoundError as error:
-        raise _gone(str(error.filename or archived.folder), error) from error
+        path = str(error.filename or archived.folder)
+        raise SessionNotFound(
+            f"{path} can't be read in the vault: {error.strerror}", "resume-hooks archive --verify"
+        ) from error
     except OSError as error:
         raise WriteFailed(
             f"The kept copy of {archived.session_id} could not be unpacked: {error.filename or archived.folder}: "
             f"{error.strerror or error}",
             "Check free space; see what is wrong: resume-hooks archive --verify",
         ) from error
-
-
-def _gone(path: str, error: OSError) -> SessionNotFound:
-    return SessionNotFound(f"{path} can't be read in the vault: {error.strerror}", "resume-hooks archive --verify")
