@@ -41,24 +41,6 @@ _OTHERS = (
 )
 """Where people's homes lie, in texts and in lines of JSON, and the project folders named after them, to the end."""
 
-
-class Homes:
-    """Home folders, whoever's, also as names of project folders; this user's and the sessions' own may lie anywhere."""
-
-    def __init__(self, where: Where, folders: Iterable[str]) -> None:
-        found = {where.environ.get("HOME", "").rstrip("/\\")}
-        found |= {match.group() for folder in folders if (match := _HOMES.match(folder))}
-        homes = sorted((home for home in found if len(home) > len("/x/")), key=len, reverse=True)
-        paths = (re.escape(home).replace(r"\\", r"\\{1,2}") for home in homes)
-        keys = (f"(?<=/){re.escape(project_key(home))}" for home in homes)
-        known = [f"{one}(?![A-Za-z0-9_.])" for one in (*paths, *keys)]
-        self._pattern = re.compile("|".join((*known, *_OTHERS)))
-
-    def hidden(self, text: str) -> tuple[str, int]:
-        """A text with ``~`` for each of them, and how many there were; in a line of JSON, too."""
-        return self._pattern.subn(lambda match: "-~" if match[0].startswith("-") else "~", text)
-
-
 T = TypeVar("T")
 KEY = "resume_hooks_bundle"
 VERSION = 2  # the form that is written; a bundle of a newer one is refused
@@ -75,6 +57,23 @@ ABOUT = ".meta.json"  # what the name of a file ends with that tells what a sub-
 
 DAMAGED, STAYED = "damaged-line", "file-checkpoint-left-behind"
 """Kinds of records that stand where a line could not go along; so every other record keeps its number."""
+
+
+class Homes:
+    """Home folders, whoever's, also as names of project folders; this user's and the sessions' own may lie anywhere."""
+
+    def __init__(self, where: Where, folders: Iterable[str]) -> None:
+        found = {where.environ.get("HOME", "").rstrip("/\\")}
+        found |= {match.group() for folder in folders if (match := _HOMES.match(folder))}
+        homes = sorted((home for home in found if len(home) > len("/x/")), key=len, reverse=True)
+        paths = (re.escape(home).replace(r"\\", r"\\{1,2}") for home in homes)
+        keys = (f"(?<=/){re.escape(project_key(home))}" for home in homes)
+        known = [f"{one}(?![A-Za-z0-9_.])" for one in (*paths, *keys)]
+        self._pattern = re.compile("|".join((*known, *_OTHERS)))
+
+    def hidden(self, text: str) -> tuple[str, int]:
+        """A text with ``~`` for each of them, and how many there were; in a line of JSON, too."""
+        return self._pattern.subn(lambda match: "-~" if match[0].startswith("-") else "~", text)
 
 
 class BundleRedactor:

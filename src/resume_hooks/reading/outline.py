@@ -25,6 +25,9 @@ from resume_hooks.transcripts.turns import opens_turn
 FIRST_WORDS = 200  # characters of a prompt that an outline has
 READ_OF_PROMPT = 4_000  # characters of a prompt that are looked at for its first words
 
+LIVE, COMPACTED, BRANCH = "live", "compacted", "branch"
+"""Where a turn stands: sent on resume (or some of it), before a compaction, on an abandoned branch."""
+
 
 class Compaction(NamedTuple):
     """A compaction within or after turn ``turn``; ``summary`` is the line of its summary, -1 for none."""
@@ -130,10 +133,6 @@ def first_words(record: Record) -> str:
     words = one_line(plain_line(without_reminders(said)), FIRST_WORDS) or one_line(plain_line(said), FIRST_WORDS)
     kinds = dict.fromkeys(string(block, "type") for block in records.blocks(record))
     return words or f"({', '.join(kind for kind in kinds if kind != records.TEXT) or 'nothing'})"
-
-
-LIVE, COMPACTED, BRANCH = "live", "compacted", "branch"
-"""Where a turn stands: sent on resume (or some of it), before a compaction, on an abandoned branch."""
 
 
 class OutlineTurn(NamedTuple):

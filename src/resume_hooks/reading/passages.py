@@ -36,6 +36,8 @@ UNSAID = frozenset({"date_change", "prompt_snapshot", "task_reminder", "todo_rem
 
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 
+Row = tuple[RecordLine, Record]
+
 
 class Passage(NamedTuple):
     """A record to be read; ``turn`` is -1 if it was not counted, ``speaker`` says whose words they are.
@@ -206,9 +208,6 @@ def without_reminders(text: str, reference: str = "") -> str:
             parts.append(f"[{end - start:,} characters of a reminder by the client: {whole_command(reference)}]")
         place = end
     return "".join([*parts, text[place:]])
-
-
-Row = tuple[RecordLine, Record]
 
 
 class PassagePage(NamedTuple):

@@ -38,6 +38,28 @@ _HASHED = late(
     rb"|(?<=pbkdf2_sha256\$)\d{4,8}\$[\w.+/-]{1,64}\$[A-Za-z0-9+/]{43}=)(?![./A-Za-z0-9])"
 )
 
+LONGEST = 20_000
+"""Bytes of the longest private key, the longest secret that is looked for."""
+
+_NAME = rb" (?:(?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----"
+_BEGIN = late(rb"(?i)-----BEGIN" + _NAME)
+_END = late(rb"(?i)-----END" + _NAME)
+_TORN = late(rb"(?:\s\d{1,6}\xe2\x86\x92|[A-Za-z0-9+/=\s:,.-]|\\(?=\s)){0,16000}")
+_BODY = late(rb"[A-Za-z0-9+/]{24}")
+_NUMBERED = rb"\s*(?:\d{1,6}(?:\xe2\x86\x92|[\t:|])\s*)?"
+_BODY_LINE = late(_NUMBERED + rb"[A-Za-z0-9+/]{16,76}={0,2}\s*")
+"""A line of a key's body, with a number before it as tools print it."""
+
+_LINE_END = late(rb"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{24,76}={0,2}\s*\Z")
+"""What is left of a line of which the beginning was cut off."""
+
+_LAST_LINE = late(_NUMBERED + rb"[A-Za-z0-9+/]{0,76}={0,2}\s*(?:\n" + _NUMBERED + rb")?")
+"""The last one, which may be short, up to where the line behind it begins."""
+
+_NEXT = late(rb"(?i)-----BEGIN|private-lines:")
+_PUTTY = late(rb"(?i)private-lines: ?\d{1,4}")
+_PUTTY_END = late(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
+
 
 def userinfo(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The password in an address whose ``://`` is at ``place``; at most one."""
@@ -104,29 +126,6 @@ def is_basic(value: bytes) -> bool:
         return False
     user, colon, password = text.partition(b":")
     return printable and bool(colon) and len(password or user) >= 4 and not stands_for(password or user)
-
-
-LONGEST = 20_000
-"""Bytes of the longest private key, the longest secret that is looked for."""
-
-_NAME = rb" (?:(?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----"
-_BEGIN = late(rb"(?i)-----BEGIN" + _NAME)
-_END = late(rb"(?i)-----END" + _NAME)
-_TORN = late(rb"(?:\s\d{1,6}\xe2\x86\x92|[A-Za-z0-9+/=\s:,.-]|\\(?=\s)){0,16000}")
-_BODY = late(rb"[A-Za-z0-9+/]{24}")
-_NUMBERED = rb"\s*(?:\d{1,6}(?:\xe2\x86\x92|[\t:|])\s*)?"
-_BODY_LINE = late(_NUMBERED + rb"[A-Za-z0-9+/]{16,76}={0,2}\s*")
-"""A line of a key's body, with a number before it as tools print it."""
-
-_LINE_END = late(rb"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{24,76}={0,2}\s*\Z")
-"""What is left of a line of which the beginning was cut off."""
-
-_LAST_LINE = late(_NUMBERED + rb"[A-Za-z0-9+/]{0,76}={0,2}\s*(?:\n" + _NUMBERED + rb")?")
-"""The last one, which may be short, up to where the line behind it begins."""
-
-_NEXT = late(rb"(?i)-----BEGIN|private-lines:")
-_PUTTY = late(rb"(?i)private-lines: ?\d{1,4}")
-_PUTTY_END = late(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
 
 
 def private_keys(raw: bytes, place: int) -> Generator[Span, None, None]:

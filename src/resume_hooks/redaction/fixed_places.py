@@ -142,24 +142,6 @@ PHRASES = {
 }
 """The same where a secret has spaces, or is made of words or digits alone."""
 
-
-def command(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
-    """The password in a command that begins at ``place``; at most one."""
-    if word == b"<<<" and not _ASKING.search(raw, max(0, place - 80), place):
-        return
-    if found := COMMANDS[word].match(raw, place):
-        yield from password_of(found, sure=word not in _UNSURE)
-
-
-def phrase(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
-    """The phrase, the codes or the salt that a word at ``place`` tells; at most one."""
-    found = PHRASES[word].match(raw, place)
-    if found:
-        group = "phrase" if found["phrase"] else "bare"
-        if not stands_for(found[group]):
-            yield Span("secret-phrase", *found.span(group), GENERIC)
-
-
 _PRINTED = late(
     rb"\$ (?=[^\n]{0,160}(?:pass|secret|token|key|cred|\brand\b|pwgen))(?=[^\n]{0,160}\b"
     rb"(?:cat|get|show|read|print|gen\w{0,12}|find-\w+-password|pwgen|rand|reveal|view|output|access|decrypt"
@@ -183,6 +165,23 @@ _RULE = re.compile(rb"[\s|+:=-]{3,400}")
 _BEFORE = frozenset([b",", b"|", b"\t", b";", b"("])
 _BEHIND = frozenset([b",", b"|", b";", b")"])
 _INSERTED = late(rb"(?i)[^()\n]{0,300}\)\s{0,20}values\s{0,20}\((?P<row>[^()\n]{1,400})\)")
+
+
+def command(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
+    """The password in a command that begins at ``place``; at most one."""
+    if word == b"<<<" and not _ASKING.search(raw, max(0, place - 80), place):
+        return
+    if found := COMMANDS[word].match(raw, place):
+        yield from password_of(found, sure=word not in _UNSURE)
+
+
+def phrase(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
+    """The phrase, the codes or the salt that a word at ``place`` tells; at most one."""
+    found = PHRASES[word].match(raw, place)
+    if found:
+        group = "phrase" if found["phrase"] else "bare"
+        if not stands_for(found[group]):
+            yield Span("secret-phrase", *found.span(group), GENERIC)
 
 
 def printed(raw: bytes, place: int) -> Generator[Span, None, None]:

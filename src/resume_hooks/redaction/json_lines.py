@@ -44,6 +44,9 @@ _MESSAGE = frozenset(
 _MEDIA = frozenset([(b"source", b"data"), (b"file", b"base64")])
 _BASE64 = re.compile(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
 
+_REACH = 100
+"""Bytes before a string in which its key stands."""
+
 
 class Leaf(NamedTuple):
     """A string value: its bytes between the quotes from ``start`` up to ``end``, and the keys above it."""
@@ -102,10 +105,6 @@ def is_kept(line: bytes, leaf: Leaf) -> bool:
         return False
     inside = len(path) - path[::-1].index(b"message")
     return path[inside:] in _MESSAGE
-
-
-_REACH = 100
-"""Bytes before a string in which its key stands."""
 
 
 def redact_line(line: bytes) -> tuple[bytes, list[Secret]]:

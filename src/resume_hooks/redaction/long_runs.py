@@ -38,6 +38,12 @@ _HYPHEN = 45
 _SETTING = frozenset([b"=", b'"', b"'", b" ", b":"])
 _NAMED = re.compile(rb"(?i)(?:key|token|secret|pat|password)[\"'\\]{0,8}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,8}\Z")
 
+_BEFORE_KEYWORD = 96
+"""Bytes before its keyword in which a token may begin."""
+
+_TAIL = re.compile(rb"(?:\.?[\w-]){0,300}")
+"""What goes on directly after a token: a newer form of it is longer than the rule knows."""
+
 
 def promising(raw: bytes) -> list[tuple[int, int]]:
     """Where long runs in ``raw`` begin and end that may be secrets.
@@ -83,13 +89,6 @@ def _is_inside(raw: bytes, start: int, end: int) -> bool:
     before = raw[start - 1 : start]
     inside = before == b"+" or (before == b"/" and raw[end : end + 1] in {b"+", b"="})
     return inside and begin(raw, start) == start
-
-
-_BEFORE_KEYWORD = 96
-"""Bytes before its keyword in which a token may begin."""
-
-_TAIL = re.compile(rb"(?:\.?[\w-]){0,300}")
-"""What goes on directly after a token: a newer form of it is longer than the rule knows."""
 
 
 def is_called(raw: bytes, lower: bytes, start: int, end: int) -> bool:

@@ -15,6 +15,12 @@ from resume_hooks.redaction.unescape import ESCAPED, Views, beside_escapes, blan
 _SHORTEST = 9
 """Bytes of the shortest text that holds a secret: a password of three characters in an address."""
 
+_PLACEHOLDER = re.compile(r"\[secret removed: [\w-]{1,60}\]")
+TRIES = 4
+"""Times that a text is looked at again after secrets were taken out of it, until none is left."""
+
+Content = TypeVar("Content", str, bytes)
+
 
 def suspects(raw: bytes) -> Iterator[int]:
     """The places in raw bytes of any kind at or shortly after which a secret may stand, in no order.
@@ -71,11 +77,6 @@ def _each(raw: bytes) -> Iterator[Span]:
     yield from word_spans(raw, lower)
 
 
-_PLACEHOLDER = re.compile(r"\[secret removed: [\w-]{1,60}\]")
-TRIES = 4
-"""Times that a text is looked at again after secrets were taken out of it, until none is left."""
-
-
 class Secret(NamedTuple):
     """A secret of a ``kind``, such as ``github-pat``, in a text from ``start`` up to ``end`` (characters, or bytes)."""
 
@@ -103,9 +104,6 @@ def redact(text: str) -> tuple[str, list[Secret]]:
     Nothing is found in what is returned; a text without secrets is returned as it is.
     """
     return until_clean(text, find, _without)
-
-
-Content = TypeVar("Content", str, bytes)
 
 
 def until_clean(

@@ -59,6 +59,27 @@ _HINT = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+MOST_TERMS = 32
+"""Terms of a query that are looked at; a pasted page has thousands, and its first words tell what it is about."""
+
+MOST_TOKENS = 24  # tokens of a term that are looked up; of a longer phrase the texts decide
+MOST_LETTERS = 1_000  # characters of a term that are cut into tokens
+LONGEST_NAME = 60  # characters of a term where it is named in an answer
+COMMON = frozenset(
+    """a about again all also am an and any are as at be because been before but by can conversation could day did
+    discussed do does doing earlier find for from get got had has have he how i if in into is it its just last me month
+    my no not of on once one or our out over please really remember said say session sessions she should show so some
+    something still talked tell than that the their them then there these they thing things this those time to today
+    too up us very was we week were what when where which who why will with would yesterday you your""".split()  # noqa: SIM905
+)
+"""Words of questions that tell nothing of what is asked for; they count only where nothing else was typed."""
+
+_PIECE = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
+"""A piece of what was typed; two dashes begin an option of some program, which is a word like others."""
+
+_QUOTES = str.maketrans("\u201c\u201d\u201e\u201f\u00ab\u00bb", '""""""')
+"""What keyboards and editors make of quotation marks."""
+
 
 class Period(NamedTuple):
     """From ``start`` to before ``end``, seconds since the epoch."""
@@ -139,28 +160,6 @@ def _days(start: datetime, count: float) -> Period:
 def _month(year: int, month: int) -> Period:
     start = datetime(year, month, 1, tzinfo=UTC)
     return Period(start.timestamp(), (start + timedelta(days=32)).replace(day=1).timestamp())
-
-
-MOST_TERMS = 32
-"""Terms of a query that are looked at; a pasted page has thousands, and its first words tell what it is about."""
-
-MOST_TOKENS = 24  # tokens of a term that are looked up; of a longer phrase the texts decide
-MOST_LETTERS = 1_000  # characters of a term that are cut into tokens
-LONGEST_NAME = 60  # characters of a term where it is named in an answer
-COMMON = frozenset(
-    """a about again all also am an and any are as at be because been before but by can conversation could day did
-    discussed do does doing earlier find for from get got had has have he how i if in into is it its just last me month
-    my no not of on once one or our out over please really remember said say session sessions she should show so some
-    something still talked tell than that the their them then there these they thing things this those time to today
-    too up us very was we week were what when where which who why will with would yesterday you your""".split()  # noqa: SIM905
-)
-"""Words of questions that tell nothing of what is asked for; they count only where nothing else was typed."""
-
-_PIECE = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
-"""A piece of what was typed; two dashes begin an option of some program, which is a word like others."""
-
-_QUOTES = str.maketrans("\u201c\u201d\u201e\u201f\u00ab\u00bb", '""""""')
-"""What keyboards and editors make of quotation marks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,19 @@ _NUMBERS = re.compile(r"(?:\A|\n) *\d+(?:→|\t)")
 LARGEST = 64 * 1024 * 1024
 """Bytes of a record that is read to be shown; the text of a larger one takes ten times as much memory."""
 
+_FOREIGN = re.compile(r"[^\x00-\x7f]+")  # of most texts only these letters are looked at one by one
+
+REACH = 400_000  # characters of a text that are looked through; what was found beyond is shown by the text's start
+LEAD = 1_000  # characters before a phrase that are looked through as well
+MOST_MARKS = 2_000
+ANYWHERE = 5  # characters of a stem that is marked inside of words, too; a shorter one only where a part begins
+
+_REST = re.compile("[0-9a-z]*")  # of a word, behind its stem
+_LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
+_IN_WORDS = _LETTERS | {"_"}
+
+Mark = tuple[int, int, int]  # start and end in a text, and the number of the term
+
 
 class Text(NamedTuple):
     """A text on one line without controls; ``low`` is the same, letter by letter, without capitals and accents."""
@@ -48,7 +61,6 @@ class _Low(dict[int, str]):
 
 
 _low = _Low()
-_FOREIGN = re.compile(r"[^\x00-\x7f]+")  # of most texts only these letters are looked at one by one
 
 
 def text_of(words: str) -> Text:
@@ -91,18 +103,6 @@ def said_text(texts: RecordTexts) -> str:
         _NUMBERS.sub("\n", text) if _NUMBERED.match(text) else text for text in (texts.input, texts.result) if text
     )
     return "\n".join([*outer, *inner])
-
-
-REACH = 400_000  # characters of a text that are looked through; what was found beyond is shown by the text's start
-LEAD = 1_000  # characters before a phrase that are looked through as well
-MOST_MARKS = 2_000
-ANYWHERE = 5  # characters of a stem that is marked inside of words, too; a shorter one only where a part begins
-
-_REST = re.compile("[0-9a-z]*")  # of a word, behind its stem
-_LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
-_IN_WORDS = _LETTERS | {"_"}
-
-Mark = tuple[int, int, int]  # start and end in a text, and the number of the term
 
 
 class Phrase:

@@ -27,7 +27,6 @@ from resume_hooks.transcripts.records import MESSAGES, kind, parse, refuse_forei
 
 MAX_SEARCHED = 8 * 1024 * 1024  # bytes of a file of any name in which a session's records are looked for
 
-
 OWN_AGENT = "claude"
 """The agent of a session that nothing else is said of: this client."""
 

@@ -25,6 +25,9 @@ _LINKED = "gitdir:"
 _URL = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
 _PASSWORD = re.compile(r"(?<=://)[^/]*@")
 
+MOST_REFS = 16 * 1024 * 1024  # bytes of packed branches that are looked through
+LONGEST_FILE = 4_096  # bytes of a ``.git`` file that is read
+
 
 class StartedFolder(NamedTuple):
     """A folder as it was noted: ``git`` is the second line, ``remote`` the third."""
@@ -79,10 +82,6 @@ def _beginning(path: str) -> bytes:
             return stream.read(LONGEST)
     except (OSError, ValueError):
         return b""
-
-
-MOST_REFS = 16 * 1024 * 1024  # bytes of packed branches that are looked through
-LONGEST_FILE = 4_096  # bytes of a ``.git`` file that is read
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,11 @@ PS_LIMIT = 2.0  # seconds that ``ps`` may take, on systems without /proc
 
 _HELPERS = ("sh", "bash", "dash", "zsh", "ksh", "busybox", "ash", "python", "uv", "timeout", "env")
 
+_known: Dict[int, Process] = {}
+
+_RUNS_SCRIPTS = re.compile(r"/(?:node|bun)[^/]*\Z").search
+"""Of a client that is a script, which npm installs, the executable is another program."""
+
 
 class Process(NamedTuple):
     """A running process; ``tty`` is the device number of its controlling terminal on Linux, or ``ps``'s name for it."""
@@ -81,9 +86,6 @@ def _from_proc(pid: int) -> Optional[Process]:
     return Process(pid, int(fields[1]), name, fields[4])
 
 
-_known: Dict[int, Process] = {}
-
-
 def _table() -> Dict[int, Process]:
     """Every process by one run of ``ps``, cached for the life of this short-lived one."""
     if not _known:
@@ -94,10 +96,6 @@ def _table() -> Dict[int, Process]:
                 name = os.path.basename(cells[3])
                 _known[int(cells[0])] = Process(int(cells[0]), int(cells[1]), name, cells[2])
     return _known
-
-
-_RUNS_SCRIPTS = re.compile(r"/(?:node|bun)[^/]*\Z").search
-"""Of a client that is a script, which npm installs, the executable is another program."""
 
 
 def is_asked_by_client(where: Where) -> bool:

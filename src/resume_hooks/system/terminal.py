@@ -24,6 +24,9 @@ PTY_MAJORS = range(136, 144)  # Linux device numbers of pseudo-terminals, 256 te
 _TEXT_CONSOLE = re.compile(r"/dev/tty\d+")
 _DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")
 
+IN_BUFFER = "in tmux alone: prefix ] pastes it"
+"""Where a text is that tmux could hand to no terminal; the prefix is Ctrl+B unless it was changed."""
+
 
 def terminal_device(pid: int | None = None) -> str | None:
     """The terminal of the nearest process above ``pid`` (default: this one) that has one; a hook has none itself.
@@ -123,10 +126,6 @@ def _write(descriptor: int, sequence: bytes, deadline: float) -> bool:
         except BlockingIOError:
             time.sleep(0.005)  # writable by select's word, but full to the last byte
     return True
-
-
-IN_BUFFER = "in tmux alone: prefix ] pastes it"
-"""Where a text is that tmux could hand to no terminal; the prefix is Ctrl+B unless it was changed."""
 
 
 def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:

@@ -31,6 +31,17 @@ PAGE_TOKENS = 2_000
 _PAGE = re.compile(rb"/Type\s*/Page\b")
 _HEAD = 64 * 1024  # characters of base64 that are decoded in search of an image's size; multiple of four
 
+DEFAULT_WINDOW = 200_000
+LARGE_WINDOW = 1_000_000
+CHARACTERS_PER_TOKEN = 4.0  # what stands in where a session is too short to tell its own ratio
+ANSWER = 20_000  # tokens of a window that the client keeps for an answer; its own per cent are of the rest
+RESERVED_OUTPUT = 33_000  # tokens that the client keeps free for an answer and a summary before it compacts by itself
+
+TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)
+"""Bytes of a file's end that ``recent_context`` tries before it scans the whole."""
+
+MAX_FIRST_LINE = 64 * 1024  # bytes of a first line in which a trim's numbers are looked for
+
 
 class ImageSize(NamedTuple):
     """Pixels."""
@@ -104,19 +115,6 @@ def _decoded(data: str) -> bytes:
         return base64.b64decode(data[: len(data) // 4 * 4])
     except (binascii.Error, ValueError):
         return b""
-
-
-DEFAULT_WINDOW = 200_000
-LARGE_WINDOW = 1_000_000
-CHARACTERS_PER_TOKEN = 4.0  # what stands in where a session is too short to tell its own ratio
-ANSWER = 20_000  # tokens of a window that the client keeps for an answer; its own per cent are of the rest
-RESERVED_OUTPUT = 33_000  # tokens that the client keeps free for an answer and a summary before it compacts by itself
-
-TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)
-"""Bytes of a file's end that ``recent_context`` tries before it scans the whole."""
-
-
-MAX_FIRST_LINE = 64 * 1024  # bytes of a first line in which a trim's numbers are looked for
 
 
 class ContextUse(NamedTuple):

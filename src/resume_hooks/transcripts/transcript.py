@@ -23,6 +23,9 @@ from resume_hooks.transcripts.lines import SEARCHED_BYTES, Line, open_transcript
 from resume_hooks.transcripts.nodes import Checkpoint, Node, node_of
 from resume_hooks.transcripts.records import Record
 
+Observer = Callable[[Line, records.Record, "Node | None"], None]
+"""Called with each readable line, its record, and the node of a linked one."""
+
 
 class Copies:
     """Takes in the records of one file in order.
@@ -55,10 +58,6 @@ class Copies:
         if summed_up or (instant > self.until and kind in records.MESSAGES):
             self.until, self.latest = "", instant  # the client's own compaction, or the conversation goes on
         return bool(self.until) and instant <= self.until
-
-
-Observer = Callable[[Line, records.Record, "Node | None"], None]
-"""Called with each readable line, its record, and the node of a linked one."""
 
 
 class ChainTurn(NamedTuple):

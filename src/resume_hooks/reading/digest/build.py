@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import orjson
 
@@ -49,12 +49,16 @@ _BRIEF = ("last", "questions", "errors")
 
 FAILED_SINCE = "failed since"
 
+ANCESTOR_BUDGET = 100_000_000  # bytes of ancestors that are read beside the session itself
+SUBAGENT_BUDGET = 20_000_000  # bytes of sub-agents that are read, those that ended last first
 
-class MergedSections(NamedTuple):
-    """The entries by section, and how many of each the digest before had no room for."""
+REACH = 200_000_000
+"""Bytes at the end of a session that are read: somewhat more than a second. Of a larger one, the beginning too."""
 
-    entries: Mapping[str, tuple[DigestEntry, ...]]
-    omitted: Mapping[str, int]
+OPENING = 2_000_000  # bytes of that beginning
+
+_KEY = b"PRIVATE KEY"
+"""What stands in the first line of a secret of many lines: it goes before anything is cut into lines or sentences."""
 
 
 def sections_of(
@@ -63,13 +67,16 @@ def sections_of(
     git: RepositoryState,
     before: Digest | None = None,
     wanted: Collection[str] = SECTIONS,
-) -> MergedSections:
-    """The sections that are ``wanted``, paths told from ``folder``; ``before`` is what was known at the beginning."""
+) -> tuple[Mapping[str, tuple[DigestEntry, ...]], Mapping[str, int]]:
+    """The sections that are ``wanted``, and how many entries of each ``before`` had no room for.
+
+    Paths are told from ``folder``; ``before`` is what was known at the beginning.
+    """
     runs = commands.commands_of(facts)
     paths = files.Paths(folder, git)
     own = _own(facts, runs, paths, wanted)
     if before is None:
-        return MergedSections(own, {})
+        return own, {}
     replaced = {
         "todos": facts.open_list.used,
         "questions": bool(facts.prompts.said),
@@ -93,7 +100,7 @@ def sections_of(
         known = {entry.text for entry in own[name]}
         older = (as_of_now(name, entry) for entry in before.of(name) if entry.text not in known)
         merged[name] = _goal(own[name], before.of(name)) if name == "goal" else (*own[name], *older)
-    return MergedSections(merged, {name: count for name in inherited if (count := before.omitted.get(name, 0))})
+    return merged, {name: count for name in inherited if (count := before.omitted.get(name, 0))}
 
 
 def _own(
@@ -136,9 +143,11 @@ def _once(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, ...]:
     return tuple(found.values())
 
 
-def fit_sections(merged: MergedSections) -> tuple[dict[str, tuple[DigestEntry, ...]], dict[str, int]]:
+def fit_sections(
+    entries: Mapping[str, tuple[DigestEntry, ...]], omitted: Mapping[str, int]
+) -> tuple[dict[str, tuple[DigestEntry, ...]], dict[str, int]]:
     """As many entries as ``ROOM`` holds, and how many each section had to leave out."""
-    rows = {name: merged.entries.get(name, ()) for name in SECTIONS}
+    rows = {name: entries.get(name, ()) for name in SECTIONS}
     counts = {name: _holds(rows[name], SHARES[name]) for name in SECTIONS}
     used = sum(_size(entry) for name, count in counts.items() for entry in rows[name][:count])
     for name in (*_BRIEF, *SECTIONS):
@@ -147,7 +156,7 @@ def fit_sections(merged: MergedSections) -> tuple[dict[str, tuple[DigestEntry, .
         used += sum(map(_size, rest[:more]))
         counts[name] += more
     kept = {name: rows[name][:count] for name, count in counts.items() if count}
-    left = {name: len(rows[name]) - counts[name] + merged.omitted.get(name, 0) for name in SECTIONS}
+    left = {name: len(rows[name]) - counts[name] + omitted.get(name, 0) for name in SECTIONS}
     return kept, {name: count for name, count in left.items() if count}
 
 
@@ -175,18 +184,6 @@ def _goal(mine: tuple[DigestEntry, ...], older: tuple[DigestEntry, ...]) -> tupl
     return tuple(entry._replace(note=notes[at] if at < len(notes) else "") for at, entry in enumerate(rows))
 
 
-ANCESTOR_BUDGET = 100_000_000  # bytes of ancestors that are read beside the session itself
-SUBAGENT_BUDGET = 20_000_000  # bytes of sub-agents that are read, those that ended last first
-
-REACH = 200_000_000
-"""Bytes at the end of a session that are read: somewhat more than a second. Of a larger one, the beginning too."""
-
-OPENING = 2_000_000  # bytes of that beginning
-
-_KEY = b"PRIVATE KEY"
-"""What stands in the first line of a secret of many lines: it goes before anything is cut into lines or sentences."""
-
-
 def digest_of(
     session: SessionFile, where: Where, wanted: Collection[str] = SECTIONS, *, reach: int | None = None
 ) -> Digest:
@@ -203,8 +200,8 @@ def digest_of(
         changes, unread_agents = _subagent_changes(files, facts)
         git = git_query.answer()
         facts.changes += changes
-        merged = sections_of(facts, folder, git, before, wanted)
-    sections, omitted = fit_sections(merged)
+        merged, not_kept = sections_of(facts, folder, git, before, wanted)
+    sections, omitted = fit_sections(merged, not_kept)
     unread += lost + unread_agents + (before.unread if before else 0)
     return Digest(without_secrets(sections), omitted, git.line, unread, passed_over)
 

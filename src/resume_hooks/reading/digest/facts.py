@@ -45,6 +45,39 @@ _MISFIT = "<tool_use_error>"  # how the answer begins to a call that no client c
 _NUMBER = re.compile(r"#(\w{1,20})")
 _DONE = frozenset({"completed", "deleted", "cancelled"})
 
+RECENT = 4  # prompts among which one that stood in the queue is looked for again
+WAITING = 50  # prompts in a queue among which one is looked for by its text
+
+_INSERTED = (
+    "<task-notification",
+    "<agent-notification",
+    "<agent-message",
+    "<teammate-message",
+    "<local-command",
+    "<bash-",
+    "<command-name>",
+    "[Request interrupted",
+    "This session is being continued",
+    "Another Claude session sent",
+    "/resume-hooks:",  # asks us, not the model
+)
+"""How text begins that stands where prompts do and that nobody typed for the model."""
+
+_TRIGGER = re.compile(r">[a-z]+(?:-[a-z]+)*(?!\S)")
+"""How a prompt for us begins in its other form: under `-p` clients keep blocked prompts like all others."""
+
+_FOR_CLIENT = re.compile(
+    r"/(?:clear|compact|model|resume|continue|exit|quit|login|logout|help|cost|usage|status|config|doctor|memory|mcp|hooks|"
+    r"permissions|context|export|rewind|branch|rename|plugin|agents|theme|ide|add-dir)(?!\S)"
+)
+"""Commands that the client carries out itself; some versions keep them like those that ask the model."""
+
+_HANDED = frozenset({"", "attached", "delivered_as_tool_result"})
+"""Why a prompt left the queue that the model then saw. Older clients give no reason; others are that it was
+cancelled, or blocked by a hook."""
+
+_FOR_US = ("/", ">")  # how what was queued begins that may be meant for the client, or for us
+
 
 class RecordPlace(NamedTuple):
     """A record: the session's id, the 0-based line, and which in ``order`` it was of all that were read."""
@@ -225,40 +258,6 @@ class OpenList:
         """What was still to be done, in the order in which it was written down."""
         rows = (*self._tasks.values(), *self._todos)
         return [row for row in rows if row.text and row.status not in _DONE]
-
-
-RECENT = 4  # prompts among which one that stood in the queue is looked for again
-WAITING = 50  # prompts in a queue among which one is looked for by its text
-
-_INSERTED = (
-    "<task-notification",
-    "<agent-notification",
-    "<agent-message",
-    "<teammate-message",
-    "<local-command",
-    "<bash-",
-    "<command-name>",
-    "[Request interrupted",
-    "This session is being continued",
-    "Another Claude session sent",
-    "/resume-hooks:",  # asks us, not the model
-)
-_TRIGGER = re.compile(r">[a-z]+(?:-[a-z]+)*(?!\S)")
-"""How a prompt for us begins in its other form: under `-p` clients keep blocked prompts like all others."""
-
-"""How text begins that stands where prompts do and that nobody typed for the model."""
-
-_FOR_CLIENT = re.compile(
-    r"/(?:clear|compact|model|resume|continue|exit|quit|login|logout|help|cost|usage|status|config|doctor|memory|mcp|hooks|"
-    r"permissions|context|export|rewind|branch|rename|plugin|agents|theme|ide|add-dir)(?!\S)"
-)
-"""Commands that the client carries out itself; some versions keep them like those that ask the model."""
-
-_HANDED = frozenset({"", "attached", "delivered_as_tool_result"})
-"""Why a prompt left the queue that the model then saw. Older clients give no reason; others are that it was
-cancelled, or blocked by a hook."""
-
-_FOR_US = ("/", ">")  # how what was queued begins that may be meant for the client, or for us
 
 
 class Prompts:

@@ -27,6 +27,24 @@ _ANNOUNCEMENT = re.compile(
 _SHORT = 30  # bytes below which a sentence says nothing by itself: "Done.", "Changes made", a cell of a table
 _ROW = re.compile(r"[\s|:-]*")  # what parts the head of a table from its rows, and rows without a word
 
+_TITLE_SENTENCES = 5  # sentences of a prompt that are looked at
+_TITLE_READ = 4_000  # characters of it
+_TITLE_BYTES = 5  # bytes of a title; "hello" and "go on" say nothing of the work
+
+_COMMAND = re.compile(r"\s*/\S+\s*")
+_HEADING = re.compile(r"^#{1,3}[ \t]+(?:plan|goal|task)?(?:[ \t]*:[ \t]*|\b)(\S[^\n]*)", re.IGNORECASE | re.MULTILINE)
+_ASKING = re.compile(
+    r"""\A(?:
+      (?:hi|hello|hey)(?:[ ]+(?:claude|there|again))?\b | (?:good[ ])?morning\b | thanks?(?:[ ]you)?\b
+    | please\b | ok(?:ay)?\b | so\b | well\b | now\b | first\b(?!\s+\w+:) | alright\b
+    | (?:can|could|would|will)[ ](?:you|we|i)\b(?:[ ]help(?:[ ]me)?\b)?
+    | (?:i|we)(?:'d[ ]like|[ ]would[ ]like|[ ]want|[ ]need)(?:[ ]you)?(?:[ ]to)?\b
+    | (?:i[ ]think[ ])?we[ ]should\b | let.?s\b | help[ ]me\b | your[ ](?:task|job|goal)[ ]is[ ]to\b
+    )[\s,.!:;-]*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""How a request begins that says nothing of what is asked."""
+
 
 def _any_of(words: str, *others: str) -> re.Pattern[str]:
     """Any of some words, or of some pieces of text in scripts without spaces."""
@@ -91,25 +109,6 @@ def says_something(sentence: str) -> bool:
 def decides(sentence: str) -> int:
     """How many words of a decision a sentence has."""
     return len(set(_DECISION.findall(sentence)))
-
-
-_TITLE_SENTENCES = 5  # sentences of a prompt that are looked at
-_TITLE_READ = 4_000  # characters of it
-_TITLE_BYTES = 5  # bytes of a title; "hello" and "go on" say nothing of the work
-
-_COMMAND = re.compile(r"\s*/\S+\s*")
-_HEADING = re.compile(r"^#{1,3}[ \t]+(?:plan|goal|task)?(?:[ \t]*:[ \t]*|\b)(\S[^\n]*)", re.IGNORECASE | re.MULTILINE)
-_ASKING = re.compile(
-    r"""\A(?:
-      (?:hi|hello|hey)(?:[ ]+(?:claude|there|again))?\b | (?:good[ ])?morning\b | thanks?(?:[ ]you)?\b
-    | please\b | ok(?:ay)?\b | so\b | well\b | now\b | first\b(?!\s+\w+:) | alright\b
-    | (?:can|could|would|will)[ ](?:you|we|i)\b(?:[ ]help(?:[ ]me)?\b)?
-    | (?:i|we)(?:'d[ ]like|[ ]would[ ]like|[ ]want|[ ]need)(?:[ ]you)?(?:[ ]to)?\b
-    | (?:i[ ]think[ ])?we[ ]should\b | let.?s\b | help[ ]me\b | your[ ](?:task|job|goal)[ ]is[ ]to\b
-    )[\s,.!:;-]*""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""How a request begins that says nothing of what is asked."""
 
 
 def goal_title(prompts: Iterable[str]) -> str:

@@ -59,6 +59,28 @@ _LISTING = frozenset({"list", "-a", "-r", "-v", "-vv", "--list", "-l", "--show-c
 _SYSTEM = re.compile(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
 _PLAIN = re.compile(r"[a-z][\w:-]*")
 
+_UNKNOWN = re.compile(r"[*?$`{}\n]|\A(?:/dev/|-|&|\Z)")
+_ALL_OPERANDS = frozenset(
+    {"rm", "rmdir", "unlink", "touch", "tee", "truncate", "mv", "git rm", "git mv", "git restore"}
+)
+_LAST_OPERAND = frozenset({"cp", "ln", "install"})
+_CHANGERS = _ALL_OPERANDS | _LAST_OPERAND | {"sed", "git"}
+_VALUED = {"truncate": "-s", "touch": "-d", "install": "-m"}  # an option that is followed by a value, which is no file
+
+_IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
+_SED_SCRIPT = re.compile(r"[sy]\W|\d*[,\d]*[dapi]\Z")
+_STATUS = re.compile(
+    r"^(?:[ \t]{0,8}(?:modified|new file|deleted|renamed|both modified|typechange): +|"
+    r"(?:[ MADRCTU][MADRCTU]|[MADRCTU] ) (?=\S))(.+)$",
+    re.MULTILINE,
+)
+_COUNTS = re.compile(r"\d+ ?[+-]*|Bin .*")
+_MODE = re.compile(r" (?:create|delete) mode \d{1,9} (.+)")
+_FOREIGN = frozenset(
+    {"log", "show", "merge", "pull", "fetch", "cherry-pick", "rebase", "blame", "format-patch", "apply"}
+)
+"""Parts of git that print files of commits that this session may have had nothing to do with."""
+
 
 class SimpleCommand(NamedTuple):
     """A command without operators: its words, unquoted, from its own name on, and the files that its output goes to."""
@@ -199,29 +221,6 @@ def _works(words: tuple[str, ...]) -> bool:
     if name == "find":
         return any(word in {"-delete", "-exec", "-execdir"} for word in words)
     return name not in _LOOKS and not name.startswith(("#", "-"))
-
-
-_UNKNOWN = re.compile(r"[*?$`{}\n]|\A(?:/dev/|-|&|\Z)")
-_ALL_OPERANDS = frozenset(
-    {"rm", "rmdir", "unlink", "touch", "tee", "truncate", "mv", "git rm", "git mv", "git restore"}
-)
-_LAST_OPERAND = frozenset({"cp", "ln", "install"})
-_CHANGERS = _ALL_OPERANDS | _LAST_OPERAND | {"sed", "git"}
-_VALUED = {"truncate": "-s", "touch": "-d", "install": "-m"}  # an option that is followed by a value, which is no file
-
-_IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
-_SED_SCRIPT = re.compile(r"[sy]\W|\d*[,\d]*[dapi]\Z")
-_STATUS = re.compile(
-    r"^(?:[ \t]{0,8}(?:modified|new file|deleted|renamed|both modified|typechange): +|"
-    r"(?:[ MADRCTU][MADRCTU]|[MADRCTU] ) (?=\S))(.+)$",
-    re.MULTILINE,
-)
-_COUNTS = re.compile(r"\d+ ?[+-]*|Bin .*")
-_MODE = re.compile(r" (?:create|delete) mode \d{1,9} (.+)")
-_FOREIGN = frozenset(
-    {"log", "show", "merge", "pull", "fetch", "cherry-pick", "rebase", "blame", "format-patch", "apply"}
-)
-"""Parts of git that print files of commits that this session may have had nothing to do with."""
 
 
 class GitListing(NamedTuple):

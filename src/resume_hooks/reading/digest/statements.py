@@ -74,18 +74,6 @@ _MACHINE = re.compile(
 )
 """A line of code or of a log, half a sentence as a paste has it, a quote of somebody else's."""
 
-
-def demands(sentence: str) -> bool:
-    """Whether a sentence has the words of a demand."""
-    return _DEMAND.search(sentence) is not None
-
-
-def is_aside(sentence: str) -> bool:
-    """Whether a sentence demands nothing, whatever its words: a question, a joke, a doubt, a line of a machine's."""
-    asked = is_question(sentence) or _ASKS.match(sentence) is not None
-    return asked or _MACHINE.match(sentence) is not None or _NOT_MEANT.search(sentence) is not None
-
-
 SHORTEST_SETBACK = 24
 """Bytes below which a sentence does not say what failed: "Still failing."."""
 
@@ -123,14 +111,6 @@ _UNREAL = re.compile(
 )
 """What is not so, or not yet: a plan, a condition, a safeguard, a quote, the head of a list."""
 
-
-def fails(sentence: str) -> int:
-    """How many words for something that did not work a sentence has, 0 where it tells of no failure."""
-    if len(sentence.encode()) < SHORTEST_SETBACK or is_question(sentence) or _UNREAL.search(sentence):
-        return 0
-    return len({found.lower() for found in _SETBACK.findall(sentence)})
-
-
 PROMPT = 1_500  # characters of a prompt that a digest quotes: of what people type by hand nearly all
 LAST = 1_200  # characters of the assistant's last words
 PLAN = 20_000  # characters of a plan that are looked at
@@ -147,9 +127,26 @@ AGE = 200  # messages after which a sentence weighs one word less
 SHORT = 20  # bytes below which nothing is decided: a heading, a cell of a table
 CLOSES = 2  # words that a sentence weighs more where it ends a turn: there the assistant says what it did, and why
 
-
 NAMED = 120  # characters of what a refused call was about
 _STEP = re.compile(r"#{1,3} |\d+[.)] |[-*] \[")
+
+
+def demands(sentence: str) -> bool:
+    """Whether a sentence has the words of a demand."""
+    return _DEMAND.search(sentence) is not None
+
+
+def is_aside(sentence: str) -> bool:
+    """Whether a sentence demands nothing, whatever its words: a question, a joke, a doubt, a line of a machine's."""
+    asked = is_question(sentence) or _ASKS.match(sentence) is not None
+    return asked or _MACHINE.match(sentence) is not None or _NOT_MEANT.search(sentence) is not None
+
+
+def fails(sentence: str) -> int:
+    """How many words for something that did not work a sentence has, 0 where it tells of no failure."""
+    if len(sentence.encode()) < SHORTEST_SETBACK or is_question(sentence) or _UNREAL.search(sentence):
+        return 0
+    return len({found.lower() for found in _SETBACK.findall(sentence)})
 
 
 class Sentence(NamedTuple):

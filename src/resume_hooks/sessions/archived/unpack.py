@@ -27,6 +27,16 @@ ENDING = ".xz"
 PIECE = 1024 * 1024
 """Bytes that are read or written at a time."""
 
+MAX_UNPACKED = 2 * 1024**3
+"""Bytes of unpacked sessions above which those go that were not opened for longest."""
+
+IN_USE = 60 * 60
+"""Seconds after it was opened that an unpacked session stays whatever it takes."""
+
+_TEMP = "tmp-"
+_EXACT = 2_000_000_001
+"""Nanoseconds: FAT keeps every other second."""
+
 
 def read_pack(path: str, offset: int = 0) -> Iterator[bytes]:
     """What a pack holds from an offset on. OSError where it can't be read, or is damaged."""
@@ -86,17 +96,6 @@ class Stream:
             size -= len(piece)
             self.offset += len(piece)
             yield piece
-
-
-MAX_UNPACKED = 2 * 1024**3
-"""Bytes of unpacked sessions above which those go that were not opened for longest."""
-
-IN_USE = 60 * 60
-"""Seconds after it was opened that an unpacked session stays whatever it takes."""
-
-_TEMP = "tmp-"
-_EXACT = 2_000_000_001
-"""Nanoseconds: FAT keeps every other second."""
 
 
 def opened(archived: ArchivedSession, where: Where) -> str:
