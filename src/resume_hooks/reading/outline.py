@@ -111,7 +111,9 @@ class OutlineScan:
                 turn.tools[tool] = turn.tools.get(tool, 0) + 1
         elif node is not None and node.results:
             turn.failed += len(failed_in(record))
-            self._take_agent(record, node)
+            if agent := records.agent_of(record):
+                task = self.tasks.get(node.results[0], "") or string(records.tool_details(record), "description")
+                self.agents.setdefault(agent, (self.count, task))
 
     def _take_call(self, turn: TurnScan, block: Record) -> None:
         tool, given = string(block, "name"), records.mapping(block, "input")
@@ -120,11 +122,6 @@ class OutlineScan:
             turn.files[path] = turn.files.get(path, False) or tool in records.WRITERS
         if "subagent_type" in given or tool in {"Agent", "Task"}:
             self.tasks[string(block, "id")] = string(given, "description") or string(given, "prompt")[:FIRST_WORDS]
-
-    def _take_agent(self, record: Record, node: Node) -> None:
-        if agent := records.agent_of(record):
-            task = self.tasks.get(node.results[0], "") or string(records.tool_details(record), "description")
-            self.agents.setdefault(agent, (self.count, task))
 
 
 def first_words(record: Record) -> str:

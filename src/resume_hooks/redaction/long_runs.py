@@ -110,7 +110,9 @@ def tokens(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> Iterato
         for start, end in _windows(places, rule.reach):
             for match in rule.regex.finditer(raw, start, end):
                 group = 1 if match.lastindex else 0
-                if _holds(match, places) and _counts(rule, match[group]):
+                first = bisect_left(places, match.start())
+                holds_keyword = first < len(places) and places[first] < match.end()
+                if holds_keyword and _counts(rule, match[group]):
                     tail = _TAIL.match(raw, match.end(group))
                     yield Span(rule.kind, match.start(group), tail.end() if tail else match.end(group), SHAPE)
 
@@ -124,12 +126,6 @@ def _windows(places: list[int], reach: int) -> Iterator[tuple[int, int]]:
             start = place - _BEFORE_KEYWORD
         end = place + reach
     yield start, end
-
-
-def _holds(match: re.Match[bytes], places: list[int]) -> bool:
-    """Whether one of the keywords at ``places`` stands in a match."""
-    first = bisect_left(places, match.start())
-    return first < len(places) and places[first] < match.end()
 
 
 def _from(raw: bytes, start: int) -> int:
