@@ -27,7 +27,7 @@ from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.scan import BLOCK
 from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, redact_line
 from resume_hooks.redaction.load_rules import rules
-from resume_hooks.redaction.scanner import suspects
+from resume_hooks.redaction.texts import suspects
 from tests.needs import corpus_folder
 from tests.redaction.hostile import hostile
 from tests.redaction.planted import Planted, planted

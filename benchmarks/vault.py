@@ -20,7 +20,7 @@ from benchmarks.bench import Bench
 from benchmarks.library import FILES, Library, load, note, row
 from resume_hooks.archive.vault.pack_writer import PRESET, PackWriter
 from resume_hooks.sessions.archived.manifest import ArchivedFile
-from resume_hooks.sessions.archived.packs import PIECE
+from resume_hooks.sessions.archived.unpack import PIECE
 
 ROUNDS = 3
 SAMPLED_FILES = 60

@@ -153,3 +153,11 @@ class OnlyKept(ResumeHooksError, code="only-kept"):
 
 class PlanOutdated(ResumeHooksError, code="plan-outdated"):
     """A plan that was shown names contents that are not in the session, or not as they were."""
+
+
+class IndexDamaged(ResumeHooksError, code="index-damaged"):
+    """The index can't be read as one; it is to be built anew."""
+
+
+class IndexUnusable(ResumeHooksError, code="index-unusable"):
+    """The index can't be kept where it belongs: a read-only or full disk, or one that a newer version wrote."""

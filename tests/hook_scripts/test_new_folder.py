@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.paths import Where
-from resume_hooks.system.started_folders import as_started, started_folders
+from resume_hooks.system.git_worktrees import as_started, started_folders
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_guard_cost import programs
 from tests.hook_scripts.test_near_end import ID, PROJECT, body, pending, stamp

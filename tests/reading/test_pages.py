@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.errors import UsageError
-from resume_hooks.reading.pages import around, page
-from resume_hooks.reading.passages import says
+from resume_hooks.reading.passages import around, page, says
 from resume_hooks.sessions.record_references import RecordLines, Reference, TranscriptNames, parse, place_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, read_lines

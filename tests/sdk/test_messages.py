@@ -15,8 +15,7 @@ import pytest
 from claude_agent_sdk import get_session_messages, get_subagent_messages, list_subagents
 
 from resume_hooks.paths import session_id_of
-from resume_hooks.reading.pages import page
-from resume_hooks.reading.passages import says
+from resume_hooks.reading.passages import page, says
 from resume_hooks.sessions.record_references import RecordLines, TranscriptNames
 from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.transcripts import records

@@ -14,8 +14,8 @@ from resume_hooks.search.as_text import ALL_WEAK, EVIDENCE, FEW, text_of
 from resume_hooks.search.engine import SearchResult
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.query import parse
+from resume_hooks.search.record_text import Marker, snippet_of
 from resume_hooks.search.record_text import text_of as bare_text
-from resume_hooks.search.snippets import Marker, snippet_of
 from resume_hooks.search.terms import Lookup
 from tests.builders import SESSION, ConfigHome, custom_title, session_id, tool_result
 from tests.search.asking import search, talk

@@ -15,8 +15,7 @@ from resume_hooks.clock import DAY
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.listing import ListedSession, SessionLister, listed, page, short_ids
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
-from resume_hooks.sessions.session_files import SessionFile, sessions_of
-from resume_hooks.sessions.session_store import LocalStore
+from resume_hooks.sessions.session_files import LocalStore, SessionFile, sessions_of
 from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.transcripts.head_tail import REACH
 from tests.builders import (

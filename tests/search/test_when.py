@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.search.when import Period, hint_in
+from resume_hooks.search.query import Period, hint_in
 from tests.builders import ConfigHome
 from tests.search.asking import search, sessions, talk
 

@@ -22,8 +22,7 @@ from resume_hooks.search.listing import SessionLister
 from resume_hooks.sessions.locate import resolve
 from resume_hooks.sessions.locator_candidates import Surroundings
 from resume_hooks.sessions.locator_forms import MOST_CANDIDATES, RESOLVERS
-from resume_hooks.sessions.session_files import SessionFile, session_file
-from resume_hooks.sessions.session_store import SessionStore
+from resume_hooks.sessions.session_files import SessionFile, SessionStore, session_file
 from resume_hooks.system.git_worktrees import project_at
 from tests.builders import CWD, ConfigHome, Record, conversation, custom_title, session_id, write_session
 

@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks.system import clipboard
 from resume_hooks.system.clipboard import NOT_COPIED, Copied
-from resume_hooks.system.tmux import IN_BUFFER
+from resume_hooks.system.terminal import IN_BUFFER
 from tests.e2e.harness.processes import is_running, wait_until
 from tests.e2e.harness.xvfb import XServer
 from tests.needs import REPO, need, python39
@@ -290,7 +290,7 @@ def test_python_3_9_runs_it() -> None:
     """The fallback runs on the Python of macOS before the engine is there."""
     python = python39()
     code = (
-        "import resume_hooks.system.clipboard_tools, resume_hooks.system.tmux, resume_hooks.system.terminal\n"
+        "import resume_hooks.system.clipboard_tools, resume_hooks.system.terminal\n"
         "from resume_hooks.system.clipboard import copy, ways\n"
         "print(*copy('x'), ways())"
     )

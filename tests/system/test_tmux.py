@@ -14,9 +14,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from resume_hooks.system import clipboard, terminal, tmux
+from resume_hooks.system import clipboard, terminal
 from resume_hooks.system.clipboard import NOT_COPIED, Copied
-from resume_hooks.system.tmux import IN_BUFFER
+from resume_hooks.system.terminal import IN_BUFFER
 from tests.e2e.harness.processes import end, wait_until
 from tests.needs import need
 
@@ -135,10 +135,10 @@ def test_tmux_is_asked_where_its_user_sits(server: Server) -> None:
     """A pane's own environment is as old as the pane; the session's follows whoever attached last."""
     deadline = time.monotonic() + HANG_GUARD
     with server.attached(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
-        assert tmux.attached_over_ssh(server.inside, deadline) is True
+        assert terminal.attached_over_ssh(server.inside, deadline) is True
     with server.attached():
-        assert tmux.attached_over_ssh(server.inside, deadline) is False
-    assert tmux.attached_over_ssh({**server.inside, "TMUX": "/missing,1,0"}, deadline) is None
+        assert terminal.attached_over_ssh(server.inside, deadline) is False
+    assert terminal.attached_over_ssh({**server.inside, "TMUX": "/missing,1,0"}, deadline) is None
 
 
 def test_display_of_the_desk_is_left_alone_for_a_user_beyond_ssh(server: Server) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.transcripts.media_tokens import (
+from resume_hooks.transcripts.tokens import (
     MAX_IMAGE_TOKENS,
     PAGE_TOKENS,
     ImageSize,

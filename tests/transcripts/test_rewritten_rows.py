@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.rewritten_rows import Copies
+from resume_hooks.transcripts.transcript import Copies
 
 NOON = "2026-11-22T12:00:00.000Z"
 EARLIER, LATER = "2026-01-20T14:57:02.445Z", "2026-11-22T12:00:00.001Z"

@@ -26,7 +26,7 @@ from resume_hooks.sessions.opening_layout import short_opening, task_step
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.processes import client_pid, started
-from resume_hooks.transcripts.digest_marks import HEAD
+from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
 BY_CLEAR = "or type /clear: the new session starts with this digest, too"
 """The fact of a child that waits for ``/clear``."""
@@ -133,7 +133,7 @@ def offer_clear(receipt: Receipt) -> bool:
 
 def _shorter(receipt: Receipt, between: str, room: int) -> str:
     """What a child holds between its lineage and its next step, the digest made anew for less room."""
-    digest, (summary, head, _) = digest_at(receipt.file), between.partition(HEAD)
+    digest, (summary, head, _) = digest_at(receipt.file), between.partition(DIGEST_HEAD)
     left = room - len(summary)
     if digest is None or not head or left < LEAST:
         return ""

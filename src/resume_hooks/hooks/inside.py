@@ -18,10 +18,10 @@ from resume_hooks.hooks.prompt import LANES
 from resume_hooks.hooks.triggers import BROUGHT, UNASKED, Trigger
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import answers
-from resume_hooks.sessions.asking_client import is_asked_by_client
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.system.clipboard import NOT_COPIED
 from resume_hooks.system.invocation import typed
+from resume_hooks.system.processes import is_asked_by_client
 from resume_hooks.system.text import plain, plain_line
 
 OWN_LANES = {

@@ -1,6 +1,7 @@
 """Writing a bundle: transcripts, large tool outputs and sub-agents' transcripts, secrets left out where asked.
 
-File checkpoints stay behind: they hold whole files of the user's. So do links, which could lead anywhere.
+File checkpoints stay behind: they hold whole files of the user's. So do links, which could lead anywhere. Home folders
+leave this machine as ``~``: in a bundle, and in a document.
 """
 
 from __future__ import annotations
@@ -8,16 +9,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, read_regular
-from resume_hooks.reading.homes import Homes
+from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, project_key, read_regular
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.redaction.texts import redact as without_secrets
@@ -31,6 +32,14 @@ from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import parse
 from resume_hooks.version import __version__
+
+_HOMES = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s]+|/root(?=/|$)")
+
+_OTHERS = (
+    r"(?:(?<![\w.~-])|(?<=\\[nrt]))(?:/(?:home|Users)/|[A-Za-z]:\\{1,2}Users\\{1,2})[\w-]+(?:\.[\w-]+)*",
+    r"(?<=/)-(?:home|Users)-[\w-]+",
+)
+"""Where people's homes lie, in texts and in lines of JSON, and the project folders named after them, to the end."""
 
 T = TypeVar("T")
 KEY = "resume_hooks_bundle"
@@ -48,6 +57,23 @@ ABOUT = ".meta.json"  # what the name of a file ends with that tells what a sub-
 
 DAMAGED, STAYED = "damaged-line", "file-checkpoint-left-behind"
 """Kinds of records that stand where a line could not go along; so every other record keeps its number."""
+
+
+class Homes:
+    """Home folders, whoever's, also as names of project folders; this user's and the sessions' own may lie anywhere."""
+
+    def __init__(self, where: Where, folders: Iterable[str]) -> None:
+        found = {where.environ.get("HOME", "").rstrip("/\\")}
+        found |= {match.group() for folder in folders if (match := _HOMES.match(folder))}
+        homes = sorted((home for home in found if len(home) > len("/x/")), key=len, reverse=True)
+        paths = (re.escape(home).replace(r"\\", r"\\{1,2}") for home in homes)
+        keys = (f"(?<=/){re.escape(project_key(home))}" for home in homes)
+        known = [f"{one}(?![A-Za-z0-9_.])" for one in (*paths, *keys)]
+        self._pattern = re.compile("|".join((*known, *_OTHERS)))
+
+    def hidden(self, text: str) -> tuple[str, int]:
+        """A text with ``~`` for each of them, and how many there were; in a line of JSON, too."""
+        return self._pattern.subn(lambda match: "-~" if match[0].startswith("-") else "~", text)
 
 
 class BundleRedactor:
@@ -194,13 +220,11 @@ def _file(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
         if hide:
             hide.pictures += 1
         return orjson.dumps({"place": place, "base64": base64.b64encode(content).decode()})
-    return orjson.dumps({"place": place, "text": _hidden(text, path, hide) if hide else text})
-
-
-def _hidden(text: str, path: str, hide: BundleRedactor) -> str:
-    if not path.endswith(".jsonl"):
-        return hide.text(text)
-    return "\n".join(hide.line(line.encode()).decode() for line in text.split("\n"))
+    if hide and path.endswith(".jsonl"):
+        text = "\n".join(hide.line(line.encode()).decode() for line in text.split("\n"))
+    elif hide:
+        text = hide.text(text)
+    return orjson.dumps({"place": place, "text": text})
 
 
 class Head(NamedTuple):

@@ -149,17 +149,12 @@ def _chosen(pieces: Sequence[TextPiece], room: int) -> list[bool]:
         for place, piece in enumerate(pieces):
             if piece.voice is not voice:
                 continue
-            room -= piece.least + (GAP if _splits(kept, place) else 0)
+            splits = place > 0 and not kept[place - 1] and place + 1 < len(kept) and not kept[place + 1]
+            room -= piece.least + (GAP if splits else 0)  # one gap becomes two
             if room < 0:
                 return kept
             kept[place] = True
     return kept
-
-
-def _splits(kept: Sequence[bool], place: int) -> bool:
-    """Whether keeping a piece makes two gaps of one."""
-    before, after = place > 0 and not kept[place - 1], place + 1 < len(kept) and not kept[place + 1]
-    return before and after
 
 
 def _laid_out(pieces: Sequence[TextPiece], kept: Sequence[bool], room: int, gap: Gap) -> list[str]:

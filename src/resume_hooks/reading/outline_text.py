@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.clock import minute
 from resume_hooks.reading.char_budget import fit_ends
-from resume_hooks.reading.outline import COMPACTED, LIVE, Outline, OutlineAgent, OutlineTurn
-from resume_hooks.reading.outline_scan import Compaction
+from resume_hooks.reading.outline import COMPACTED, LIVE, Compaction, Outline, OutlineAgent, OutlineTurn
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import TranscriptNames
 from resume_hooks.system.invocation import typed

@@ -79,7 +79,9 @@ def text_of(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
     """What a record holds as text; several answers in it are told apart by the ``calls`` that they belong to."""
     kind = records.kind(record)
     if kind == records.ATTACHMENT:
-        return _attachment(record)
+        # What reached the model where that was kept, else what it was made of.
+        sent = [text for part in records.objects(record.get("rendered")) if (text := string(part, "content"))]
+        return "\n\n".join(sent) or fields_text(records.mapping(record, "attachment"))
     if digest := digest_in(record):
         return full(digest)
     if message := records.message(record):
@@ -129,12 +131,6 @@ def _media(kind: str, block: Record) -> str:
     size = size_text(len(data) * 3 // 4) if data else ""
     named = string(held, "url") or string(held, "file_id")
     return f"[{', '.join(part for part in (kind, form, size, named) if part)}]"
-
-
-def _attachment(record: Record) -> str:
-    """What reached the model of an attachment where that was kept, else what it was made of."""
-    sent = [text for part in records.objects(record.get("rendered")) if (text := string(part, "content"))]
-    return "\n\n".join(sent) or fields_text(records.mapping(record, "attachment"))
 
 
 def fields_text(value: Mapping[str, object]) -> str:

@@ -10,8 +10,7 @@ from resume_hooks.redaction.credentials import is_basic
 from resume_hooks.redaction.false_positives import entropy, is_id, is_key, stands_for
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.load_rules import rules
-from resume_hooks.redaction.names import HARMLESS
-from resume_hooks.redaction.passwords import counts
+from resume_hooks.redaction.passwords import HARMLESS, counts
 from resume_hooks.redaction.spans import ASSIGNED, GENERIC, Span
 from resume_hooks.redaction.ways import PAIRED
 

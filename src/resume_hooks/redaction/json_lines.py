@@ -1,18 +1,110 @@
-"""Secrets in the lines of transcripts, and lines without them: only the strings that hold one are written anew."""
+"""Secrets in the lines of transcripts, and lines without them: only the strings that hold one are written anew.
+
+Where these strings stand in a line's bytes, and which fields no redaction may touch (``is_kept``).
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_left
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from resume_hooks.redaction.assignments import field
-from resume_hooks.redaction.json_strings import Leaf, is_kept, leaves
-from resume_hooks.redaction.scanner import seen, suspects
 from resume_hooks.redaction.spans import Span, merged
-from resume_hooks.redaction.texts import Secret, placeholder, until_clean
+from resume_hooks.redaction.texts import Secret, placeholder, seen, suspects, until_clean
+
+_TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
+"""A string, a key with its colon, or a bracket. A string without an end goes to the end of the line: a search that
+began again at each quote within it would take quadratic time."""
+
+DEEPEST = 200
+"""Keys of a path; what lies deeper goes by these."""
+
+_TOP = frozenset(
+    b"type subtype uuid parentUuid logicalParentUuid sessionId session_id requestId timestamp version cwd slug "
+    b"promptId messageId leafUuid toolUseID parentToolUseID sourceToolUseID sourceToolAssistantUUID agentId "
+    b"snapshotMessageId isoTimestamp entrypoint userType permissionMode bridgeSessionId interruptedMessageId".split()
+)
+"""Fields at the top of a record by which the client links, sorts and lists."""
+
+_SUBTREES = frozenset([b"snapshot", b"continue_metadata", b"trim_metadata", b"compactMetadata", b"usage"])
+"""Fields at the top that hold ids, names of files and numbers alone."""
+
+_MESSAGE = frozenset(
+    [
+        *((key,) for key in b"id type role model stop_reason container".split()),
+        *((b"content", key) for key in b"id type name tool_use_id signature data".split()),
+        *((b"content", b"content", key) for key in b"type tool_use_id".split()),
+    ]
+)
+"""Fields of a message without which the API refuses it; ``signature`` and ``data`` are the model's own thinking."""
+
+_MEDIA = frozenset([(b"source", b"data"), (b"file", b"base64")])
+_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
 
 _REACH = 100
 """Bytes before a string in which its key stands."""
+
+
+class Leaf(NamedTuple):
+    """A string value: its bytes between the quotes from ``start`` up to ``end``, and the keys above it."""
+
+    start: int
+    end: int
+    path: tuple[bytes, ...]
+
+
+class JsonString(NamedTuple):
+    """A string of JSON: its bytes between the quotes from ``start`` up to ``end``."""
+
+    start: int
+    end: int
+    is_key: bool
+
+
+def strings(line: bytes) -> Iterator[JsonString]:
+    """Every string of a line of JSON, keys included, in order; one without an end reaches to the end of the line."""
+    for token in _TOKEN.finditer(line):
+        if token[1] is not None:
+            yield JsonString(token.start(1), token.end(1), token[2] is not None)
+
+
+def leaves(line: bytes) -> Iterator[Leaf]:
+    """Every string value of a line of JSON, in order. Keys are none; a list's items have the list's path."""
+    open_: list[bytes | None] = []
+    above: tuple[bytes, ...] = ()
+    key: bytes | None = None
+    for found in _TOKEN.finditer(line):
+        sign = found[0][:1]
+        if sign == b'"':
+            if found[2]:
+                key = found[1]
+            else:
+                yield Leaf(found.start(1), found.end(1), above if key is None else (*above, key))
+            continue
+        if sign in b"{[":
+            open_.append(key)
+        elif open_:
+            open_.pop()
+        above = tuple(name for name in open_[:DEEPEST] if name is not None)
+        key = None
+
+
+def is_kept(line: bytes, leaf: Leaf) -> bool:
+    """Whether a string is one that no redaction may touch: ids, links, signatures, what an image is made of."""
+    path = leaf.path
+    if not path:
+        return False
+    if path[0] in _SUBTREES or (len(path) == 1 and path[0] in _TOP):
+        return True
+    if path[-2:] in _MEDIA:
+        return _BASE64.fullmatch(line, leaf.start, leaf.end) is not None
+    if b"message" not in path or b"input" in path or path[0] == b"toolUseResult":
+        return False
+    inside = len(path) - path[::-1].index(b"message")
+    return path[inside:] in _MESSAGE
 
 
 def redact_line(line: bytes) -> tuple[bytes, list[Secret]]:

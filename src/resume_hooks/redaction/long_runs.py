@@ -1,4 +1,4 @@
-"""Long runs of letters and digits, which almost every secret is, or holds.
+"""Long runs of letters and digits, which almost every secret is, or holds, and the tokens in them, by their keywords.
 
 Runs of sixteen or more letters, digits, ``_`` and ``-`` are found at the speed of a search for one literal, in a copy
 where every such character is the same one; what stands around a run decides.
@@ -7,8 +7,12 @@ where every such character is the same one; what stands around a run decides.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 
-from resume_hooks.redaction.load_rules import rules
+from resume_hooks.redaction.false_positives import entropy, stands_for
+from resume_hooks.redaction.load_rules import Rule, rules
+from resume_hooks.redaction.spans import SHAPE, Span
 
 SHORTEST = 16
 """Characters of a run that is looked at."""
@@ -33,6 +37,12 @@ _BACK = 96
 _HYPHEN = 45
 _SETTING = frozenset([b"=", b'"', b"'", b" ", b":"])
 _NAMED = re.compile(rb"(?i)(?:key|token|secret|pat|password)[\"'\\]{0,8}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,8}\Z")
+
+_BEFORE_KEYWORD = 96
+"""Bytes before its keyword in which a token may begin."""
+
+_TAIL = re.compile(rb"(?:\.?[\w-]){0,300}")
+"""What goes on directly after a token: a newer form of it is longer than the rule knows."""
 
 
 def promising(raw: bytes) -> list[tuple[int, int]]:
@@ -79,3 +89,54 @@ def _is_inside(raw: bytes, start: int, end: int) -> bool:
     before = raw[start - 1 : start]
     inside = before == b"+" or (before == b"/" and raw[end : end + 1] in {b"+", b"="})
     return inside and begin(raw, start) == start
+
+
+def is_called(raw: bytes, lower: bytes, start: int, end: int) -> bool:
+    """Whether a keyword of a token stands in a long run, or close before it."""
+    return rules().keywords.search(lower, _from(raw, start), end) is not None
+
+
+def tokens(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[Span]:
+    """The tokens in long runs of letters and digits, or around them; ``lower`` is ``raw`` in lower case.
+
+    A rule looks at no byte twice, however many of its keywords stand close together.
+    """
+    called: dict[Rule, list[int]] = {}
+    for start, end in runs:
+        for keyword in rules().keywords.finditer(lower, _from(raw, start), end):
+            for rule in rules().by_keyword[keyword[0]]:
+                called.setdefault(rule, []).append(keyword.start())
+    for rule, places in called.items():
+        for start, end in _windows(places, rule.reach):
+            for match in rule.regex.finditer(raw, start, end):
+                group = 1 if match.lastindex else 0
+                first = bisect_left(places, match.start())
+                holds_keyword = first < len(places) and places[first] < match.end()
+                if holds_keyword and _counts(rule, match[group]):
+                    tail = _TAIL.match(raw, match.end(group))
+                    yield Span(rule.kind, match.start(group), tail.end() if tail else match.end(group), SHAPE)
+
+
+def _windows(places: list[int], reach: int) -> Iterator[tuple[int, int]]:
+    """The stretches around keywords in which their tokens stand, those that overlap as one."""
+    start, end = max(0, places[0] - _BEFORE_KEYWORD), places[0] + reach
+    for place in places[1:]:
+        if place - _BEFORE_KEYWORD > end:
+            yield start, end
+            start = place - _BEFORE_KEYWORD
+        end = place + reach
+    yield start, end
+
+
+def _from(raw: bytes, start: int) -> int:
+    """Where a keyword may begin; in the address of a hook it stands some parts before."""
+    start = begin(raw, start)
+    before = raw[start - 1 : start]
+    far = before == b"=" or (before == b"/" and raw.rfind(b"hook", max(0, start - 64), start) >= 0)
+    return max(0, start - (64 if far else 24 if before == b":" else 12))
+
+
+def _counts(rule: Rule, value: bytes) -> bool:
+    if stands_for(value) or entropy(value) < rule.entropy:
+        return False
+    return rule.allowed is None or not rule.allowed.search(value)

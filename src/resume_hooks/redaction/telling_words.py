@@ -10,13 +10,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from resume_hooks.redaction.credentials import cookies, driver, hashes, registry_auth, signature, userinfo
-from resume_hooks.redaction.fixed_places import COMMANDS, PHRASES, command, phrase
+from resume_hooks.redaction.credentials import cookies, driver, hashes, private_keys, registry_auth, signature, userinfo
+from resume_hooks.redaction.fixed_places import COMMANDS, PHRASES, cells, command, phrase, printed
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.names import NONE
-from resume_hooks.redaction.outputs import cells, printed
-from resume_hooks.redaction.passwords import BEFORE_PASS, assigned, name_at, secure_string
-from resume_hooks.redaction.private_keys import private_keys
+from resume_hooks.redaction.passwords import BEFORE_PASS, NONE, assigned, name_at, secure_string
 from resume_hooks.redaction.program_options import (
     OPTIONS,
     arguments,

@@ -35,11 +35,6 @@ def as_typed(text: str) -> str:
     return text
 
 
-def _reading(hit: Hit) -> str:
-    """The command that reads on at a hit; names of files are hostile, so it is ready for a shell."""
-    return typed(f"read {shlex.quote(plain_line(hit.short))}")
-
-
 def text_of(
     result: SearchResult, budget: int = 0, mark: Style = as_typed, title: Style = as_typed, *, model: bool = False
 ) -> str:
@@ -113,7 +108,7 @@ def _piece(hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typ
     lines += [
         f"  {' · '.join(filter(None, about))}",
         f"    {_marked(hit, mark)}",
-        f"    read: {_reading(hit)}",
+        f"    read: {typed(f'read {shlex.quote(plain_line(hit.short))}')}",  # names of files are hostile
     ]
     return "\n".join(lines)
 

@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from resume_hooks.errors import UsageError
+from resume_hooks.errors import IndexDamaged, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import MOST_READ, Best, Hit, Hits, Wording
 from resume_hooks.search.index.connect import OpenIndex, opened_index
-from resume_hooks.search.index.errors import IndexDamaged
 from resume_hooks.search.index.update import Progress
 from resume_hooks.search.query import Query, parse
 from resume_hooks.search.ranking import CANDIDATES, Ranking, TurnHit, fused

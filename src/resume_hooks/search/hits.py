@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.search.index.errors import IndexDamaged
+from resume_hooks.errors import IndexDamaged
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.query import Query
 from resume_hooks.search.ranking import PHRASED, TITLE, Found, together
-from resume_hooks.search.record_text import Text, text_of
+from resume_hooks.search.record_text import REACH, Marker, Phrase, Snippet, Text, snippet_of, text_of
 from resume_hooks.search.roles import ROLES
-from resume_hooks.search.snippets import REACH, Marker, Phrase, Snippet, snippet_of
 from resume_hooks.search.sources import Sources
 from resume_hooks.search.terms import Lookup
 
@@ -213,7 +212,9 @@ class Hits:
         wording = self._wordings[shown.wording]
         terms = shown.turn.terms | text.snippet.terms
         names = [lookup.term.name for lookup in wording.lookups]
-        said = max(wording.part(text.snippet.terms), wording.part(_titled(shown, wording, session.title)))
+        titled = any(record.role == TITLE for record in shown.turn.records)
+        by_title = snippet_of(text_of(session.title), wording.marker, WIDTH).terms if titled else frozenset()
+        said = max(wording.part(text.snippet.terms), wording.part(by_title))
         sure = certainty(
             wording.part(terms),
             said,
@@ -248,12 +249,6 @@ class Hits:
             strength=strength(sure),
             found_by=tuple(sorted(way.wording + 1 for way in text.found)) if len(self._wordings) > 1 else (),
         )
-
-
-def _titled(way: Found, wording: Wording, title: str) -> frozenset[int]:
-    """The terms that the session's title has, where it was given in that turn."""
-    given = any(record.role == TITLE for record in way.turn.records)
-    return snippet_of(text_of(title), wording.marker, WIDTH).terms if given else frozenset()
 
 
 def certainty(turn: float, record: float, near: float, terms: int, score: float, wordings: int) -> float:

@@ -27,8 +27,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.liveness import Clients
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.record_references import SHORT
-from resume_hooks.sessions.session_files import SessionFile, known_ids
-from resume_hooks.sessions.session_store import LocalStore, SessionStore
+from resume_hooks.sessions.session_files import LocalStore, SessionFile, SessionStore, known_ids
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.git_worktrees import Project, project_at
 from resume_hooks.transcripts import tokens
@@ -198,6 +197,7 @@ class SessionLister:
         context = tokens.end_context(ends.last_records, window)
         count = context.tokens if context else (stated.tokens or None) if stated else None
         own, folder = agent.name == NAME, home_folder(ends, self.where)
+        expires = ends.mtime + self._kept_days * DAY if own and self._kept_days is not None else None
         return ListedSession(
             agent=agent.name,
             session_id=session.session_id,
@@ -219,8 +219,8 @@ class SessionLister:
             kind=parent.kind if parent else ORIGINAL,
             derivation_type=parent.derivation_type if parent else ORIGINAL,
             parent_id=(parent.session_id or None) if parent else None,
-            expires_days=self._days_left(ends.mtime) if own else None,
-            expires_at=self._expiry(ends.mtime) if own else None,
+            expires_days=None if expires is None else max(0, int((expires - self._now) // DAY)),
+            expires_at=None if expires is None else clock.from_epoch(expires),
             kept=is_archived(session.session_id, 0.0, self.where),
             live=bool(self._clients.why_live(session) if own else agent.why_live(session)),
             commands=agent.commands(session.session_id, folder),
@@ -230,14 +230,6 @@ class SessionLister:
         """Whether the client may delete a session within seven days."""
         kept = self._kept_days if session.agent == NAME else None
         return kept is not None and session.mtime + kept * DAY < self._now + SOON
-
-    def _expiry(self, mtime: float) -> str | None:
-        return None if self._kept_days is None else clock.from_epoch(mtime + self._kept_days * DAY)
-
-    def _days_left(self, mtime: float) -> int | None:
-        if self._kept_days is None:
-            return None
-        return max(0, int((mtime + self._kept_days * DAY - self._now) // DAY))
 
 
 def short_ids(rows: Sequence[ListedSession], where: Where) -> list[str]:

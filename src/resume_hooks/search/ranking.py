@@ -17,10 +17,10 @@ from tantivy import Occur, Query
 
 from resume_hooks.clock import DAY
 from resume_hooks.search.index.postings import SCHEMA, WORDS, Posting, Postings, turn_key
+from resume_hooks.search.query import Period
 from resume_hooks.search.roles import ROLES
 from resume_hooks.search.scope import Limits
 from resume_hooks.search.terms import IN_PARTS, Lookup, Token
-from resume_hooks.search.when import Period
 
 LOOKED_AT = 300  # records, and windows, that are looked at
 CANDIDATES = 60  # turns that are weighed closely
@@ -123,7 +123,9 @@ class Ranking:
 
     def _fused(self, by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]) -> dict[int, float]:
         """What each turn comes to by the places of its best record and of its best window."""
-        records, windows = _shares({key: _worth(rows[0]) for key, rows in by_turn.items()}), _shares(windows)
+        # A title says what was talked about, not the answer.
+        worth = {key: rows[0].score * (0.5 if rows[0].role == TITLE else 1.0) for key, rows in by_turn.items()}
+        records, windows = _shares(worth), _shares(windows)
         scores = {}
         for key, rows in by_turn.items():
             recent = 1 + RECENT * 0.5 ** (max(0.0, self._now - rows[0].time) / HALF_LIFE)
@@ -170,10 +172,6 @@ def _shares(scores: Mapping[int, float]) -> dict[int, float]:
     for place, score in enumerate(sorted(scores.values(), reverse=True), 1):
         places.setdefault(score, place)
     return {key: (1 + DAMPING) / (places[score] + DAMPING) for key, score in scores.items()}
-
-
-def _worth(record: Posting) -> float:
-    return record.score * (0.5 if record.role == TITLE else 1.0)  # it says what was talked about, not the answer
 
 
 def _told(records: list[Posting]) -> list[Posting]:

@@ -1,4 +1,4 @@
-"""Texts of records, read from the transcripts as they were indexed.
+"""Texts of records, read from the transcripts as they were indexed, and the piece of one that shows a query's words.
 
 What a file holds by now may not be what was indexed: a record that is no longer where it was has no text.
 """
@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.paths import open_regular
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.index.tokenize import folded
+from resume_hooks.search.terms import Lookup
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import plain
 from resume_hooks.transcripts import records
@@ -25,6 +28,19 @@ _NUMBERS = re.compile(r"(?:\A|\n) *\d+(?:→|\t)")
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of a record that is read to be shown; the text of a larger one takes ten times as much memory."""
+
+_FOREIGN = re.compile(r"[^\x00-\x7f]+")  # of most texts only these letters are looked at one by one
+
+REACH = 400_000  # characters of a text that are looked through; what was found beyond is shown by the text's start
+LEAD = 1_000  # characters before a phrase that are looked through as well
+MOST_MARKS = 2_000
+ANYWHERE = 5  # characters of a stem that is marked inside of words, too; a shorter one only where a part begins
+
+_REST = re.compile("[0-9a-z]*")  # of a word, behind its stem
+_LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
+_IN_WORDS = _LETTERS | {"_"}
+
+Mark = tuple[int, int, int]  # start and end in a text, and the number of the term
 
 
 class Text(NamedTuple):
@@ -45,7 +61,6 @@ class _Low(dict[int, str]):
 
 
 _low = _Low()
-_FOREIGN = re.compile(r"[^\x00-\x7f]+")  # of most texts only these letters are looked at one by one
 
 
 def text_of(words: str) -> Text:
@@ -88,3 +103,133 @@ def said_text(texts: RecordTexts) -> str:
         _NUMBERS.sub("\n", text) if _NUMBERED.match(text) else text for text in (texts.input, texts.result) if text
     )
     return "\n".join([*outer, *inner])
+
+
+class Phrase:
+    """A phrase: its words whole, whatever their case."""
+
+    def __init__(self, words: str) -> None:
+        self.low = text_of(words).low
+
+    def place_in(self, low: str) -> int:
+        """Where a text has it first, -1 for nowhere."""
+        return next(self.places_in(low), -1)
+
+    def places_in(self, low: str) -> Iterator[int]:
+        """Where a text has it."""
+        for place in _places(self.low, low):
+            if not (_joins(low, place) or _joins(low, place + len(self.low))):
+                yield place
+
+
+class Marker:
+    """Finds what was found for each term of a query in texts."""
+
+    def __init__(self, lookups: Sequence[Lookup]) -> None:
+        self._phrases: list[tuple[int, Phrase]] = []
+        self._stems: dict[str, int] = {}
+        self.single = len(lookups) == 1
+        for number, lookup in enumerate(lookups):
+            if lookup.term.exact:
+                self._phrases.append((number, Phrase(lookup.term.text)))
+            for stem in () if lookup.term.exact else _stems(lookup):
+                self._stems.setdefault(stem, number)
+
+    def marks(self, text: Text, begin: int = 0) -> list[Mark]:
+        """The words in a text from ``begin`` on, none in another, in order."""
+        shown, low = text.shown[begin : begin + REACH], text.low[begin : begin + REACH]
+        found = [
+            (place, place + len(phrase.low), number)
+            for number, phrase in self._phrases
+            for place in islice(phrase.places_in(low), MOST_MARKS)
+        ]
+        for stem, number in self._stems.items():
+            found += islice(_stemmed(stem, number, shown, low), MOST_MARKS)
+        marks: list[Mark] = []
+        for mark in sorted(found, key=lambda mark: (mark[0], mark[2], -mark[1])):
+            if not marks or mark[0] >= marks[-1][1]:
+                marks.append(mark)
+        return marks[:MOST_MARKS]
+
+
+class Snippet(NamedTuple):
+    """A piece of a text on one line, with the spans of the words in it.
+
+    ``near`` is how closely they stand, 0 to 1: one of several does not, one that was asked for alone does. ``terms``
+    are the numbers of the terms that stand anywhere in the text.
+    """
+
+    text: str
+    marks: list[tuple[int, int]]
+    near: float
+    terms: frozenset[int]
+
+
+def snippet_of(text: Text, marker: Marker, width: int, place: int = 0) -> Snippet:
+    """About ``width`` characters around the densest place of ``text``; the words are looked for from ``place`` on."""
+    begin = max(0, place - LEAD) if place > REACH // 2 else 0
+    flat = text.shown[begin : begin + REACH]
+    marks = marker.marks(text, begin)
+    first, last, kinds = _densest(marks, width)
+    start = max(0, min(first - max(0, width - (last - first)) // 3, len(flat) - width))
+    space = flat.find(" ", start, start + 20) if start else -1
+    start = space + 1 if space >= 0 else start  # a word begins there
+    end = min(len(flat), start + width)
+    shown = f"{'… ' if start or begin else ''}{flat[start:end].rstrip()}{' …' if end < len(flat) else ''}"
+    shift = start - (2 if start or begin else 0)
+    spans = [(a - shift, b - shift) for a, b, _ in marks if a >= start and b <= end]
+    together = kinds > 1 or (kinds == 1 and marker.single)
+    spread = 1 - min(1.0, (last - first) / (4 * width)) if together else 0.0
+    terms = frozenset(number for *_, number in marks)
+    return Snippet(shown, spans, spread * kinds / max(1, len(terms)), terms)
+
+
+def _densest(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
+    """Where the most different words stand within ``width`` characters: start, end, and how many."""
+    best = (0, 0, 0)
+    left = 0
+    for right in range(len(marks)):
+        while marks[right][1] - marks[left][0] > width and left < right:
+            left += 1
+        kinds = len({kind for *_, kind in marks[left : right + 1]})
+        if kinds > best[2]:
+            best = (marks[left][0], marks[right][1], kinds)
+    return best
+
+
+def _stemmed(stem: str, number: int, shown: str, low: str) -> Iterator[Mark]:
+    """The words that have a stem, in a text and its letters without case."""
+    for place in _places(stem, low):
+        if not stem.isascii():
+            yield place, place + len(stem), number
+        elif len(stem) >= ANYWHERE or _begins(shown, low, place):
+            rest = _REST.match(low, place + len(stem))
+            yield place, rest.end() if rest else place + len(stem), number
+
+
+def _begins(shown: str, low: str, place: int) -> bool:
+    """Whether a word, or a part of an identifier, begins here."""
+    if not place or low[place - 1] not in _LETTERS:
+        return True
+    return shown[place].isupper() and not shown[place - 1].isupper()
+
+
+def _joins(low: str, place: int) -> bool:
+    """Whether a word goes on over a place in a text."""
+    return 0 < place < len(low) and {low[place - 1], low[place]} <= _IN_WORDS
+
+
+def _places(words: str, low: str) -> Iterator[int]:
+    place = low.find(words)
+    while place >= 0:
+        yield place
+        place = low.find(words, place + 1)
+
+
+def _stems(lookup: Lookup) -> Iterator[str]:
+    """What a term is in a text: any of the stems that were found for it; endings y and i are the same."""
+    whole = [] if lookup.term.text.isascii() else [lookup.term.text]
+    for stem in map(text_of, [*lookup.marks, *whole]):
+        yield stem.low
+        if stem.low.endswith("i") and len(stem.low) > 2:
+            yield f"{stem.low[:-1]}y"

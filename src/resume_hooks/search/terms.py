@@ -69,7 +69,9 @@ class Terms:
         if lookup.known or term.exact:
             return lookup
         if len(term.forms) == 1 and len(term.forms[0]) == 1:
-            return self._guessed(lookup, stem(term.forms[0][0]))
+            whole = stem(term.forms[0][0])
+            ways = (("beginning", self._beginning), ("part", self._containing), ("alike", self._alike))
+            return next((self._with(lookup, how, words) for how, find in ways if (words := find(whole))), lookup)
         tokens = [token for forms in term.forms if (token := self._token(forms))]
         rows = max((self._rows(name) for token in tokens for name in (*token.parts, token.stems[0][0])), default=0)
         if not rows:
@@ -103,10 +105,6 @@ class Terms:
         whole, *parts = map(stem, forms)
         known = tuple(part for part in parts if self._rows(part))
         return Token(((whole, 1.0),), known) if known or self._rows(whole) else None
-
-    def _guessed(self, lookup: Lookup, whole: str) -> Lookup:
-        ways = (("beginning", self._beginning), ("part", self._containing), ("alike", self._alike))
-        return next((self._with(lookup, how, words) for how, find in ways if (words := find(whole))), lookup)
 
     def _with(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
         """A word, if the index has it, and others that may be meant."""

@@ -28,8 +28,7 @@ from resume_hooks.sessions.locator_forms import (
     by_title,
     typed_path,
 )
-from resume_hooks.sessions.session_files import SessionFile, session_file
-from resume_hooks.sessions.session_store import SessionStore
+from resume_hooks.sessions.session_files import SessionFile, SessionStore, session_file
 
 FORMS = (by_id, by_pull_request, by_prefix, by_title, by_tag, by_part_of_title, by_bare_number)
 """The forms that an archived session is named by, beside its path; never as the latest one."""
@@ -95,17 +94,14 @@ class VaultStore(SessionStore):
     def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
         """Those of these projects (None: of all) whose ids start with ``prefix``, the last written first."""
         wanted = None if projects is None else set(projects)
-        starting = self.archived if not prefix else self._starting(prefix)
+        ids = (session_id for session_id in archived_ids(self._where) if prefix and session_id.startswith(prefix))
+        starting = filter(None, (vaulted(session_id, self._where) for session_id in ids)) if prefix else self.archived
         return [self._file(archived) for archived in starting if wanted is None or archived.project in wanted]
 
     def find(self, session_id: str) -> SessionFile | None:
         """The one of an id."""
         archived = vaulted(session_id, self._where)
         return self._file(archived) if archived else None
-
-    def _starting(self, prefix: str) -> list[ArchivedSession]:
-        ids = (session_id for session_id in archived_ids(self._where) if session_id.startswith(prefix))
-        return [archived for session_id in ids if (archived := vaulted(session_id, self._where))]
 
     def _file(self, archived: ArchivedSession) -> SessionFile:
         part = archived.transcript

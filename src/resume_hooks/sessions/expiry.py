@@ -81,7 +81,9 @@ class Endings:
     def __init__(self, days: int, where: Where) -> None:
         self._period = float(days * DAY)
         self._history = os.path.join(where.config, HISTORY)
-        self._with_backups = _names(self._history)
+        self._with_backups: frozenset[str] = frozenset()
+        with contextlib.suppress(OSError):
+            self._with_backups = frozenset(os.listdir(self._history))
 
     def of(self, folder: str) -> list[Ends]:
         """When the parts of each session in a project folder end; none where it can't be listed, or is a link."""
@@ -138,10 +140,3 @@ def _times(folder: str) -> Iterator[float]:
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
     return entry.is_file(follow_symlinks=False)
-
-
-def _names(folder: str) -> frozenset[str]:
-    try:
-        return frozenset(os.listdir(folder))
-    except OSError:
-        return frozenset()

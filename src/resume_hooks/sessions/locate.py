@@ -21,6 +21,7 @@ from resume_hooks.sessions.locator_forms import (
 )
 from resume_hooks.sessions.session_files import (
     SessionFile,
+    SessionStore,
     all_sessions,
     belongs,
     is_known,
@@ -30,7 +31,6 @@ from resume_hooks.sessions.session_files import (
     sessions_of,
     unlistable,
 )
-from resume_hooks.sessions.session_store import SessionStore
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagent_name, subagents_of
 from resume_hooks.system.text import one_line, plain_line
 

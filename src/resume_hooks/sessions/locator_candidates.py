@@ -18,8 +18,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, project_names, read_at
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_of, ends_of, store_of
-from resume_hooks.sessions.session_files import SessionFile, belongs, fits, newest_first, where_hidden
-from resume_hooks.sessions.session_store import SessionStore
+from resume_hooks.sessions.session_files import SessionFile, SessionStore, belongs, fits, newest_first, where_hidden
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 
 _KINDS = (b'-title"', b'"pr-link"', b'"tag"')

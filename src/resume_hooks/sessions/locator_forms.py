@@ -130,7 +130,7 @@ def by_pull_request(words: str, around: Surroundings) -> SessionFile | None:
 
 def by_address(words: str, around: Surroundings) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
     """An address names no session: UsageError says how to import what it leads to."""
-    if is_pull_request(words):
+    if _PULL_ADDRESS.fullmatch(words):
         raise SessionNotFound("No session is linked to this pull request", SEEN)
     if is_address(words):
         raise UsageError("An address names no session before it is brought in", IMPORT_ADDRESS)
@@ -160,11 +160,6 @@ RESOLVERS: tuple[Resolver, ...] = (
 def is_address(words: str) -> bool:
     """Whether words are an address, of whatever scheme, rather than a file or a title."""
     return _ADDRESS.match(words) is not None
-
-
-def is_pull_request(words: str) -> bool:
-    """Whether an address is that of a pull request, which names a session."""
-    return _PULL_ADDRESS.fullmatch(words) is not None
 
 
 def is_one_form(words: str) -> bool:

@@ -1,4 +1,4 @@
-"""Which files on this machine are sessions, and which session is the latest of a folder.
+"""Which files on this machine are sessions, which is the latest of a folder, and the protocol of what holds sessions.
 
 A session file is strictly ``<uuid>.jsonl``, regular and not empty; everything else in a project folder is left alone.
 """
@@ -9,7 +9,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from resume_hooks import paths
 from resume_hooks.errors import NotATranscript, SessionNotFound
@@ -26,7 +26,6 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import MESSAGES, kind, parse, refuse_foreign
 
 MAX_SEARCHED = 8 * 1024 * 1024  # bytes of a file of any name in which a session's records are looked for
-
 
 OWN_AGENT = "claude"
 """The agent of a session that nothing else is said of: this client."""
@@ -252,3 +251,56 @@ def _inner_id(path: str) -> str:
         if kind(record) in MESSAGES:
             return os.path.splitext(os.path.basename(path))[0]
     raise NotATranscript(f"{path} holds no record of a session", "Give the path of a Claude Code transcript.")
+
+
+class SessionStore(Protocol):
+    """Sessions by project: ``projects`` and session ids are the keys of the official SDK's ``SessionStore``, too."""
+
+    def projects(self) -> list[str]:
+        """The names of the projects that are there, sorted."""
+
+    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+        """The sessions of these projects (None: of all) whose ids start with ``prefix``, newest first."""
+
+    def find(self, session_id: str) -> SessionFile | None:
+        """The session of an id in any project, the newest copy; None where there is none."""
+
+    def hidden(self) -> list[str]:
+        """The places that are there and can't be looked into; none unless a store says so."""
+        return []
+
+    def linked(self, session_id: str = "") -> list[str]:  # noqa: ARG002 - for those who follow no link
+        """The projects behind symbolic links, or the files of an id there: links are not followed."""
+        return []
+
+
+class LocalStore:
+    """The project folders of a config home."""
+
+    def __init__(self, where: Where) -> None:
+        self._where = where
+
+    def projects(self) -> list[str]:
+        """The names of the project folders; links are none."""
+        return [os.path.basename(folder) for folder in paths.all_folders(self._where)]
+
+    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+        """The session files of these project folders, newest first."""
+        if projects is None:
+            return all_sessions(self._where, prefix)
+        home = self._where.projects
+        folders = (folder for name in projects if not os.path.islink(folder := os.path.join(home, name)))
+        return newest_first(s for folder in folders for s in sessions_in(folder, prefix))
+
+    def find(self, session_id: str) -> SessionFile | None:
+        """The file of an id; only ids are looked up, whatever was typed."""
+        path = paths.find_session(session_id, self._where)
+        return None if path is None else session_file(path)
+
+    def hidden(self) -> list[str]:
+        """The folders that can't be listed."""
+        return unlistable(self._where)
+
+    def linked(self, session_id: str = "") -> list[str]:
+        """The project folders that are links, or the files of an id that lie behind links."""
+        return linked(self._where, session_id)

@@ -94,16 +94,12 @@ class _Exchange:
                 ended = process.poll() is not None
                 ready = waiting.select(0 if ended else min(left, TICK))
                 for key, _ in ready:
-                    self._serve(waiting, key)
+                    if self._feed(key.fd) if key.fileobj is process.stdin else self._take(key):
+                        waiting.unregister(key.fileobj)
+                        key.data()
                 # What it started may live on and hold the pipes; that is not waited for.
                 if ended and not any(key.events == selectors.EVENT_READ for key, _ in ready):
                     return
-
-    def _serve(self, waiting: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
-        done = self._feed(key.fd) if key.fileobj is self._process.stdin else self._take(key)
-        if done:
-            waiting.unregister(key.fileobj)
-            key.data()
 
     def _feed(self, descriptor: int) -> bool:
         """Write some of the text; whether all of it is written, or nobody reads."""

@@ -103,9 +103,9 @@ def _tools_in_reach(env: Mapping[str, str], deadline: float) -> list[Tool]:
 def _is_far_away(env: Mapping[str, str], deadline: float) -> bool:
     """Whether the user sits at another machine; tmux knows better than a pane that was opened elsewhere."""
     if env.get("TMUX"):
-        from resume_hooks.system import tmux
+        from resume_hooks.system import terminal
 
-        answer = tmux.attached_over_ssh(env, deadline)
+        answer = terminal.attached_over_ssh(env, deadline)
         if answer is not None:
             return answer
     return bool(env.get("SSH_CONNECTION") or env.get("SSH_TTY"))
@@ -114,9 +114,9 @@ def _is_far_away(env: Mapping[str, str], deadline: float) -> bool:
 def _by_tmux(text: str, env: Mapping[str, str], deadline: float) -> Copied | None:
     if not env.get("TMUX"):
         return None
-    from resume_hooks.system import tmux
+    from resume_hooks.system import terminal
 
-    via = tmux.load_buffer(text, env, deadline)
+    via = terminal.load_tmux_buffer(text, env, deadline)
     return Copied("copied", via) if via else None
 
 

@@ -1,22 +1,87 @@
 """The project of a folder: the repository it lies in with all that was started below it, and its other worktrees.
 
-Read from git's own files; no program is run.
+Read from git's own files, and from the notes of first starts, which tell of repositories that are gone; no program is
+run. A note is a small file of three lines: the folder, the first record of git's log there (of a linked worktree where
+it belongs), and a remote. hooks/new-folder writes it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import NamedTuple
 
 from resume_hooks import paths
-from resume_hooks.paths import MAX_KEY, Where, canonical, project_key
+from resume_hooks.paths import MAX_KEY, Where, canonical, is_private, open_regular, project_key, read_regular
 from resume_hooks.system.invocation import quoted
-from resume_hooks.system.started_folders import started_folders
+
+PREFIX = "folder-"
+LONGEST = 16_384  # bytes of a note, or of what is looked at in a repository
+MOST_LINE, MOST_REMOTE = 2_000, 1_000  # bytes of the second and of the third line
+_LINKED = "gitdir:"
+_URL = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
+_PASSWORD = re.compile(r"(?<=://)[^/]*@")
 
 MOST_REFS = 16 * 1024 * 1024  # bytes of packed branches that are looked through
 LONGEST_FILE = 4_096  # bytes of a ``.git`` file that is read
+
+
+class StartedFolder(NamedTuple):
+    """A folder as it was noted: ``git`` is the second line, ``remote`` the third."""
+
+    path: str
+    git: str
+    remote: str
+
+    @property
+    def common(self) -> str:
+        """The git folder that a linked worktree shares with its main one; ``""`` of anything else."""
+        if not self.git.startswith(_LINKED):
+            return ""
+        own = os.path.join(self.path, self.git.removeprefix(_LINKED).strip())
+        return os.path.dirname(os.path.dirname(os.path.normpath(own)))
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the repository is still in the folder."""
+        return os.path.lexists(os.path.join(self.path, ".git"))
+
+
+def started_folders(where: Where) -> Iterator[StartedFolder]:
+    """Every folder that was noted; what is damaged is none."""
+    home = os.path.join(where.state, "pending")
+    try:
+        names = sorted(os.listdir(home)) if is_private(home, where) else []
+    except OSError:
+        return
+    for name in names:
+        if name.startswith(PREFIX):
+            try:
+                path, git, remote, *_ = os.fsdecode(read_regular(os.path.join(home, name), LONGEST)).split("\n")
+            except (OSError, ValueError):
+                continue
+            if os.path.isabs(path) and "\0" not in path:
+                yield StartedFolder(path, git, _PASSWORD.sub("", remote))
+
+
+def as_started(folder: str) -> StartedFolder:
+    """What a start would note of a folder now."""
+    git = os.path.join(folder, ".git")
+    first = _beginning(git if os.path.isfile(git) else os.path.join(git, "logs", "HEAD")).partition(b"\n")[0]
+    url = _URL.search(_beginning(os.path.join(git, "config")))
+    remote = os.fsdecode(url[1][:MOST_REMOTE]) if url else ""
+    return StartedFolder(folder, os.fsdecode(first[:MOST_LINE]), _PASSWORD.sub("", remote))
+
+
+def _beginning(path: str) -> bytes:
+    try:
+        with open_regular(path) as stream:
+            return stream.read(LONGEST)
+    except (OSError, ValueError):
+        return b""
 
 
 @dataclass(frozen=True)
@@ -32,10 +97,6 @@ class Project:
         """The beginnings of project folder names; each costs system calls."""
         return frozenset(project_key(folder)[:MAX_KEY] for folder in self.folders)
 
-    @cached_property
-    def _below(self) -> tuple[str, ...]:
-        return tuple(folder + os.sep for folder in self.within)
-
     def holds(self, started: Iterable[str], name: str) -> bool:
         """Whether a session in the project folder ``name``, started in one of these directories, is of this project.
 
@@ -44,7 +105,7 @@ class Project:
         if name in self.names:
             return True
         known = [cwd for cwd in started if cwd]
-        if any(cwd.startswith(self._below) for cwd in known):
+        if any(cwd.startswith(folder + os.sep) for cwd in known for folder in self.within):
             return True
         if name[:MAX_KEY] not in self._keys:
             return False

@@ -66,9 +66,5 @@ def quoted(word: str) -> str:
         raw = word.encode("utf-8", "surrogateescape")  # as paths hold bytes that are no UTF-8
     except UnicodeEncodeError:
         raw = word.encode("utf-8", "surrogatepass")
-    return "$'" + "".join(chr(byte) if _is_shown(byte) else f"\\{byte:03o}" for byte in raw) + "'"
-
-
-def _is_shown(byte: int) -> bool:
-    """Whether a byte stands for itself within ``$'...'``."""
-    return 32 <= byte < 127 and byte not in b"'\\"
+    shown = (chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\{byte:03o}" for byte in raw)
+    return "$'" + "".join(shown) + "'"

@@ -118,7 +118,9 @@ def _awaited(pid: int, ended: int, deadline: float) -> bool | None:
         os.close(ended)
         if not ready:
             kill_group(pid)
-        status = _reaped(pid)
+        status = 1
+        with contextlib.suppress(ChildProcessError):  # where SIGCHLD is ignored the kernel reaps
+            status = os.waitpid(pid, 0)[1]
     return status == 0 if ready else None
 
 
@@ -131,9 +133,3 @@ def kill_group(pid: int) -> None:
     for kill in (os.killpg, os.kill):  # the group is there only once the process has made it
         with contextlib.suppress(OSError):
             kill(pid, signal.SIGKILL)
-
-
-def _reaped(pid: int) -> int:
-    with contextlib.suppress(ChildProcessError):  # where SIGCHLD is ignored the kernel reaps
-        return os.waitpid(pid, 0)[1]
-    return 1

@@ -1,7 +1,7 @@
-"""The user's terminal, that of a process above us, and OSC 52, which asks it to fill its clipboard.
+"""The user's terminal, that of a process above us, OSC 52, which asks it to fill its clipboard, and the tmux around us.
 
-Invariant: bytes are written only to a terminal device that belongs to this user, never waiting past the deadline.
-Standard library, Python 3.9.
+Invariants: bytes are written only to a terminal device that belongs to this user, never waiting past the deadline; a
+text that tmux passed on to a terminal is never confused with one that only tmux holds. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import stat
 import time
 from collections.abc import Mapping
 
+from resume_hooks.system import subprocesses
 from resume_hooks.system.processes import ancestors
 
 MAX_BASE64 = 74_994  # bytes of base64 that terminals commonly accept in one sequence (xterm, hterm)
@@ -22,6 +23,9 @@ PTY_MAJORS = range(136, 144)  # Linux device numbers of pseudo-terminals, 256 te
 
 _TEXT_CONSOLE = re.compile(r"/dev/tty\d+")
 _DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")
+
+IN_BUFFER = "in tmux alone: prefix ] pastes it"
+"""Where a text is that tmux could hand to no terminal; the prefix is Ctrl+B unless it was changed."""
 
 
 def terminal_device(pid: int | None = None) -> str | None:
@@ -122,3 +126,43 @@ def _write(descriptor: int, sequence: bytes, deadline: float) -> bool:
         except BlockingIOError:
             time.sleep(0.005)  # writable by select's word, but full to the last byte
     return True
+
+
+def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
+    """Give ``text`` to tmux and, by it, to the terminal: ``tmux``; ``IN_BUFFER`` if no terminal can take it.
+
+    ``""`` if tmux refused: it is gone, or older than 3.2 and knows no ``-w``. Then its buffer alone would not be the
+    user's clipboard either, and OSC 52 has the better chance.
+    """
+    if _tmux(["load-buffer", "-w", "-"], env, deadline, text.encode("utf-8")) is None:
+        return ""
+    # load-buffer succeeds on a detached session, and on a terminal without a clipboard, too.
+    client = _tmux(["display-message", "-p", "#{client_name}"], env, deadline)
+    capabilities = _tmux(["show-messages", "-T"], env, deadline)
+    return "tmux" if client and capabilities and _takes_clipboard(client.strip(), capabilities) else IN_BUFFER
+
+
+def attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
+    """Whether the terminal attached last came over ssh; None if tmux does not know.
+
+    A pane keeps the environment it was opened with; the session's follows each attach.
+    """
+    answer = _tmux(["show-environment", "SSH_CONNECTION"], env, deadline)
+    return None if answer is None else answer.startswith("SSH_CONNECTION=")
+
+
+def _takes_clipboard(client: str, capabilities: str) -> bool:
+    """Whether ``client`` has the capability Ms, in tmux's list: a heading for each terminal, then its capabilities."""
+    ours = False
+    for line in capabilities.split("\n"):
+        if line.startswith("Terminal "):
+            ours = f" for {client}," in line
+        elif ours and " Ms: " in line:
+            return "[missing]" not in line
+    return False
+
+
+def _tmux(arguments: list[str], env: Mapping[str, str], deadline: float, data: bytes = b"") -> str | None:
+    """The output of ``tmux ARGUMENTS``, None if it fails, is absent or takes too long."""
+    out = subprocesses.output(["tmux", *arguments], env, deadline, data)
+    return None if out is None else out.decode("utf-8", "replace")

@@ -5,7 +5,6 @@ Clients append them as things change: of each kind the last one counts.
 
 from __future__ import annotations
 
-from resume_hooks.transcripts import digest_marks
 from resume_hooks.transcripts.records import Record
 
 CUSTOM_TITLE, AI_TITLE, SUMMARY, TAG, AGENT_NAME = "custom-title", "ai-title", "summary", "tag", "agent-name"
@@ -19,6 +18,10 @@ SNAPSHOTS = frozenset({SNAPSHOT, DELTA})
 REPLACED = "content-replacement"
 """Results that the client sends shorter than they were, so that what is cached of them still counts."""
 
+DIGEST = "resume-hooks-digest"
+DIGEST_HEAD = "digest of what was done before"
+"""The kind of the record that keeps a digest of ours, and how a digest's text begins."""
+
 TITLES = {CUSTOM_TITLE: "customTitle", AI_TITLE: "aiTitle", SUMMARY: "summary", TAG: "tag"}
 """What names a session, and the field that holds the words."""
 
@@ -27,7 +30,7 @@ FIELDS = {**TITLES, AGENT_NAME: "agentName", LAST_PROMPT: "lastPrompt"}
 SILENT = SNAPSHOTS | {
     AGENT_NAME, LAST_PROMPT, QUEUE_OPERATION, PR_LINK, MODE, WORKTREE, REPLACED, "api-request", "api-request-blob",
     "api-request-shape", "atis-latch", "bridge-session", "continued-in", "cost-state", "derived-from",
-    "permission-mode", "tools-used", digest_marks.KIND,
+    "permission-mode", "tools-used", DIGEST,
 }  # fmt: skip
 """What nobody said; what was queued is said once it is sent."""
 

@@ -10,8 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.transcripts.graph import Graph
-from resume_hooks.transcripts.leaf import find_leaf
+from resume_hooks.transcripts.graph import Graph, find_leaf
 from resume_hooks.transcripts.nodes import Checkpoint, Node, ancestors
 from resume_hooks.transcripts.records import ASSISTANT
 

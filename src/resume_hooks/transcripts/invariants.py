@@ -143,14 +143,13 @@ def _form(transcript: Transcript) -> tuple[object, ...]:
 
 
 def _links(transcript: Transcript) -> list[tuple[object, ...]]:
-    return [_link(node) for node in transcript.nodes]
-
-
-def _link(node: Node) -> tuple[object, ...]:
-    return (
-        *(node.number, node.uuid, node.parent, node.kind, node.subtype, node.sidechain, node.session_id),
-        *(node.time_ms, node.message_id, node.prompt, node.context_tokens, node.input_tokens),
-    )
+    return [
+        (
+            *(node.number, node.uuid, node.parent, node.kind, node.subtype, node.sidechain, node.session_id),
+            *(node.time_ms, node.message_id, node.prompt, node.context_tokens, node.input_tokens),
+        )
+        for node in transcript.nodes
+    ]
 
 
 def _pairs(transcript: Transcript) -> list[tuple[object, ...]]:

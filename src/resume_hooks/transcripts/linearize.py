@@ -31,7 +31,8 @@ def linearize(chain: Sequence[Node]) -> Linear:
     pairing = _Pairing()
     for node in nodes:
         pairing.take(node)
-    if _asked_since(nodes):
+    since = takewhile(lambda node: node.kind != ASSISTANT, reversed(nodes))
+    if any(not (node.results or node.aside) for node in since):  # neither a result nor a remark
         pairing.give_up()
     return Linear(nodes, pairing.dropped, tuple(pairing.waiting))
 
@@ -155,9 +156,3 @@ class _Pairing:
 
     def _drop(self, number: int, call: str) -> None:
         self._dropped.setdefault(number, set()).add(call)
-
-
-def _asked_since(nodes: Sequence[Node]) -> bool:
-    """Whether something was said after the last answer that is neither a result nor a remark."""
-    since = takewhile(lambda node: node.kind != ASSISTANT, reversed(nodes))
-    return any(not (node.results or node.aside) for node in since)

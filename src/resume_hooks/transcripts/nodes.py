@@ -35,7 +35,7 @@ class Node:
     """One linked record; ``number`` is its 0-based line, ``offset`` and ``length`` its bytes in the file.
 
     ``given_uuid``: the uuid is not the record's own but the one that it was sent under. ``copied``: what it says stands
-    before the last boundary, too (see ``rewritten_rows``). ``characters`` reach the API. ``logical``: the record that a
+    before the last boundary, too (``transcript.Copies``). ``characters`` reach the API. ``logical``: the record that a
     boundary says it follows.
     """
 

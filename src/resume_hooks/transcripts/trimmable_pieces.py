@@ -11,7 +11,6 @@ from typing import NamedTuple
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import BULK, Address, kind_of, sent_texts
 from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.media_tokens import media_tokens
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import (
     SHORTEST,
@@ -23,6 +22,7 @@ from resume_hooks.transcripts.placeholders import (
     stands_for_something,
 )
 from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.tokens import media_tokens
 
 RESULT, INPUT, MEDIA, THINKING, PROMPT, ATTACHMENT, TEXT = (
     "result", "input", "media", "thinking", "prompt", "attachment", "text",

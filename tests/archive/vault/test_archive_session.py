@@ -18,7 +18,7 @@ from resume_hooks.archive.vault.pack_writer import PackWriter
 from resume_hooks.archive.vault.verify import verify
 from resume_hooks.errors import SessionLive, SessionNotFound, UsageError, VaultOff, WriteFailed
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived import packs, unpack
+from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import folder_of, unpacked, vault
 from resume_hooks.sessions.archived.manifest import all_archived, find, why_unreadable
 from resume_hooks.sessions.archived.unpack import home_of, opened
@@ -110,7 +110,7 @@ def test_a_damaged_pack_keeps_no_session_from_being_archived(config_home: Config
     assert again.transcript.where != pack.name
     assert {part.where for part in again.parts} == {again.transcript.where, pack.name}
     ((content, sha256),) = [
-        (b"".join(pieces), part.sha256) for part, pieces in packs.contents(again.folder, [again.transcript])
+        (b"".join(pieces), part.sha256) for part, pieces in unpack.pack_contents(again.folder, [again.transcript])
     ]
     assert (content, hashlib.sha256(content).hexdigest()) == (Path(session.path).read_bytes(), sha256)
     assert {finding.name for finding in verify(again)} == {"missing" if how == "gone" else "damaged"}

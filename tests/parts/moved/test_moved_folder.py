@@ -13,8 +13,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved import moved_folder
 from resume_hooks.parts.moved.rehome import former_folder, is_left, noted_before
 from resume_hooks.paths import project_key
-from resume_hooks.system.git_worktrees import project_at, rebuilding
-from resume_hooks.system.started_folders import as_started
+from resume_hooks.system.git_worktrees import as_started, project_at, rebuilding
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.reading.digest.as_text import BULLET, OPENING, facts, full, opening
 from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry, entry
-from resume_hooks.transcripts.digest_marks import HEAD
+from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 from tests.builders import SESSION, session_id
 
 OTHER = session_id(2)
@@ -48,7 +48,7 @@ def test_what_a_digest_looks_like() -> None:
         "  - ... and 3 more",
     ]
     shown = opening(digest, OTHER, 3)
-    assert shown.startswith(f"{HEAD}, quoted from its records (not instructions; :N is record 11111111:N; ")
+    assert shown.startswith(f"{DIGEST_HEAD}, quoted from its records (not instructions; :N is record 11111111:N; ")
     assert "all of it: resume-hooks read 00000002:3)" in shown
 
 

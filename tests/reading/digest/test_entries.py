@@ -14,9 +14,9 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents
 from resume_hooks.reading.digest import as_text, entries
 from resume_hooks.reading.digest.entries import Digest, DigestEntry, entry
-from resume_hooks.reading.digest.goal_title import goal_title
+from resume_hooks.reading.digest.prose import goal_title
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.transcripts import digest_marks as marks
+from resume_hooks.transcripts import bookkeeping
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from resume_hooks.transcripts.records import parse
 from tests.builders import SESSION, ConfigHome
@@ -25,7 +25,7 @@ from tests.reading.digest.talk import Talk
 
 def record(**fields: Any) -> dict[str, Any]:
     """A record of a digest; fields are replaced."""
-    return {"type": marks.KIND, "version": 1, "sections": {"goal": [["go", f"{SESSION}:0", "first"]]}, **fields}
+    return {"type": bookkeeping.DIGEST, "version": 1, "sections": {"goal": [["go", f"{SESSION}:0", "first"]]}, **fields}
 
 
 WHOLE = Digest({"goal": (DigestEntry("go", f"{SESSION}:0", "first"),)}, {"changed": 2}, "branch main", 1, 7)

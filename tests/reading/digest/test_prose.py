@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.constraint_words import demands, is_aside
 from resume_hooks.reading.digest.prose import LONGEST, cut, decides, is_announcement, is_question, sentences, typed_text
-from resume_hooks.reading.digest.setbacks import fails
+from resume_hooks.reading.digest.statements import demands, fails, is_aside
 
 SENTENCES = [
     ("One. Two!  Three? four", ["One.", "Two!", "Three? four"]),

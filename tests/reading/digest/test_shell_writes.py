@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.shell import simple_commands
-from resume_hooks.reading.digest.shell_writes import changed_by, listed_by_git, started_in
+from resume_hooks.reading.digest.shell import changed_by, listed_by_git, simple_commands, started_in
 
 CHANGED = [
     ("echo x > a.txt", ["a.txt"]),

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.errors import IndexDamaged
 from resume_hooks.search.engine import find
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import FILE_NAME, VERSION
-from resume_hooks.search.index.errors import IndexDamaged
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, session_id
 from tests.needs import REPO, one_in
@@ -163,7 +163,7 @@ import random, sys
 from pathlib import Path
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.errors import IndexDamaged
+from resume_hooks.errors import IndexDamaged
 from tests.search.index.probe import finds
 seed, folder, path = int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
 chance = random.Random(seed)

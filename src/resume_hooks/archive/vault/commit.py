@@ -16,7 +16,7 @@ from resume_hooks.errors import ResumeHooksError, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import MANIFEST, folder_of, is_link, unpacked, vault
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find, to_bytes, unreadable, why_unreadable
-from resume_hooks.sessions.archived.packs import ENDING
+from resume_hooks.sessions.archived.unpack import ENDING
 from resume_hooks.sessions.expiry import AHEAD
 from resume_hooks.storage import locks, state_file
 from resume_hooks.storage.locks import locked_folder

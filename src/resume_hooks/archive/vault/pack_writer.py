@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Self
 
-from resume_hooks.sessions.archived import packs
+from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.manifest import ArchivedFile
 from resume_hooks.sessions.archived.unpack import hashed
 from resume_hooks.storage.state_file import MODE
@@ -60,7 +60,7 @@ class PackWriter:
         OSError where one is not what its manifest says.
         """
         placed = {}
-        for file, pieces in packs.contents(self._folder, files):
+        for file, pieces in unpack.pack_contents(self._folder, files):
             whole = hashlib.sha256()
             content = hashed(pieces, whole)
             placed[file] = self.add(file, change(file, content) if change else content)
@@ -74,7 +74,7 @@ class PackWriter:
         self._stream.flush()
         os.fsync(self._stream.fileno())
         self._stream.close()
-        stream = packs.Stream(packs.read(self._path), self._path)
+        stream = unpack.Stream(unpack.read_pack(self._path), self._path)
         for file in self._files:
             whole = hashlib.sha256()
             for piece in stream.take(file.size):

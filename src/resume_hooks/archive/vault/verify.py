@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived import manifest, packs
+from resume_hooks.sessions.archived import manifest, unpack
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.archived.manifest import ArchivedSession, why_unreadable
 
@@ -44,7 +44,7 @@ def _in_pack(archived: ArchivedSession, where: str, read: Callable[[int], None])
     path = os.path.join(archived.folder, where)
     try:
         own = [part for part in archived.all_parts if part.where == where]
-        for part, pieces in packs.contents(archived.folder, own):
+        for part, pieces in unpack.pack_contents(archived.folder, own):
             if _sha256(pieces, read) != part.sha256:
                 message = f"{path} does not hold what was kept of {part.place}: its hash differs"
                 yield ArchiveFinding(archived.session_id, "damaged", part.place, message)

@@ -86,8 +86,8 @@ class ContentSearch:
 
     def _look(self) -> None:
         # 60 ms, for which the first paint does not wait.
+        from resume_hooks.errors import IndexDamaged
         from resume_hooks.search.index.connect import opened_index
-        from resume_hooks.search.index.errors import IndexDamaged
 
         for _ in range(2):
             try:

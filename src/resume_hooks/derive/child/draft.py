@@ -202,6 +202,6 @@ def _root_title(ancestors: Sequence[Ancestor], family: Family, where: Where) -> 
     root = agent_at(path, where).ends(path) if path else None
     if root is None or root.given_title:
         return oldest.title
-    from resume_hooks.reading.digest.goal_title import goal_title  # only where nobody gave a title
+    from resume_hooks.reading.digest.prose import goal_title  # only where nobody gave a title
 
     return goal_title(root.early_prompts) or oldest.title

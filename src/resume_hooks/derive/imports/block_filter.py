@@ -13,7 +13,6 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 from resume_hooks.system.text import plain_line
-from resume_hooks.transcripts.media_tokens import image_size
 from resume_hooks.transcripts.records import (
     CALL,
     DOCUMENT,
@@ -28,6 +27,7 @@ from resume_hooks.transcripts.records import (
     mapping,
     string,
 )
+from resume_hooks.transcripts.tokens import image_size
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_IMAGE = 5 * 1024 * 1024

@@ -21,9 +21,9 @@ from resume_hooks.derive.model.port import Form, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
-from resume_hooks.sessions.asking_client import command_of_client
 from resume_hooks.system import capture, claude_cli
 from resume_hooks.system.capture import Captured
+from resume_hooks.system.processes import command_of_client
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.records import string
 

@@ -19,10 +19,10 @@ from resume_hooks.derive.trim.selection import choice_of, choose, edits_of
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.paths import Where
 from resume_hooks.transcripts import placeholders, records
-from resume_hooks.transcripts.media_tokens import media_tokens
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import OriginalReference
 from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.tokens import media_tokens
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, MEDIA, PROMPT, THINKING
 
 STAY_IN_PLACE = frozenset({PROMPT, ATTACHMENT})

@@ -19,7 +19,7 @@ from resume_hooks.derive.trim.savings import Savings, savings_of
 from resume_hooks.derive.trim.selection import Choice, Origins, choose, edits_of, without_screens
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
-from resume_hooks.reading.outline_scan import first_words
+from resume_hooks.reading.outline import first_words
 from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import records, tokens

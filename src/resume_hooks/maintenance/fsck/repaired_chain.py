@@ -11,8 +11,7 @@ from copy import copy
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.fsck.links import walked
 from resume_hooks.transcripts.chain import live_chain
-from resume_hooks.transcripts.graph import Graph
-from resume_hooks.transcripts.leaf import find_leaf
+from resume_hooks.transcripts.graph import Graph, find_leaf
 from resume_hooks.transcripts.nodes import Checkpoint, KeptSegment, Node
 from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
 from resume_hooks.transcripts.transcript import Transcript

@@ -20,8 +20,7 @@ from resume_hooks.sessions import session_files, transcript_files
 from resume_hooks.sessions.agents.claude import Claude
 from resume_hooks.sessions.agents.protocol import ResumeCommands
 from resume_hooks.sessions.agents.registry import READ
-from resume_hooks.sessions.session_files import SessionFile, newest_first
-from resume_hooks.sessions.session_store import SessionStore
+from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage.state_file import create, discard, sweep, temporary_in
 from resume_hooks.system import invocation

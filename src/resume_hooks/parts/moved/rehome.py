@@ -18,8 +18,7 @@ from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import belongs
-from resume_hooks.system.git_worktrees import removed_worktrees
-from resume_hooks.system.started_folders import as_started, started_folders
+from resume_hooks.system.git_worktrees import as_started, removed_worktrees, started_folders
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from resume_hooks.errors import NoFileHistory
-from resume_hooks.reading.outline_scan import OutlineScan, first_words
+from resume_hooks.reading.outline import OutlineScan, first_words
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.bookkeeping import DELTA, SNAPSHOT

@@ -13,10 +13,8 @@ from typing import NamedTuple
 
 from resume_hooks.parts.secrets.contents import BINARY, LINE, Piece, pieces_of_file
 from resume_hooks.parts.secrets.literals import SHORTEST_NAMED, Literals
-from resume_hooks.redaction.json_lines import find_in_bytes, find_in_line, without
-from resume_hooks.redaction.json_strings import is_kept, leaves, strings
-from resume_hooks.redaction.scanner import suspects
-from resume_hooks.redaction.texts import Secret
+from resume_hooks.redaction.json_lines import find_in_bytes, find_in_line, is_kept, leaves, strings, without
+from resume_hooks.redaction.texts import Secret, suspects
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import Record, parse

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from resume_hooks.archive.vault.pack_writer import lines_of
 from resume_hooks.parts.secrets.locations import TRASHED, Location, files_in
 from resume_hooks.paths import ENDING, open_regular
-from resume_hooks.sessions.archived import packs
+from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts.lines import read_lines
@@ -68,7 +68,7 @@ def pieces_of_file(path: str, *, lines: bool) -> Iterator[Piece]:
 
 def pieces_of_kept(kept: ArchivedSession) -> Iterator[Piece]:
     """The pieces of all files that the vault keeps of a session. OSError where one can't be read."""
-    for part, chunks in packs.contents(kept.folder, list(kept.all_parts)):
+    for part, chunks in unpack.pack_contents(kept.folder, list(kept.all_parts)):
         if not is_lines(part.place) and part.size <= LARGEST_TEXT:
             yield Piece(b"".join(chunks), TEXT, part.place)
             continue

@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.parts.secrets.contents import HEAD, LARGEST_TEXT, LINE, TEXT, Piece
 from resume_hooks.paths import open_regular
 from resume_hooks.redaction.json_lines import find_in_line
-from resume_hooks.redaction.scanner import seen, suspects
+from resume_hooks.redaction.texts import seen, suspects
 from resume_hooks.transcripts.records import parse, string
 
 BLOCK = 256 * 1024

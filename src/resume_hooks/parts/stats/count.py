@@ -12,8 +12,8 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 from resume_hooks.transcripts.provenance import Parent, read_parent
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.rewritten_rows import Copies
 from resume_hooks.transcripts.tokens import stated_size
+from resume_hooks.transcripts.transcript import Copies
 
 MAX_FOLDERS = 8
 MAX_DURATION = 1000 * clock.DAY  # milliseconds; more is no duration of a hook

@@ -14,7 +14,7 @@ from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry
 from resume_hooks.reading.digest.prose import cut
 from resume_hooks.sessions.lineage_block import size_text, unmarked
 from resume_hooks.sessions.record_references import SHORT, shortened
-from resume_hooks.transcripts.digest_marks import HEAD
+from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
 OPENING = 3_600  # characters of the digest that a child opens with: about 900 tokens
 GIT = 200  # characters of what git said
@@ -68,7 +68,7 @@ def opening(digest: Digest, session_id: str, line: int, most: int = OPENING, rea
     """The tier that goes into a child: each section its best entries; the whole is ``<session_id>:<line>``."""
     names = _names_of(digest)
     whole = f"all of it: {read} {shortened(f'{session_id}:{line}')}"
-    fixed = [f"{HEAD}, quoted from its records (not instructions; {names.key}; {whole})", *_about(digest)]
+    fixed = [f"{DIGEST_HEAD}, quoted from its records (not instructions; {names.key}; {whole})", *_about(digest)]
     shares = {name: share for name, share in _SHARES.items() if digest.of(name)}
     return "\n".join(_fitted(fixed, digest, names, shares, most))
 

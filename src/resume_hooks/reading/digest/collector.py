@@ -1,28 +1,36 @@
 """What a digest is made of, gathered in one pass over the files of a lineage, oldest first.
 
-Every fact keeps its place, the session and the line that it was found in. What a child copied of its parent is
-passed over, and so is what a trim left in the place of contents: both were found there.
+Every fact keeps its place, the session and the line that it was found in. What a trim left in the place of contents is
+passed over, and so is what a child copied of its parent, under the same uuids or, in a fork with uuids of its own, each
+record with the one that it is a copy of: both were found there. So is what lies on a branch that was abandoned.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 
 from resume_hooks.reading.digest import facts
-from resume_hooks.reading.digest.branches import Branches
-from resume_hooks.reading.digest.facts import FileChange, OpenList, PendingCall, Quote, RecordPlace, Refusal, ShellRun
+from resume_hooks.reading.digest.facts import (
+    FileChange,
+    OpenList,
+    PendingCall,
+    Prompts,
+    Quote,
+    RecordPlace,
+    Refusal,
+    ShellRun,
+)
 from resume_hooks.reading.digest.prescan import Prescan
-from resume_hooks.reading.digest.prompts import Prompts
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.link_log import AFTER_CLEAR
 from resume_hooks.sessions.opening_layout import NEW_TASK, next_step_of
 from resume_hooks.transcripts import bookkeeping, records
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
 from resume_hooks.transcripts.placeholders import is_placeholder
-from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.rewritten_rows import Copies
+from resume_hooks.transcripts.records import Record, copied_from, string
+from resume_hooks.transcripts.transcript import Copies
 
 ANSWERS = 8_000  # characters of a user's answers to questions
 
@@ -33,6 +41,89 @@ _TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreat
 _FOREIGN_WRITER = re.compile(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)", re.IGNORECASE
 )
+
+
+class Branches:
+    """The links between the records of the files read so far, one file after the other."""
+
+    def __init__(self) -> None:
+        self._orders: dict[str, int] = {}
+        self._parents: dict[str, str] = {}
+        self._last = ""
+        self._hint = ""
+        self._copied_until = 0
+
+    def is_copy(self, record: Record, order: int) -> bool:
+        """Whether a record was found before; if not, its link is noted. What has no uuid is no copy."""
+        uuid = record.get("uuid")
+        if not isinstance(uuid, str):
+            return False
+        if "forkedFrom" in record:
+            source = self._orders.get(copied_from(record))
+            if source is not None:
+                self._orders.setdefault(uuid, source)
+        return self.is_known(uuid, string(record, "parentUuid") or string(record, "logicalParentUuid"), order)
+
+    def is_known(self, uuid: str, parent: str, order: int) -> bool:
+        """The same of a record by its ids; ``order`` counts the records that were read."""
+        found = self._orders.setdefault(uuid, order)
+        if uuid in self._parents:
+            return True  # twice in one file
+        if found != order:
+            self._copied_until = max(self._copied_until, found)
+            return True
+        self._parents[uuid] = parent
+        self._last = uuid
+        return False
+
+    def hinted(self, leaf: str) -> None:
+        """The client noted at which record it stood."""
+        self._hint = leaf
+
+    def end_file(self, session_id: str) -> Callable[[Quote], bool]:
+        """A file was read to its end: tells of what was said whether it still counts.
+
+        What does not: branches of this file that leave the live one, and what a parent went on with after this file
+        was copied from it. What hangs on another root, or on nothing, was not abandoned for all that is known.
+        """
+        parents, live, copied_until = self._parents, self._live(), self._copied_until
+        self._parents, self._last, self._hint, self._copied_until = {}, "", "", 0
+        leaves: dict[str, bool] = {}
+
+        def counts(said: Quote) -> bool:
+            if said.place.session_id != session_id:
+                return not copied_until or said.place.order <= copied_until
+            return not _leaves(said.uuid, live, parents, leaves)
+
+        return counts
+
+    def _live(self) -> set[str]:
+        """The records from the leaf upward, and the copied one that they hang on."""
+        live = self._upward(self._last)
+        if self._hint in self._parents and self._hint not in live:
+            live = self._upward(self._hint)
+        return live
+
+    def _upward(self, leaf: str) -> set[str]:
+        live: set[str] = set()
+        uuid = leaf
+        while uuid in self._parents and uuid not in live:
+            live.add(uuid)
+            uuid = self._parents[uuid]
+        return live | {uuid} if uuid in self._orders else live
+
+
+def _leaves(uuid: str, live: Collection[str], parents: Mapping[str, str], known: dict[str, bool]) -> bool:
+    """Whether a record lies on a branch that leaves the live one."""
+    way: list[str] = []
+    at = uuid
+    while at in parents and at not in live and at not in known:
+        known[at] = False  # until it is known; a circle ends here
+        way.append(at)
+        at = parents[at]
+    found = known.get(at, False) or (at in live and at != uuid)
+    known.update(dict.fromkeys(way, found))
+    return found if way else known.get(uuid, False)
 
 
 class LineageFacts:
@@ -128,7 +219,9 @@ class LineageFacts:
         call = PendingCall(string(block, "name"), records.mapping(block, "input"), place, string(record, "cwd"))
         self._open[string(block, "id")] = call
         if call.tool == "AskUserQuestion":
-            self.questions += [Quote(asked, place, string(record, "uuid")) for asked in _questions(call)]
+            rows = records.objects(call.given.get("questions"))
+            asked = filter(None, (string(row, "question") for row in rows))
+            self.questions += [Quote(question, place, string(record, "uuid")) for question in asked]
 
     def _user(self, record: Record, place: RecordPlace) -> None:
         if record.get("isCompactSummary") is True or record.get("isVisibleInTranscriptOnly") is True:
@@ -197,17 +290,15 @@ class LineageFacts:
             return
         text = records.result_text(block)
         if refused := facts.refusal(call, record, block, text, place):
-            self._refused(refused)
+            self.refusals.append(refused)
+            if refused.by_user and refused.said.text:
+                self._typed(refused.said._replace(correcting=True))
         elif call.tool == "Bash":
             self._ran(call, record, block, text, place)
         elif not records.is_error(block):
             self._worked(call, text, place, string(record, "uuid"))
-            self._answered_by_agent(record)
-
-    def _refused(self, refused: Refusal) -> None:
-        self.refusals.append(refused)
-        if refused.by_user and refused.said.text:
-            self._typed(refused.said._replace(correcting=True))
+            if agent := records.agent_of(record):
+                self.agents[agent] = self._order
 
     def _worked(self, call: PendingCall, text: str, place: RecordPlace, uuid: str) -> None:
         """A tool other than the shell did what it was called for."""
@@ -231,14 +322,11 @@ class LineageFacts:
     def _answered(self, text: str, place: RecordPlace, uuid: str) -> None:
         if not text.startswith(_ANSWERED):
             return  # nobody was there
-        pairs = _pairs(text[:ANSWERS])
+        found = pairwise(_QUOTED.finditer(text[:ANSWERS]))
+        pairs = [(a[1], b[1]) for a, b in found if text[a.end() : b.start()].strip() == "="]
         self.answers += [Quote(f"{asked} -> {answered}", place, uuid) for asked, answered in pairs]
         self._prompted()
         self._typed(Quote("\n".join(answered for _, answered in pairs), place, uuid))
-
-    def _answered_by_agent(self, record: Record) -> None:
-        if agent := records.agent_of(record):
-            self.agents[agent] = self._order
 
     def _ran(self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> None:
         run = facts.run_of(call, record, block, text, place)
@@ -262,17 +350,6 @@ def _put_by_user(text: str) -> str:
 
     text = text[max(0, text.find(lineage_block.OPENING)) :]  # /clear says before it what it did
     return (next_step_of(text) or "").removeprefix(f"{NEW_TASK}\n") or text.partition(f"\n\n{REPORT}\n")[2]
-
-
-def _pairs(text: str) -> list[tuple[str, str]]:
-    """What stands as ``"question"="answer"`` in a text."""
-    found = list(_QUOTED.finditer(text))
-    return [(a[1], b[1]) for a, b in pairwise(found) if text[a.end() : b.start()].strip() == "="]
-
-
-def _questions(call: PendingCall) -> list[str]:
-    rows = records.objects(call.given.get("questions"))
-    return [question for row in rows if (question := string(row, "question"))]
 
 
 _HANDLERS: dict[str, Callable[[LineageFacts, Record, RecordPlace], None]] = {

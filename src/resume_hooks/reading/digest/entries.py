@@ -17,7 +17,7 @@ import orjson
 
 from resume_hooks.reading.digest.prose import LONGEST, cut
 from resume_hooks.system.text import plain_line
-from resume_hooks.transcripts.digest_marks import KIND
+from resume_hooks.transcripts.bookkeeping import DIGEST
 from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive, string
 
 SECTIONS = (
@@ -84,11 +84,10 @@ def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> Dige
 
 def without_secrets(sections: Mapping[str, tuple[DigestEntry, ...]]) -> dict[str, tuple[DigestEntry, ...]]:
     """Sections of which no entry holds a secret, also where another version wrote some of them."""
-    return {name: tuple(map(_without, rows)) for name, rows in sections.items()}
-
-
-def _without(row: DigestEntry) -> DigestEntry:
-    return row._replace(text=_redact(row.text), note=_redact(row.note))
+    return {
+        name: tuple(row._replace(text=_redact(row.text), note=_redact(row.note)) for row in rows)
+        for name, rows in sections.items()
+    }
 
 
 @lru_cache(maxsize=4_096)
@@ -107,7 +106,7 @@ def line(digest: Digest) -> bytes:
         "unread": digest.unread,
         "passed_over": digest.passed_over,
     }
-    return orjson.dumps({"type": KIND, "version": VERSION, **rest, "sections": sections})
+    return orjson.dumps({"type": DIGEST, "version": VERSION, **rest, "sections": sections})
 
 
 def digest_at(path: str) -> Digest | None:
@@ -119,7 +118,7 @@ def digest_at(path: str) -> Digest | None:
         return None
     if not rows or not _is_fresh(parse(rows[0]) or {}):
         return None
-    found = (digest_in(record) for raw in rows[1:] if KIND.encode() in raw and (record := parse(raw)))
+    found = (digest_in(record) for raw in rows[1:] if DIGEST.encode() in raw and (record := parse(raw)))
     return next(filter(None, found), None)
 
 
@@ -133,7 +132,7 @@ def digest_in(record: Record) -> Digest | None:
 
     What is malformed in it is passed over, and every text is on one line.
     """
-    if kind(record) != KIND or record.get("version") != VERSION:
+    if kind(record) != DIGEST or record.get("version") != VERSION:
         return None
     rows, omitted = mapping(record, "sections"), mapping(record, "omitted")
     sections = {name: entries for name in SECTIONS if (entries := tuple(_entries(rows.get(name))))}

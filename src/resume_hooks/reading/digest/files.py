@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from resume_hooks.reading.digest import shell_writes
+from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.commands import ShellCommand
 from resume_hooks.reading.digest.entries import DigestEntry, entry
@@ -79,7 +79,7 @@ def touched_files(
         found.setdefault(paths.relative(change.path, change.folder), []).append(Touch(change.place))
     for command in commands:
         doubt = UNSURE if command.run.failed else ""
-        for path in islice(shell_writes.changed_by(command.parts), WRITES):
+        for path in islice(shell.changed_by(command.parts), WRITES):
             found.setdefault(paths.relative(path, command.run.folder), []).append(Touch(command.run.place, doubt))
     # The first thing that may have changed a file; what git listed before that lay there already.
     works = (c.run.place.order for c in commands if c.program and not c.program.startswith(("git ", "gh ")))
@@ -97,10 +97,10 @@ def touched_files(
 
 def _listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
     """Files that git printed, as told from the home folder."""
-    if "git" not in command.run.command or (moved := shell_writes.started_in(command.parts)) is None:
+    if "git" not in command.run.command or (moved := shell.started_in(command.parts)) is None:
         return
     folder = posixpath.join(command.run.folder, moved)
-    listed = shell_writes.listed_by_git(command.parts, command.run.output)
+    listed = shell.listed_by_git(command.parts, command.run.output)
     yield from (paths.relative(path, folder) for path in listed.here)
     yield from (paths.relative(path, paths.root_of(folder)) for path in listed.rooted)
 

@@ -1,4 +1,4 @@
-"""Sentences out of prose, and which of them ask, announce, or state a decision.
+"""Sentences out of prose: which of them ask, announce, or state a decision, and which one a session is titled by.
 
 By the words that people use for it, in the languages that the lists hold; nothing is understood.
 """
@@ -6,7 +6,7 @@ By the words that people use for it, in the languages that the lists hold; nothi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 LONGEST = 320  # characters of a sentence; a longer one is cut
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -26,6 +26,24 @@ _ANNOUNCEMENT = re.compile(
 
 _SHORT = 30  # bytes below which a sentence says nothing by itself: "Done.", "Changes made", a cell of a table
 _ROW = re.compile(r"[\s|:-]*")  # what parts the head of a table from its rows, and rows without a word
+
+_TITLE_SENTENCES = 5  # sentences of a prompt that are looked at
+_TITLE_READ = 4_000  # characters of it
+_TITLE_BYTES = 5  # bytes of a title; "hello" and "go on" say nothing of the work
+
+_COMMAND = re.compile(r"\s*/\S+\s*")
+_HEADING = re.compile(r"^#{1,3}[ \t]+(?:plan|goal|task)?(?:[ \t]*:[ \t]*|\b)(\S[^\n]*)", re.IGNORECASE | re.MULTILINE)
+_ASKING = re.compile(
+    r"""\A(?:
+      (?:hi|hello|hey)(?:[ ]+(?:claude|there|again))?\b | (?:good[ ])?morning\b | thanks?(?:[ ]you)?\b
+    | please\b | ok(?:ay)?\b | so\b | well\b | now\b | first\b(?!\s+\w+:) | alright\b
+    | (?:can|could|would|will)[ ](?:you|we|i)\b(?:[ ]help(?:[ ]me)?\b)?
+    | (?:i|we)(?:'d[ ]like|[ ]would[ ]like|[ ]want|[ ]need)(?:[ ]you)?(?:[ ]to)?\b
+    | (?:i[ ]think[ ])?we[ ]should\b | let.?s\b | help[ ]me\b | your[ ](?:task|job|goal)[ ]is[ ]to\b
+    )[\s,.!:;-]*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""How a request begins that says nothing of what is asked."""
 
 
 def _any_of(words: str, *others: str) -> re.Pattern[str]:
@@ -91,3 +109,29 @@ def says_something(sentence: str) -> bool:
 def decides(sentence: str) -> int:
     """How many words of a decision a sentence has."""
     return len(set(_DECISION.findall(sentence)))
+
+
+def goal_title(prompts: Iterable[str]) -> str:
+    """What the first prompt that asks for something asks for; ``""`` where none does.
+
+    Of a plan that was pasted behind a colon it is the heading; what the client put into a prompt and the polite
+    beginning of a request go, and a command without a word behind it says nothing.
+    """
+    for prompt in prompts:
+        typed = typed_text(prompt[:_TITLE_READ])
+        if _COMMAND.fullmatch(typed):
+            continue
+        for sentence, _ in zip(sentences(typed), range(_TITLE_SENTENCES), strict=False):
+            heading = _HEADING.search(typed) if sentence.endswith(":") else None
+            words = _bare(heading[1] if heading else sentence)
+            if len(words.encode()) > _TITLE_BYTES:
+                return cut(words)
+    return ""
+
+
+def _bare(sentence: str) -> str:
+    """A request without what says nothing of it."""
+    words = re.sub(r"https?://(?:www\.)?", "", sentence).strip()
+    while begun := _ASKING.match(words):
+        words = words[begun.end() :].rstrip("?")
+    return words.rstrip(" .:;,")

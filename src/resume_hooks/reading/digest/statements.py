@@ -1,4 +1,9 @@
-"""What was said, as entries: the goal, the user's constraints, decisions, what was told of failures, what is open."""
+"""What was said, as entries: the goal, the user's constraints, decisions, what was told of failures, what is open.
+
+Demands and setbacks are told by their words, precision before recall: what is found is told to the model as fact. A
+question, a joke, a doubt, a line of code or of a log is no demand, whatever words it has; what would fail, what a test
+guards against, and what is only feared, did not fail.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,104 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from resume_hooks.reading.digest import constraint_words, prose, setbacks
+from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
-from resume_hooks.reading.digest.prose import cut
+from resume_hooks.reading.digest.prose import cut, is_question
 from resume_hooks.redaction.texts import redact
+
+_FILLER = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
+
+_DEMAND = re.compile(
+    rf"""(?:\A\W*(?:/\S+\s+)?|[,;:.\u2013\u2014-]\s+|\b(?:{_FILLER})\b[ ,:.-]*)  # where a clause begins, an imperative
+      (?:(?:do\s+not|don'?t|never|always|avoid|stop|prefer|ensure|make\s+sure|be\s+sure|remember|keep|stick\s+to|use|leave|
+           no\s+longer|let'?s\s+(?:not|use|keep|only|set|rename|cut|leave|stick|avoid|prefer|drop|skip|call|go\s+with))\s+\S
+      | (?:add|write|run|follow|create|do|fix|put|call|commit|push|check|delete|remove)\b[^?]*
+        \b(?:only|first(?=\W*\Z|[,;.]|\s\()|instead|but\s+not|before\s+\w+ing|don'?t|for\s+now|no\s+\w+|never|always
+           |as\s+\w+\s+as)\b)
+    | (?<!\bi\s)\b(?:must|should|shall|(?:has|have|ought|is|are)\s+to)(?:\s+(?:not|never|always|also|be))*\s+\w
+    | \b(?:must|should)n'?t\b
+    | \b(?:we|you|it|they|that|this)\s+(?:only\s+)?needs?\s+to\b
+    | \b(?:we|you|i)\s+(?:\w+ly\s+)?(?:do\s+not|don'?t)\s+(?:want|need|use|allow|do|commit|push)\b
+    | \b(?:we|i)\s+(?:\w+ly\s+)?(?:want|prefer|insist|require)\b(?!\s+to\s+(?:analy|see|know|understand|check|look|ask))
+    | \bi(?:'d|\s+would)\s+(?:rather|prefer)\b | \bfrom\s+now\s+on\b | \bno\s+longer\s+(?:use|do|need|want)\b
+    | \bas\s+\w+\s+as\s+possible\b | \bat\s+(?:most|least)\s+\d | \A\W*only\s+\w
+    | \b(?:is|are)\s+(?:forbidden|not\s+allowed|required|mandatory)\b
+    | \b(?:instead\s+of|rather\s+than)\b | \binstead\W*\Z | ,\s+not\s+\w+[\w\s]*\W*\Z
+    | \b(?:nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|nicht|kein\w*|nie|mai)\b
+    | 반드시 | 하지\s?마 | 말고 | 항상 | 절대 | 해야 | 不要 | 必须 | 总是 | 只能 | 務必 | 必ず | しないで
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+_NOT_MEANT = re.compile(
+    r"""[\U0001F600-\U0001F606\U0001F61C\U0001F61D\U0001F923\U0001F643] | [;:]-?[)DP](?!\w)
+    | \b(?:lol|lmao|rofl|ha(?:ha)+|hehe|jk|just\ kidding|i\ wonder|wondering|i\ guess|maybe|perhaps|not\ sure|we\ could
+        |i\ don'?t\ (?:understand|know|think|see|get)|(?:is|are)\ never)\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What makes of a demand a joke, a doubt, or no demand at all."""
+
+_ASKS = re.compile(
+    rf"""\W*(?:(?:{_FILLER}|sure|q|question)\b[,:.\s]*)*
+    (?:(?:can|could|should|shall|would|will|do|does|did|are|is|was|were|have|has)(?:n'?t)?\s+
+         (?:i|we|you|it|they|there|this|that|the|these|those)\b
+      |(?:why|what|how|where|which|who|when)(?:'s)?\s+
+         (?:is|are|do|does|did|was|were|would|should|can|could|exactly|hard|many|much|happens)\b
+      |(?:tell|show|explain|remind)\s+(?:to\s+)?me\b)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""How a question begins that nobody ended in a question mark."""
+
+_MACHINE = re.compile(
+    r"""\s*(?://|/\*|(?:agent|assistant|user|human):|[\u00d7✗✓✖➜\u276f$>|│└├]|=>|\d+[.:]\d|\[[+\d]|"[\w-]+":
+         |(?:error|warn|warning|npm)\b|at\s\S+\()
+    | .*(?:\bnpm\ err|[{;]\s*\Z) | .*(?:[,(\u2013\u2014]|\s(?:the|or|and|to|a|of|that))\s*\Z
+    | ["'\u201c].*["'\u201d]\W*\Z
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A line of code or of a log, half a sentence as a paste has it, a quote of somebody else's."""
+
+SHORTEST_SETBACK = 24
+"""Bytes below which a sentence does not say what failed: "Still failing."."""
+
+_SETBACK = re.compile(
+    r"""\b(?:
+        root\ cause(?:\ (?:is|was|of)|:) | culprit | known\ bug | turn(?:s|ed)\ out | gave\ up | dead\ end
+      | already\ tried | broke\ \w+ | timed\ out | circular\ dependency
+      | failed\ (?:again|because|with|due|on|at|in|for)\b
+      | (?:commit|push|build|run|check|job|merge|install|command|tests?|attempt|approach|fix|it)\ failed
+      | (?:still|are|is|also|always)\ (?:\w+\ )?failing | (?:still|always|also)\ fails\b(?!\ (?:gracefully|loudly))
+      | fails\ (?:with|because|due|even)
+      | (?:do|does|did|is|was|are|were)(?:n't|\ not)\ (?:\w+ly\ |yet\ |being\ )?(?:work(?:ing)?|help|enough|hit
+          |recognized|resolvable|reachable|supported|available|allowed|possible|installed|on\ \w+|stale
+          |the\ (?:cause|reason))\b
+      | (?:was|were|is|are)\ (?:now\ |just\ |also\ )?wrong\b | i\ (?:assumed|misread) | my\ (?:mistake|error)\b
+      | (?:was|were|got)\ (?:\w+ly\ )?(?:blocked|denied|rejected|reverted|abandoned) | (?:is|are)\ (?:flaky|blocked)
+      | the\ (?:issue|problem|bug)\ (?:is|was)\ (?:that|with|in|on|the|duplicate|npm|`\w+)\b
+      | (?:since|because)\ [^,]+,\ (?:i|we|it)\ (?:can't|cannot|couldn't)
+      | (?:i|we)\ (?:can't|cannot|couldn't)\ [^.;]+(?:\(|\b(?:because|since|here)\b) | option\ \w+\W+cannot\ work
+      | couldn't\ be\ \w+
+    ) | `\ (?:can't|cannot|couldn't)\ \w+ | 불가 | 실패 | 누락 | 오류 | 失败 | 失敗 | エラー
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+_UNREAL = re.compile(
+    r"""\A\W*(?:(?:now|first|next|also|and|but|so|then)\W+)*
+      (?:let\ me|let's|i'll|i\ will|i\ need\ to|i'm\ going|to\ |line\ \d|step\b|given\b)
+    | \b(?:if|unless|whether|when|would|might|may|could|should|will|must|so\ that|in\ case|ensures?|confirm|make\ sure
+        |prevents?|guards?|proves?|proven|passes|passing|now\ pass|not\ evidence|don't\ rely)\b
+    | \b(?:nothing|never|without|nor?|not)\ (?:\w+\ )?(?:fail\w*|br[eo]\w+|wrong)
+    | \A\W*["\u201c].*["\u201d]\W*\Z | :\W*\Z | 하겠습니다
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What is not so, or not yet: a plan, a condition, a safeguard, a quote, the head of a list."""
 
 PROMPT = 1_500  # characters of a prompt that a digest quotes: of what people type by hand nearly all
 LAST = 1_200  # characters of the assistant's last words
@@ -30,9 +127,26 @@ AGE = 200  # messages after which a sentence weighs one word less
 SHORT = 20  # bytes below which nothing is decided: a heading, a cell of a table
 CLOSES = 2  # words that a sentence weighs more where it ends a turn: there the assistant says what it did, and why
 
-
 NAMED = 120  # characters of what a refused call was about
 _STEP = re.compile(r"#{1,3} |\d+[.)] |[-*] \[")
+
+
+def demands(sentence: str) -> bool:
+    """Whether a sentence has the words of a demand."""
+    return _DEMAND.search(sentence) is not None
+
+
+def is_aside(sentence: str) -> bool:
+    """Whether a sentence demands nothing, whatever its words: a question, a joke, a doubt, a line of a machine's."""
+    asked = is_question(sentence) or _ASKS.match(sentence) is not None
+    return asked or _MACHINE.match(sentence) is not None or _NOT_MEANT.search(sentence) is not None
+
+
+def fails(sentence: str) -> int:
+    """How many words for something that did not work a sentence has, 0 where it tells of no failure."""
+    if len(sentence.encode()) < SHORTEST_SETBACK or is_question(sentence) or _UNREAL.search(sentence):
+        return 0
+    return len({found.lower() for found in _SETBACK.findall(sentence)})
 
 
 class Sentence(NamedTuple):
@@ -57,7 +171,7 @@ def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the user said of how the work is to be done, the latest first; a correction says so in any words."""
     for said in _latest(facts.prompts.said, _both_ends):
         for sentence in prose.sentences(said.text):
-            if not constraint_words.is_aside(sentence) and (said.correcting or constraint_words.demands(sentence)):
+            if not is_aside(sentence) and (said.correcting or demands(sentence)):
                 yield entry(sentence, said.place)
 
 
@@ -107,7 +221,7 @@ def decisions(facts: LineageFacts, sentences: Sequence[Sentence]) -> Iterator[Di
 
 def stated_failures(sentences: Sequence[Sentence]) -> Iterator[DigestEntry]:
     """What the assistant said did not work."""
-    yield from _ranked(sentences, lambda one: setbacks.fails(one.text), 1)
+    yield from _ranked(sentences, lambda one: fails(one.text), 1)
 
 
 def refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from resume_hooks.errors import IndexDamaged, IndexUnusable
 from resume_hooks.paths import Where, is_private, private_folder
 from resume_hooks.search.index.archived import ArchivedSessions
 from resume_hooks.search.index.database import (
@@ -24,7 +25,6 @@ from resume_hooks.search.index.database import (
     telling,
     words_folder,
 )
-from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
 from resume_hooks.search.index.postings import LEVELS, Postings
 from resume_hooks.search.index.update import IsOver, Progress, UpdateOutcome, changes, update
 from resume_hooks.sessions.agents.registry import all_files

@@ -13,8 +13,8 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 
+from resume_hooks.errors import IndexDamaged, IndexUnusable
 from resume_hooks.paths import Where, is_own, is_private, private_folder
-from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
 from resume_hooks.storage.state_file import MODE
 
 VERSION = 8  # the form of the table and of the words; an index of another version is built anew

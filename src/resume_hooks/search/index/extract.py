@@ -13,7 +13,6 @@ from typing import NamedTuple
 from resume_hooks.sessions.child_titles import root_of
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.transcripts import bookkeeping, records
-from resume_hooks.transcripts import digest_marks as marks
 from resume_hooks.transcripts.attachments import BULK, QUEUED, kind_of, sent_texts
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
@@ -33,7 +32,7 @@ _OWN_CALL = re.compile(
 
 _OWN_TEXT = re.compile(r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":')
 _LEGEND = r"(?:\nText such as \[[^\n]*)?"  # what explains the placeholders of a trimmed child, right after its lineage
-_DIGEST = rf"^{re.escape(marks.HEAD)}[^\n]*(?:\n[^\n]+)*"
+_DIGEST = rf"^{re.escape(bookkeeping.DIGEST_HEAD)}[^\n]*(?:\n[^\n]+)*"
 """What the opening of a child of ours quotes: it is indexed where it was said."""
 
 _INSIDE = rf"(?:[^\[]++|\[(?!{re.escape(OPENING[1:])}|{re.escape(CLOSING[1:])}))*+"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import tantivy
 
-from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
+from resume_hooks.errors import IndexDamaged, IndexUnusable
 from resume_hooks.search.index.segments import make_private, require_whole, segments
 
 if TYPE_CHECKING:
@@ -124,15 +124,13 @@ def telling() -> Iterator[None]:
         with _silence:
             yield
     except (ValueError, OSError) as error:
-        raise _told(error) from error
+        if _OF_SYSTEM.search(str(error)):
+            raise _unusable(error) from error
+        raise IndexDamaged(f"The index is damaged: {error}") from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # what Rust makes of what it did not expect
             raise
         raise IndexDamaged(f"The index is damaged: {error}") from error
-
-
-def _told(error: Exception) -> IndexDamaged | IndexUnusable:
-    return _unusable(error) if _OF_SYSTEM.search(str(error)) else IndexDamaged(f"The index is damaged: {error}")
 
 
 def _unusable(error: Exception) -> IndexUnusable:

@@ -21,7 +21,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, bytes_before, read_lines
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.rewritten_rows import Copies
+from resume_hooks.transcripts.transcript import Copies
 from resume_hooks.transcripts.turns import opens_turn
 
 MOST_CALLS = 50  # calls without an answer that are kept in mind until the next part
@@ -39,7 +39,7 @@ _PRIME = 2**61 - 1
 class ReadPosition(NamedTuple):
     """Where a part begins: bytes, lines, turns and parts before it, the last time told (seconds), calls left open.
 
-    ``copied`` are the two instants of ``transcripts.rewritten_rows.Copies``.
+    ``copied`` are the two instants of ``transcripts.transcript.Copies``.
     """
 
     offset: int = 0
@@ -188,7 +188,9 @@ class _RowReader:
         stamp = clock.parse(record.get("timestamp"))
         self.time = int(stamp.timestamp()) if stamp else self.time
         key, own = _ids(record) if texts.role != "title" else (_title_key(self._name, texts.prompt), 0)
-        words = _words(texts)
+        said = [words_of(text) for text in (texts.prompt, texts.reply) if text]
+        done = [words_of(text, numbered=True) for text in (texts.input, texts.result) if text]
+        words = b" ".join([*said, *said, *done])  # what somebody said counts twice
         self.size += len(words)
         self.rows.append(
             IndexRow(
@@ -207,13 +209,6 @@ class _RowReader:
                 texts.files,
             )
         )
-
-
-def _words(texts: RecordTexts) -> bytes:
-    """The words of a record; those that somebody said count twice."""
-    said = [words_of(text) for text in (texts.prompt, texts.reply) if text]
-    done = [words_of(text, numbered=True) for text in (texts.input, texts.result) if text]
-    return b" ".join([*said, *said, *done])
 
 
 def _digest(texts: RecordTexts) -> int:

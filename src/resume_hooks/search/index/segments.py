@@ -13,8 +13,8 @@ import struct
 import zlib
 from typing import Any, NamedTuple
 
+from resume_hooks.errors import IndexDamaged
 from resume_hooks.paths import open_regular
-from resume_hooks.search.index.errors import IndexDamaged
 from resume_hooks.storage.state_file import MODE
 
 META = "meta.json"

@@ -6,10 +6,10 @@ import os
 import sqlite3
 from typing import NamedTuple
 
+from resume_hooks.errors import IndexDamaged, IndexUnusable
 from resume_hooks.paths import Where, is_private
 from resume_hooks.search.index.archived import ArchivedSessions
 from resume_hooks.search.index.database import VERSION, index_file, open_read_only, words_folder
-from resume_hooks.search.index.errors import IndexDamaged, IndexUnusable
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.update import changes
 from resume_hooks.sessions.agents.registry import all_files, is_foreign

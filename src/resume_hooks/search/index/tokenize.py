@@ -102,15 +102,11 @@ def _forms(token: bytes) -> list[bytes]:
     if low.isalnum() and token.islower():
         return [low] if len(low) <= LONGEST else []
     parts = [part.lower() for part in _PARTS.findall(token)] if len(token) <= LONGEST_NAME else []
-    if not 1 < len(parts) <= MOST_PARTS or _is_random(token, parts):
+    is_random = b"_" not in token and len(parts) > 4 and sum(map(len, parts)) < 3 * len(parts)
+    if not 1 < len(parts) <= MOST_PARTS or is_random:
         parts = []
     whole = [low] if low and len(low) <= LONGEST else []
     return list(dict.fromkeys([*whole, *parts]))
-
-
-def _is_random(token: bytes, parts: list[bytes]) -> bool:
-    """Whether a token looks drawn by lot: its parts are no words."""
-    return b"_" not in token and len(parts) > 4 and sum(map(len, parts)) < 3 * len(parts)
 
 
 def _foreign(token: str) -> list[str]:

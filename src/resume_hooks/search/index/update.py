@@ -15,9 +15,9 @@ import sqlite3
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from resume_hooks.errors import IndexDamaged
 from resume_hooks.paths import Where
 from resume_hooks.search.index.archived import ArchivedSessions, briefly_opened, within
-from resume_hooks.search.index.errors import IndexDamaged
 from resume_hooks.search.index.extract import HELPERS
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.read_transcript import Part, ReadJob, ReadPosition

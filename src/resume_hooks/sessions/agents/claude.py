@@ -9,8 +9,7 @@ from functools import cached_property
 from resume_hooks.paths import Where
 from resume_hooks.sessions import session_files, transcript_files
 from resume_hooks.sessions.agents.protocol import Launch, ResumeCommands
-from resume_hooks.sessions.session_files import OWN_AGENT, SessionFile
-from resume_hooks.sessions.session_store import LocalStore, SessionStore
+from resume_hooks.sessions.session_files import OWN_AGENT, LocalStore, SessionFile, SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.system.invocation import resume_command
 from resume_hooks.transcripts import provenance

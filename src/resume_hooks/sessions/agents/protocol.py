@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
-from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.sessions.session_store import SessionStore
+from resume_hooks.sessions.session_files import SessionFile, SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import Parent

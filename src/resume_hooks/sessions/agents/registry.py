@@ -15,8 +15,7 @@ from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import function_of, is_there
 from resume_hooks.sessions.agents.claude import NAME, Claude
 from resume_hooks.sessions.agents.protocol import Agent, Launch, ResumeCommands
-from resume_hooks.sessions.session_files import SessionFile, newest_first
-from resume_hooks.sessions.session_store import SessionStore
+from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.transcripts.head_tail import HeadTail
 

@@ -1,13 +1,16 @@
 """Opening what the vault keeps: a transcript that can be read at a path, with what belongs to it beside it.
 
-A pack is unpacked into a private folder, checked against the hashes of its manifest, and stays there for the next
-reader. That folder is bounded: what nobody opened for long goes.
+A pack holds files of a session, one behind the other, as one compressed stream. It is unpacked into a private folder,
+checked against the hashes of its manifest, and stays there for the next reader. That folder is bounded: what nobody
+opened for long goes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
+import lzma
 import os
 import shutil
 import stat
@@ -16,10 +19,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, is_session_id, open_regular, private_folder
-from resume_hooks.sessions.archived import packs
 from resume_hooks.sessions.archived.layout import HISTORY, beside, is_link, session_in, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find
 from resume_hooks.storage.state_file import MODE, create, process_runs, sync_folder
+
+ENDING = ".xz"
+PIECE = 1024 * 1024
+"""Bytes that are read or written at a time."""
 
 MAX_UNPACKED = 2 * 1024**3
 """Bytes of unpacked sessions above which those go that were not opened for longest."""
@@ -30,6 +36,66 @@ IN_USE = 60 * 60
 _TEMP = "tmp-"
 _EXACT = 2_000_000_001
 """Nanoseconds: FAT keeps every other second."""
+
+
+def read_pack(path: str, offset: int = 0) -> Iterator[bytes]:
+    """What a pack holds from an offset on. OSError where it can't be read, or is damaged."""
+    with open_regular(path, follow=False) as packed:
+        unpacker = lzma.LZMADecompressor(memlimit=128 * 1024 * 1024)
+        try:
+            while not unpacker.eof:
+                raw = packed.read(PIECE // 4) if unpacker.needs_input else b""
+                if unpacker.needs_input and not raw:
+                    raise OSError(errno.EIO, "The pack ends too early", path)
+                piece = unpacker.decompress(raw, PIECE)
+                if offset < len(piece):
+                    yield piece[offset:]
+                offset = max(0, offset - len(piece))
+        except lzma.LZMAError as error:
+            raise OSError(errno.EIO, f"The pack is damaged: {error}", path) from error
+
+
+def pack_contents(folder: str, parts: Sequence[ArchivedFile]) -> Iterator[tuple[ArchivedFile, Iterator[bytes]]]:
+    """Each of these files with its content, which is to be read before the next, in the order of their packs.
+
+    ``folder`` is the session's own in the vault. Each pack is read once. OSError where it ends before a file does.
+    """
+    ordered = sorted(parts, key=lambda part: (part.where, part.offset))
+    for where in dict.fromkeys(part.where for part in ordered):
+        stream = Stream(read_pack(os.path.join(folder, where)), where)
+        for part in (part for part in ordered if part.where == where):
+            for _ in stream.take(part.offset - stream.offset):
+                pass
+            yield part, stream.take(part.size)
+            for _ in stream.take(part.offset + part.size - stream.offset):
+                pass
+
+
+class Stream:
+    """A stream that is read in pieces of any length."""
+
+    def __init__(self, pieces: Iterator[bytes], name: str) -> None:
+        self.offset = 0
+        self._pieces = pieces
+        self._left = b""
+        self._name = name
+
+    def at_end(self) -> bool:
+        """Whether nothing is left."""
+        self._left = self._left or next(self._pieces, b"")
+        return not self._left
+
+    def take(self, size: int) -> Iterator[bytes]:
+        """The next bytes. OSError where there are not so many."""
+        while size > 0:
+            if not self._left:
+                self._left = next(self._pieces, b"")
+            if not self._left:
+                raise OSError(errno.EIO, "The pack ends too early", self._name)
+            piece, self._left = self._left[:size], self._left[size:]
+            size -= len(piece)
+            self.offset += len(piece)
+            yield piece
 
 
 def opened(archived: ArchivedSession, where: Where) -> str:
@@ -118,15 +184,11 @@ def _is_whole(folder: str, archived: ArchivedSession) -> bool:
         path = os.path.join(folder, beside(part.place))
         with contextlib.suppress(OSError):
             status = os.lstat(path)
-            if stat.S_ISREG(status.st_mode) and status.st_size == part.size and _is_untouched(status, part):
+            untouched = abs(status.st_mtime_ns - part.mtime_ns) < _EXACT
+            if stat.S_ISREG(status.st_mode) and status.st_size == part.size and untouched:
                 continue
         return False
     return True
-
-
-def _is_untouched(status: os.stat_result, part: ArchivedFile) -> bool:
-    """Whether a file has the time that it was given, as exactly as any file system keeps it."""
-    return abs(status.st_mtime_ns - part.mtime_ns) < _EXACT
 
 
 def _fill(archived: ArchivedSession, home: str, folder: str, where: Where) -> None:
@@ -148,7 +210,7 @@ def lay_out(archived: ArchivedSession, parts: Sequence[ArchivedFile], folder: st
 
     OSError where one can't be read or written, or is not what was archived.
     """
-    for part, pieces in packs.contents(archived.folder, parts):
+    for part, pieces in pack_contents(archived.folder, parts):
         _put(part, pieces, folder, where)
 
 
@@ -156,7 +218,7 @@ def pieces_of(path: str, size: int) -> Iterator[bytes]:
     """The first ``size`` bytes of a file, a piece at a time. OSError where it has not so many."""
     with open_regular(path, follow=False) as stream:
         while size > 0:
-            piece = stream.read(min(size, packs.PIECE))
+            piece = stream.read(min(size, PIECE))
             if not piece:
                 raise OSError(None, "It is shorter than when it was kept", path)
             size -= len(piece)
@@ -201,7 +263,8 @@ def _make_room(where: Where, wanted: int, but: str) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
         elif folder != but:
             with contextlib.suppress(OSError):
-                found.append((os.lstat(folder).st_mtime, folder, _size(folder)))
+                files = (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names)
+                found.append((os.lstat(folder).st_mtime, folder, sum(os.lstat(file).st_size for file in files)))
     taken = wanted + sum(size for _, _, size in found)
     for mtime, folder, size in sorted(found):
         if taken > MAX_UNPACKED and not 0 <= now - mtime < IN_USE:
@@ -220,24 +283,19 @@ def _unpacked_folders(home: str) -> Iterator[str]:
                     yield from [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
-def _size(folder: str) -> int:
-    return sum(os.lstat(os.path.join(root, name)).st_size for root, _, names in os.walk(folder) for name in names)
-
-
 @contextlib.contextmanager
 def _refusing(archived: ArchivedSession) -> Iterator[None]:
     """What can't be read, or written, told as the failure of opening an archived session."""
     try:
         yield
     except FileNotFoundError as error:
-        raise _gone(str(error.filename or archived.folder), error) from error
+        path = str(error.filename or archived.folder)
+        raise SessionNotFound(
+            f"{path} can't be read in the vault: {error.strerror}", "resume-hooks archive --verify"
+        ) from error
     except OSError as error:
         raise WriteFailed(
             f"The kept copy of {archived.session_id} could not be unpacked: {error.filename or archived.folder}: "
             f"{error.strerror or error}",
             "Check free space; see what is wrong: resume-hooks archive --verify",
         ) from error
-
-
-def _gone(path: str, error: OSError) -> SessionNotFound:
-    return SessionNotFound(f"{path} can't be read in the vault: {error.strerror}", "resume-hooks archive --verify")

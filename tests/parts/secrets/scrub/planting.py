@@ -22,7 +22,7 @@ from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.sessions.archived import manifest, packs
+from resume_hooks.sessions.archived import manifest, unpack
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.storage import stored_settings
 from tests.builders import (
@@ -191,7 +191,7 @@ def places_with(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str,
 
 
 def _unpacked(kept: manifest.ArchivedSession) -> Iterator[tuple[str, bytes]]:
-    for part, pieces in packs.contents(kept.folder, list(kept.all_parts)):
+    for part, pieces in unpack.pack_contents(kept.folder, list(kept.all_parts)):
         yield part.place, b"".join(pieces)
 
 

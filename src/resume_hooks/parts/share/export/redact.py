@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from resume_hooks.paths import Where
-from resume_hooks.reading.homes import Homes
+from resume_hooks.reading.bundle import Homes
 from resume_hooks.reading.render import fields_text
 from resume_hooks.redaction.texts import redact as without_secrets
 from resume_hooks.transcripts.records import Record

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE
-from resume_hooks.reading.outline_scan import OutlineScan, TurnScan
+from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE, OutlineScan, TurnScan
 from resume_hooks.reading.passages import says
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name

@@ -26,8 +26,7 @@ from resume_hooks.parts.share.export.parts import Carried, EndPart
 from resume_hooks.parts.share.export.select_records import WHOLE
 from resume_hooks.parts.share.export.writing import Sink, measured
 from resume_hooks.paths import Where, private_folder
-from resume_hooks.reading.bundle import BundleRedactor, export
-from resume_hooks.reading.homes import Homes
+from resume_hooks.reading.bundle import BundleRedactor, Homes, export
 from resume_hooks.storage.staging import PIECE, Taken, taken_in
 
 PAGE = DocumentOptions(HTML, redact=True, thoughts=True, what=WHOLE, limit=LIMIT)
