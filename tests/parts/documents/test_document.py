@@ -176,6 +176,6 @@ def test_harmless_words_stay(text: str) -> None:
 
 def test_the_document_does_not_cost_a_handoff(config_home: ConfigHome) -> None:
     """No command line and no checker of documents is loaded with it: a trigger may write one."""
-    script = "import sys, resume_hooks.parts.documents.files; print(*sys.modules)"
+    script = "import sys, resume_hooks.parts.documents.document; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert {"click", "pydantic", "rich", "pathlib", "tempfile", "sqlite3"}.isdisjoint(loaded)

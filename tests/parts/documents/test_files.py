@@ -15,7 +15,7 @@ from resume_hooks.derive.beside import FilesBeside
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.parts.documents.files import out_path, wanted_for, write_for
+from resume_hooks.parts.documents.document import out_path, wanted_for, write_for
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
@@ -221,7 +221,7 @@ import os, resource, sys
 from resume_hooks.derive import agents; from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.derive.child.write import write
-from resume_hooks.parts.documents.files import write_for
+from resume_hooks.parts.documents.document import write_for
 decided = agents.fresh(locate.session_file(sys.argv[1]), Where(), kind="handoff")
 receipt = write(decided, Where())
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))

@@ -31,14 +31,14 @@ def beside(decided: RolloverPlan, where: Where, options: Any) -> Callable[[Recei
     chosen = settings.load(where)
     if not (given or chosen["handoff_dir"].value or chosen["ledger_file"].value):
         return lambda _: FilesBeside()
-    from resume_hooks.parts.documents import files  # only who asked for files waits for what writes them
+    from resume_hooks.parts.documents import document  # only who asked for files waits for what writes them
 
     force = bool(options and options.force)
-    out = files.out_path(given, decided, force=force) if given else ""
+    out = document.out_path(given, decided, force=force) if given else ""
 
     def done(receipt: Receipt | None) -> FilesBeside:
         if receipt is None:
-            return files.wanted_for(decided, where, out)
-        return files.write_for(decided, receipt, where, out, force=force)
+            return document.wanted_for(decided, where, out)
+        return document.write_for(decided, receipt, where, out, force=force)
 
     return done
