@@ -74,7 +74,6 @@ WORDS: dict[str, list[list[str]]] = {
     "find-original": [["find-original", SESSION]],
     "find-derived": [["find-derived", SESSION]],
     "info": [["info", SESSION]],
-    "resolve": [["resolve", SESSION]],
     "rename": [["rename", SESSION, "Another title"]],
     "tag": [["tag", SESSION, "red"]],
     "restore": [["restore", "--list"]],

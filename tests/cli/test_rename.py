@@ -62,7 +62,7 @@ def test_a_taken_title(path: Path, config_home: ConfigHome, cli: Cli, document: 
     assert error["code"] == "title-taken"
     assert OTHER in error["message"]
     assert document("rename", SESSION, "Mine", "--force")["data"]["written"]
-    assert cli("resolve", "Mine").returncode == 2
+    assert cli("info", "Mine").returncode == 2
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from resume_hooks import part_table, seam
+from resume_hooks.errors import UsageError
 from resume_hooks.seam import verb_module, with_parts
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ _CORE = {
     "lineage": ("sessions", "Show a session's ancestors, oldest first."),
     "find-original": ("sessions", "Show the session that a lineage began with."),
     "find-derived": ("sessions", "Show the sessions that came from a session."),
-    "info": ("sessions", "Show what a session holds: turns, tokens, records."),
-    "resolve": ("sessions", "Show which session a locator names."),
+    "info": ("sessions", "Show which session a locator names, and what it holds: turns, tokens, records."),
     "rename": ("sessions", "Give a session a title."),
     "tag": ("sessions", "Give a session a tag, or remove it."),
     "delete": ("archives", "Move a session to the trash."),
@@ -48,14 +48,19 @@ _ALL = {name: _CORE.get(name) or part_table.VERBS[name][:2] for name in with_par
 VERBS = {name: line for name, (_, line) in _ALL.items() if line}
 """Every verb for people, in the order of the help; ``slash`` is for slash commands and stays unlisted."""
 
+REPLACED = {"resolve": "info"}
+"""Former verbs, each with what does the same now."""
+
 
 def is_verb(name: str) -> bool:
-    """Whether there is a command of that name, or would be one if its part were here."""
-    return name in _CORE or name in part_table.VERBS
+    """Whether there is a command of that name, or was one, or would be one if its part were here."""
+    return name in _CORE or name in part_table.VERBS or name in REPLACED
 
 
 def command(verb: str) -> click.Command:
-    """The command of a verb. UsageError for one of a part that is not here."""
+    """The command of a verb. UsageError for a former one, and for one of a part that is not here."""
+    if verb in REPLACED:
+        raise UsageError(f"`{verb}` is `{REPLACED[verb]}` now", f"resume-hooks {REPLACED[verb].split()[0]} --help")
     module = verb_module(verb) or f"{__package__}.verbs.{_CORE[verb][0]}"
     declared: click.Command = getattr(importlib.import_module(module), f"{class_name(verb)}Options").command()
     return declared

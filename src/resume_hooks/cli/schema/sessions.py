@@ -131,28 +131,12 @@ class FindDerivedForm(Strict):
     rows: list[LineageRow]
 
 
-class CopyFacts(Strict):
-    """Whether the file is a kept copy."""
+class InfoForm(Strict):
+    """The session that a locator names, and what it holds."""
 
     kept: bool = Field(description="the client's file is gone: session_file is a copy, which may go again")
     form: Literal["packed"] | None
     kept_at: str | None
-
-
-class ResolveForm(CopyFacts):
-    """The session that a locator names."""
-
-    agent: AgentName
-    session_id: str
-    session_file: str
-    title: str
-    size: Bytes
-    ended: str
-
-
-class InfoForm(CopyFacts):
-    """What a session holds."""
-
     agent: AgentName
     session_id: str
     session_file: str

@@ -94,25 +94,17 @@ class FindDerivedOptions(SessionOptions, body="resume_hooks.cli.lineage:find_der
 
 
 class InfoOptions(SessionOptions, body="resume_hooks.cli.info:info"):
-    """Show a session: title, dates, turns, context tokens, records, what is damaged.
+    """Show a session: id, file, title, dates, turns, context tokens, records, what is damaged.
+
+    Of a session that only the vault still has, the file is the archived copy.
 
     Tokens are what the API counted for the last answer of the live conversation.
 
     \b
     Examples:
       resume-hooks info
+      resume-hooks info "Fix the parser"
       resume-hooks info 5e12a303 --json
-    """
-
-
-class ResolveOptions(SessionOptions, body="resume_hooks.cli.info:resolve"):
-    """Print the id and the file of SESSION; of the archived copy if only that is left.
-
-    \b
-    Examples:
-      resume-hooks resolve
-      resume-hooks resolve 5e12
-      resume-hooks resolve "Fix the parser" --json
     """
 
 
