@@ -138,7 +138,7 @@ def test_what_bash_is_told(config_home: ConfigHome, desk: Path) -> None:
 
 def test_every_verb_that_takes_a_session_completes_it(config_home: ConfigHome, desk: Path) -> None:
     """Wherever SESSION stands in the usage line."""
-    for verb in ("trim", "handoff", "delete", "rename", "tag", "fsck", "lineage", "info"):
+    for verb in ("trim", "handoff", "delete", "rename", "fsck", "lineage", "info"):
         assert completed(config_home, desk, f"resume-hooks {verb} 1a2") == ["plain,1a2b3c4d"], verb
 
 

@@ -28,8 +28,7 @@ _CORE = {
     "find-original": ("sessions", "Show the session that a lineage began with."),
     "find-derived": ("sessions", "Show the sessions that came from a session."),
     "info": ("sessions", "Show which session a locator names, and what it holds: turns, tokens, records."),
-    "rename": ("sessions", "Give a session a title."),
-    "tag": ("sessions", "Give a session a tag, or remove it."),
+    "rename": ("sessions", "Give a session a title, or a tag."),
     "delete": ("archives", "Move a session to the trash."),
     "archive": ("archives", "Archive sessions before the client deletes them; list, verify or remove copies."),
     "restore": ("archives", "Restore a deleted or an archived session."),
@@ -48,7 +47,7 @@ _ALL = {name: _CORE.get(name) or part_table.VERBS[name][:2] for name in with_par
 VERBS = {name: line for name, (_, line) in _ALL.items() if line}
 """Every verb for people, in the order of the help; ``slash`` is for slash commands and stays unlisted."""
 
-REPLACED = {"resolve": "info"}
+REPLACED = {"resolve": "info", "tag": "rename --tag"}
 """Former verbs, each with what does the same now."""
 
 

@@ -25,7 +25,7 @@ KEY = "sk-ant-api03-" + "Ab3dE5gH" * 11 + "-AAAAAA"
 
 REFUSING = [
     ["rename", "x"],
-    ["tag", "x"],
+    ["rename", "--tag", "x"],
     ["delete", "--yes"],
     ["archive"],
 ]

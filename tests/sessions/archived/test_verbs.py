@@ -27,7 +27,7 @@ __all__ = ["cli", "document"]
 @pytest.mark.parametrize(
     "words",
     [
-        ("trim", SESSION, "--in-place"), ("rename", SESSION, "Other"), ("tag", SESSION, "later"),
+        ("trim", SESSION, "--in-place"), ("rename", SESSION, "Other"), ("rename", SESSION, "--tag", "later"),
         ("delete", SESSION, "--yes"), ("resume", SESSION, "--print"), ("resume", SESSION, "--way", "as-is"),
         ("continue", SESSION),
         ("continue", SESSION, "--print"),

@@ -170,6 +170,3 @@ class RenameForm(Strict):
     old: str = Field(description="what listings showed before; empty for no tag")
     new: str = Field(description="empty for no tag")
     written: bool = Field(description="false: it has that name already, or --dry-run")
-
-
-TagForm = RenameForm

@@ -108,36 +108,24 @@ class InfoOptions(SessionOptions, body="resume_hooks.cli.info:info"):
     """
 
 
-class RenameOptions(VerbOptions, body="resume_hooks.cli.rename:give_title"):
-    """Give SESSION the title TITLE.
+class RenameOptions(VerbOptions, body="resume_hooks.cli.rename:rename_session"):
+    """Give SESSION the title TITLE, or a tag.
 
-    A record is added to the end of its file, as Claude Code's own /rename does; the session gets no newer by it. The
-    title then names it here, in the client's picker, and in /resume TITLE. Titles stay unique within a project.
+    A record is added to the end of its file, as Claude Code's own /rename and the official SDK do; the session gets no
+    newer by it. The title then names it here, in the client's picker, and in /resume TITLE. Titles stay unique within
+    a project. A session has one tag, and several may have the same.
 
     \b
     Examples:
       resume-hooks rename 5e12a303 "Fix the parser"
       resume-hooks rename "Fix the parser" "Parser, first try" --dry-run
+      resume-hooks rename 5e12a303 --tag experiment
+      resume-hooks rename 5e12a303 --no-tag
     """
 
     locator: str = argument(metavar="SESSION", shell_complete=complete_locator)
-    title: str = argument()
+    title: str | None = argument(required=False)
+    tag: str | None = option(help="Give it this tag instead of a title.")
+    no_tag: bool = flag(help="Take its tag away.")
     force: bool = flag(help="Even if another session of the project has that title.")
-    dry_run: bool = DRY_RUN
-
-
-class TagOptions(VerbOptions, body="resume_hooks.cli.rename:give_tag"):
-    """Give SESSION the tag TAG; a session has one, and several may have the same.
-
-    A record is added to the end of its file, as the official SDK does; the session gets no newer by it.
-
-    \b
-    Examples:
-      resume-hooks tag 5e12a303 experiment
-      resume-hooks tag 5e12a303 --clear
-    """
-
-    locator: str = argument(metavar="SESSION", shell_complete=complete_locator)
-    tag: str | None = argument(required=False)
-    clear: bool = flag(help="Take its tag away.")
     dry_run: bool = DRY_RUN
