@@ -81,7 +81,7 @@ WORDS: dict[str, list[list[str]]] = {
     "doctor": [["doctor"], ["doctor", "--bundle"]],
     "config": [["config"]],
     "stats": [["stats", "--all"]],
-    "completion": [["completion", "fish"]],
+    "install": [["install", "--completion", "fish"]],
 }
 """What each verb is called with here; of any other the help."""
 STYLED = ("sessions", "search", "lineage", "info", "doctor", "config", "fsck")

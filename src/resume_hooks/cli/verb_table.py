@@ -36,9 +36,7 @@ _CORE = {
     "fsck": ("upkeep", "Report damage in a session; --repair makes a repaired child."),
     "doctor": ("upkeep", "Check the installation, each finding with its remedy."),
     "config": ("upkeep", "Show or change the settings."),
-    "completion": ("upkeep", "Print the script that completes verbs and sessions in bash, zsh or fish."),
-    "install": ("upkeep", "Register the plugin with Claude Code."),
-    "uninstall": ("upkeep", "Remove the plugin; says what stays."),
+    "install": ("upkeep", "Register the plugin with Claude Code, or remove it; complete verbs in a shell."),
     "slash": ("upkeep", ""),
 }
 """The core's verbs: the family, a module of ``verbs`` and one of ``schema``, and the line in the help."""
@@ -47,7 +45,12 @@ _ALL = {name: _CORE.get(name) or part_table.VERBS[name][:2] for name in with_par
 VERBS = {name: line for name, (_, line) in _ALL.items() if line}
 """Every verb for people, in the order of the help; ``slash`` is for slash commands and stays unlisted."""
 
-REPLACED = {"resolve": "info", "tag": "rename --tag"}
+REPLACED = {
+    "resolve": "info",
+    "tag": "rename --tag",
+    "completion": "install --completion",
+    "uninstall": "install --remove",
+}
 """Former verbs, each with what does the same now."""
 
 

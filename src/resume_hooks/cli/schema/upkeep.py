@@ -70,24 +70,15 @@ class ConfigForm(Strict):
     settings: list[SettingRow]
 
 
-class CompletionForm(Strict):
-    """What makes a shell complete."""
-
-    shell: Literal["bash", "zsh", "fish"]
-    script: str
-
-
 class InstallForm(Strict):
-    """What install or uninstall did."""
+    """What was, or would be, installed or removed; with --completion a script alone."""
 
     plugin: str
     commands: list[str]
     ran: bool = Field(description="false: --dry-run, or claude is not on PATH and the commands are for the user to run")
     goes: list[str] = Field(description="files and folders of ours that --purge removed, or would remove")
     stays: list[str] = Field(description="files and folders that are still there, or would be")
-
-
-UninstallForm = InstallForm
+    script: str = Field(description="with --completion: what makes the shell complete")
 
 
 class Versions(Strict):

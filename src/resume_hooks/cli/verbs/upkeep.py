@@ -7,8 +7,6 @@ import click
 from resume_hooks import settings
 from resume_hooks.cli.options import DRY_RUN, SessionOptions, VerbOptions, argument, flag, option
 
-SHELLS = ("bash", "zsh", "fish")
-
 
 def _keys(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """What a shell offers for KEY."""
@@ -70,48 +68,31 @@ class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:config"):
     value: str | None = argument(required=False)
 
 
-class CompletionOptions(VerbOptions, body="resume_hooks.cli.setup:completion"):
-    """Print what makes Tab complete verbs, options and the sessions of this folder.
-
-    Sessions are offered by id with their titles beside them; a part of a title finds them, too.
-
-    \b
-    Examples:
-      resume-hooks completion bash >> ~/.bashrc
-      resume-hooks completion zsh > "${fpath[1]}/_resume-hooks"
-      resume-hooks completion fish > ~/.config/fish/completions/resume-hooks.fish
-    """
-
-    shell: str = argument(type=click.Choice(SHELLS))
-
-
 class InstallOptions(VerbOptions, body="resume_hooks.cli.setup:install"):
     """Register the plugin with Claude Code; prints the commands where claude is not on PATH.
 
-    The engine's own packages are installed by the plugin, in the background, when the next session starts.
+    The engine's own packages are installed by the plugin, in the background, when the next session starts. With
+    --remove the plugin goes, and what stays is listed, with what removes it. Sessions always stay.
+
+    --completion prints what makes Tab complete verbs, options and the sessions of this folder, and installs nothing.
+    Sessions are offered by id with their titles beside them; a part of a title finds them, too.
 
     \b
     Examples:
       resume-hooks install
       resume-hooks install --dry-run
+      resume-hooks install --remove
+      resume-hooks install --remove --purge --dry-run
+      resume-hooks install --completion bash >> ~/.bashrc
+      resume-hooks install --completion zsh > "${fpath[1]}/_resume-hooks"
+      resume-hooks install --completion fish > ~/.config/fish/completions/resume-hooks.fish
     """
 
-    dry_run: bool = DRY_RUN
-
-
-class UninstallOptions(VerbOptions, body="resume_hooks.cli.setup:uninstall"):
-    """Remove the plugin from Claude Code, and say what stays and what removes it. Sessions always stay.
-
-    \b
-    Examples:
-      resume-hooks uninstall
-      resume-hooks uninstall --purge --dry-run
-      resume-hooks uninstall --purge --yes
-    """
-
-    purge: bool = flag(help="Remove our state as well: links, settings, index, logs.")
+    remove: bool = flag(help="Remove the plugin from Claude Code.")
+    purge: bool = flag(help="With --remove: our state as well: links, settings, index, logs.")
     yes: bool = flag(help="Do not ask before purging.")
-    dry_run: bool = flag(help="Show what would go and what stays, change nothing.")
+    completion: str | None = option(type=click.Choice(("bash", "zsh", "fish")), help="Print this shell's script.")
+    dry_run: bool = flag(help="Show what would be done and what stays, change nothing.")
 
 
 class SlashOptions(VerbOptions, body="resume_hooks.cli.slash:slash", hidden=True):
