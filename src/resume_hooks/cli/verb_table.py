@@ -32,9 +32,8 @@ _CORE = {
     "delete": ("archives", "Move a session to the trash."),
     "archive": ("archives", "Archive sessions before the client deletes them; list, verify or remove copies."),
     "restore": ("archives", "Restore a deleted or an archived session."),
-    "index": ("search", "Update the search index, or show its state."),
     "fsck": ("upkeep", "Report damage in a session; --repair makes a repaired child."),
-    "doctor": ("upkeep", "Check the installation, each finding with its remedy."),
+    "doctor": ("upkeep", "Check the installation, each finding with its remedy; look after the search index."),
     "config": ("upkeep", "Show or change the settings."),
     "install": ("upkeep", "Register the plugin with Claude Code, or remove it; complete verbs in a shell."),
     "slash": ("upkeep", ""),
@@ -50,6 +49,7 @@ REPLACED = {
     "tag": "rename --tag",
     "completion": "install --completion",
     "uninstall": "install --remove",
+    "index": "doctor --index",
 }
 """Former verbs, each with what does the same now."""
 

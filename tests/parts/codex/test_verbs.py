@@ -71,7 +71,7 @@ def test_search(home: Path, cli: Cli, document: Document) -> None:
     assert document("search", "tune parser", "--all", "--agent", "claude")["data"]["hits"] == []
     assert document("read", hit["reference"])["data"]["text"] == "Tune the parser"
     assert f"{THREAD} · codex" in cli("search", "tune", "--all").stdout.decode()
-    assert document("index")["data"]["vaulted"] == 0
+    assert document("doctor", "--index", "update")["data"]["index"]["vaulted"] == 0
 
 
 @pytest.mark.part("stats")

@@ -10,6 +10,7 @@ from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, Strict
 from resume_hooks.cli.with_fields import With
 from resume_hooks.maintenance.doctor import Finding
 from resume_hooks.maintenance.fsck import findings
+from resume_hooks.search.index.status import Status
 
 Level = Literal["ok", "note", "problem"]
 
@@ -121,3 +122,15 @@ class DoctorForm(Strict):
     findings: list[Annotated[Finding, Like(level=Level, code="stable: what was found, whatever the sentence says")]]
     report: BugReport | None = Field(description="with --bundle")
     file: str = Field(description="where the report was written; empty where it was not")
+    index: (
+        Annotated[
+            Status,
+            Like(
+                state=Literal["ready", "missing", "damaged", "newer"],
+                behind="files to be read or dropped",
+                vaulted="sessions in it of which only the vault has a copy",
+                bytes_read=(int, "by this command"),
+            ),
+        ]
+        | None
+    ) = Field(description="with --index: its state; nothing else is looked at then")

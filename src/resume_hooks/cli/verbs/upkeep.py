@@ -41,15 +41,22 @@ class DoctorOptions(VerbOptions, body="resume_hooks.cli.doctor:doctor"):
     you changed and places in our code where bugs were met; it is printed, or written, and sent nowhere. Look through
     it before you pass it on.
 
+    The index of search holds words and places, not texts, and can be removed at any time; search brings it up to date
+    by itself. --index does only that: it says what the index holds and lacks, first updates it, or builds it anew.
+
     \b
     Examples:
       resume-hooks doctor
       resume-hooks doctor --json
       resume-hooks doctor --bundle -o report.json
+      resume-hooks doctor --index update
     """
 
     bundle: bool = flag(help="Print a report for a bug report: no titles, prompts, paths or names.")
     output: str | None = option("-o", metavar="FILE", help="Write that report to a new file.")
+    index: str | None = option(
+        type=click.Choice(("status", "update", "rebuild")), help="Only show, update or rebuild the search index."
+    )
 
 
 class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:config"):
