@@ -1,4 +1,4 @@
-"""lineage, find-original, find-derived, resolve, info: text for people, one documented document for programs."""
+"""lineage, lineage and what it answers to, info: text for people, one documented document for programs."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def test_lineage_without_trims(family: ConfigHome, document: Document) -> None:
 
 def test_find_original(family: ConfigHome, cli: Cli, document: Document) -> None:
     """The oldest that is known, also where its file is gone; a session without parents itself."""
-    assert document("find-original", THREE)["data"]["session_id"] == LOST
+    assert [row["session_id"] for row in document("lineage", THREE, "--original")["data"]["rows"]] == [LOST]
     os.unlink(family.project() / f"{TWO}.jsonl")
     write_session(family.project(), session_id(7), conversation(1))
-    assert document("find-original", session_id(7))["data"]["derivation_type"] == "original"
+    assert document("find-original", session_id(7))["data"]["rows"][0]["derivation_type"] == "original"
     assert cli("find-original", session_id(7)).stdout.startswith(b"prompt 0 \xc2\xb7 original\n")
 
 
@@ -71,7 +71,7 @@ def test_find_derived(family: ConfigHome, cli: Cli, document: Document) -> None:
     """Parents before children, however they are linked; a leaf has none."""
     rows = document("find-derived", ONE)["data"]["rows"]
     assert [row["session_id"] for row in rows] == [TWO, THREE]
-    assert document("find-derived", THREE)["data"] == {"session_id": THREE, "rows": []}
+    assert document("lineage", THREE, "--derived")["data"] == {"rows": []}
     assert cli("find-derived", THREE).stdout.decode() == f"Nothing came from {THREE} yet.\n"
     assert cli("find-derived", ONE).stdout.startswith(b"title 2 \xc2\xb7 trim\n")
 

@@ -24,9 +24,7 @@ _CORE = {
     "search": ("search", "Search everything that was said, asked or run."),
     "outline": ("reading", "Show the turns of a session, a line each."),
     "read": ("reading", "Print records of a session: by reference, by turns, its errors, its commands."),
-    "lineage": ("sessions", "Show a session's ancestors, oldest first."),
-    "find-original": ("sessions", "Show the session that a lineage began with."),
-    "find-derived": ("sessions", "Show the sessions that came from a session."),
+    "lineage": ("sessions", "Show a session's ancestors, oldest first, or what came from it."),
     "info": ("sessions", "Show which session a locator names, and what it holds: turns, tokens, records."),
     "rename": ("sessions", "Give a session a title, or a tag."),
     "delete": ("archives", "Move a session to the trash."),
@@ -43,6 +41,9 @@ _CORE = {
 _ALL = {name: _CORE.get(name) or part_table.VERBS[name][:2] for name in with_parts(_CORE, part_table.VERBS)}
 VERBS = {name: line for name, (_, line) in _ALL.items() if line}
 """Every verb for people, in the order of the help; ``slash`` is for slash commands and stays unlisted."""
+
+ALIASES = {"find-original": ("lineage", "--original"), "find-derived": ("lineage", "--derived")}
+"""Names that are taken beside the verbs, each with the words that it stands for."""
 
 REPLACED = {
     "resolve": "info",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Annotated, Literal
 
-from pydantic import Field, RootModel
+from pydantic import Field
 
 from resume_hooks.archive.vault.lookup import instant, states
 from resume_hooks.cli.schema.base import Bytes, Commands, Context, Had, Like, LineNumbers, Strict
@@ -115,19 +115,8 @@ LineageRow = Annotated[
 
 
 class LineageForm(Strict):
-    """Ancestors, oldest first, the session itself last."""
+    """Ancestors, oldest first, the session itself last; or the first alone; or what came from it, parents first."""
 
-    rows: list[LineageRow]
-
-
-class FindOriginalForm(RootModel[LineageRow]):
-    """The session that a lineage began with."""
-
-
-class FindDerivedForm(Strict):
-    """What came from a session, parents before children."""
-
-    session_id: str
     rows: list[LineageRow]
 
 

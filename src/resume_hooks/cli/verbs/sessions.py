@@ -51,10 +51,13 @@ class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions
 
 
 class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
-    """Show a session's ancestors, oldest first, the session itself last.
+    """Show a session's ancestors, oldest first, the session itself last; or what came from it.
 
     An ancestor whose file is gone is shown as missing, or as an archived copy if the vault has one. With --team those
     that the server has are shown with owner and machine, others as private; SESSION may then be the server's, too.
+
+    With --derived a handoff that was continued by /clear is left out: the session that /clear started stands for it.
+    find-original and find-derived are --original and --derived.
 
     \b
     Examples:
@@ -62,35 +65,15 @@ class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
       resume-hooks lineage 5e12a303 --continued
       resume-hooks lineage "bob:Fix the parser" --team
       resume-hooks lineage "Fix the parser" --json
+      resume-hooks lineage 5e12a303 --derived --tree
     """
 
     continued: bool = flag(help="Leave trimmed sessions out.")
+    original: bool = flag(help="Only the oldest known ancestor; the session itself where it has none.")
+    derived: bool = flag(help="The sessions that came from it instead, directly or not, oldest first.")
+    tree: bool = flag(help="With --derived: show who came from whom.")
+    everything: bool = flag("--all", help="With --derived: also handoffs that a /clear replaced.")
     of_parts: Any = OF_PARTS
-
-
-class FindOriginalOptions(SessionOptions, body="resume_hooks.cli.lineage:find_original"):
-    """Show the oldest known ancestor of a session; the session itself where it has none.
-
-    \b
-    Examples:
-      resume-hooks find-original
-      resume-hooks find-original 5e12a303 --json
-    """
-
-
-class FindDerivedOptions(SessionOptions, body="resume_hooks.cli.lineage:find_derived"):
-    """Show the sessions that came from a session, directly or not, oldest first.
-
-    A handoff that was continued by /clear is left out: the session that /clear started stands for it.
-
-    \b
-    Examples:
-      resume-hooks find-derived 5e12a303
-      resume-hooks find-derived "Fix the parser" --tree
-    """
-
-    tree: bool = flag(help="Show who came from whom.")
-    everything: bool = flag("--all", help="Also handoffs that a /clear replaced.")
 
 
 class InfoOptions(SessionOptions, body="resume_hooks.cli.info:info"):
