@@ -3,7 +3,6 @@
 from typing import Dict, List, Tuple, Union
 
 VERBS: Dict[str, Tuple[str, str, str]] = {
-    "smart-trim": ("smart_trim", "Continue in a copy without what a model finds is no longer needed.", "fork"),
     "checkpoint": ("checkpoints", "Mark a place in a session to come back to.", "fork"),
     "rewind": (
         "checkpoints",
@@ -122,6 +121,32 @@ HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {"codex": ("codex", ("turn_
 """Clients of parts: the part, the fields that an event of such a client has, its ``hooks.hosts.Host``."""
 
 OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
+    "trim": [
+        ("smart_trim", ("--smart",), "Let a model choose what is no longer needed.", "verb:smart_trim", True),
+        (
+            "smart_trim",
+            ("-p", "--prompt"),
+            "With --smart: what to keep or to drop, in your words; it counts above all.",
+            "verb:require_smart",
+            False,
+        ),
+        (
+            "smart_trim",
+            ("--model",),
+            "With --smart: the model; by default summary_model, of other agents their own.",
+            "verb:require_smart",
+            False,
+        ),
+        ("smart_trim", ("--timeout",), "With --smart: seconds for all of it.", "verb:require_smart", False),
+        (
+            "smart_trim",
+            ("--plan",),
+            "With --smart: write the plan that --json printed; no model is asked.",
+            "verb:require_smart",
+            False,
+        ),
+        ("smart_trim", ("--yes",), "With --smart: write without asking.", "verb:require_smart", True),
+    ],
     "delete": [
         (
             "moved",

@@ -42,7 +42,11 @@ _ALL = {name: _CORE.get(name) or part_table.VERBS[name][:2] for name in with_par
 VERBS = {name: line for name, (_, line) in _ALL.items() if line}
 """Every verb for people, in the order of the help; ``slash`` is for slash commands and stays unlisted."""
 
-ALIASES = {"find-original": ("lineage", "--original"), "find-derived": ("lineage", "--derived")}
+ALIASES = {
+    "find-original": ("lineage", "--original"),
+    "find-derived": ("lineage", "--derived"),
+    "smart-trim": ("trim", "--smart"),
+}
 """Names that are taken beside the verbs, each with the words that it stands for."""
 
 REPLACED = {

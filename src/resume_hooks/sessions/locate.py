@@ -93,7 +93,7 @@ def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> Session
         raise UsageError(
             f"{session.session_id} is a session of {agent.label}, which this verb does not work on",
             "These do: sessions, search, outline, read, info, lineage, stats, export, audit, "
-            "fsck, resume, continue, handoff, rollover, trim, smart-trim, untrim, "
+            "fsck, resume, continue, handoff, rollover, trim, untrim, "
             "fork, checkpoint, rewind, scrub.",
         )
     return agent.readable(session)
