@@ -122,30 +122,30 @@ HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {"codex": ("codex", ("turn_
 
 OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
     "trim": [
-        ("smart_trim", ("--smart",), "Let a model choose what is no longer needed.", "verb:smart_trim", True),
+        ("smart_trim", ("--smart",), "Let a model choose what is no longer needed.", "verbs:smart_trim", True),
         (
             "smart_trim",
             ("-p", "--prompt"),
             "With --smart: what to keep or to drop, in your words; it counts above all.",
-            "verb:require_smart",
+            "verbs:require_smart",
             False,
         ),
         (
             "smart_trim",
             ("--model",),
             "With --smart: the model; by default summary_model, of other agents their own.",
-            "verb:require_smart",
+            "verbs:require_smart",
             False,
         ),
-        ("smart_trim", ("--timeout",), "With --smart: seconds for all of it.", "verb:require_smart", False),
+        ("smart_trim", ("--timeout",), "With --smart: seconds for all of it.", "verbs:require_smart", False),
         (
             "smart_trim",
             ("--plan",),
             "With --smart: write the plan that --json printed; no model is asked.",
-            "verb:require_smart",
+            "verbs:require_smart",
             False,
         ),
-        ("smart_trim", ("--yes",), "With --smart: write without asking.", "verb:require_smart", True),
+        ("smart_trim", ("--yes",), "With --smart: write without asking.", "verbs:require_smart", True),
     ],
     "delete": [
         (

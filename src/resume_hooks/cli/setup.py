@@ -25,6 +25,8 @@ SESSIONS = "Your sessions stay, also those made by handoff."
 
 def config(options: ConfigOptions) -> None:
     """Print settings, after changing one if a value is given."""
+    if options.key in settings.FORMER:
+        raise UsageError(f"{options.key} is no setting any more", f"The reason: {settings.FORMER[options.key]}.")
     if options.key is not None and options.key not in settings.KEYS:
         raise UsageError(f"There is no setting '{options.key}'", f"Settings: {', '.join(settings.KEYS)}.")
     if options.key is not None and options.value is not None:
@@ -34,7 +36,8 @@ def config(options: ConfigOptions) -> None:
     }
     shown = [(name, f"{_text(row.value)}  ({row.source})  {about}") for name, (row, about) in known.items()]
     rows = [With(row, {"key": name, "about": about}) for name, (row, about) in known.items()]
-    options.emit({"file": settings.settings_file(), "settings": rows}, lambda: table(shown))
+    data = {"file": settings.settings_file(), "settings": rows}
+    options.emit(data, lambda: table(shown), settings.ignored() if options.key is None else [])
 
 
 def _text(value: object) -> str:

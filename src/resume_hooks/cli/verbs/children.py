@@ -56,7 +56,7 @@ class RolloverOptions(ChildOptions, body="resume_hooks.cli.handoff:rollover"):
     quick: bool = flag(help="Lineage only, no model is asked.")
     with_summary: bool = flag(help="The same as without --quick.")
     model: str | None = option(help="The model that writes it; by default summary_model, of other agents their own.")
-    timeout: int | None = option(type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout.")
+    timeout: int | None = option(type=click.IntRange(1), help="Seconds for all of it; by default 120.")
 
 
 class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):

@@ -6,30 +6,30 @@ from resume_hooks.part import Option, Part, Way
 
 PART = Part(
     options=(
-        Option("trim", ("--smart",), "Let a model choose what is no longer needed.", "verb:smart_trim"),
+        Option("trim", ("--smart",), "Let a model choose what is no longer needed.", "verbs:smart_trim"),
         Option(
             "trim",
             ("-p", "--prompt"),
             "With --smart: what to keep or to drop, in your words; it counts above all.",
-            "verb:require_smart",
+            "verbs:require_smart",
             is_flag=False,
         ),
         Option(
             "trim",
             ("--model",),
             "With --smart: the model; by default summary_model, of other agents their own.",
-            "verb:require_smart",
+            "verbs:require_smart",
             is_flag=False,
         ),
-        Option("trim", ("--timeout",), "With --smart: seconds for all of it.", "verb:require_smart", is_flag=False),
+        Option("trim", ("--timeout",), "With --smart: seconds for all of it.", "verbs:require_smart", is_flag=False),
         Option(
             "trim",
             ("--plan",),
             "With --smart: write the plan that --json printed; no model is asked.",
-            "verb:require_smart",
+            "verbs:require_smart",
             is_flag=False,
         ),
-        Option("trim", ("--yes",), "With --smart: write without asking.", "verb:require_smart"),
+        Option("trim", ("--yes",), "With --smart: write without asking.", "verbs:require_smart"),
     ),
     ways=(
         Way("smart-trim", "a copy without what {model} finds is no longer needed; asking it costs tokens", "handoff"),
