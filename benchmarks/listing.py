@@ -24,11 +24,11 @@ def listings(library: Library, peer: str | None) -> None:
         ("sessions of a project, --json --limit 0", ["sessions", "--project", PROJECT, "--limit", "0", "--json"]),
         ("sessions --all", ["sessions", "--all"]),
         ("sessions --all --offset 2900 --json", ["sessions", "--all", "--offset", "2900", "--json"]),
-        ("resolve by id", ["resolve", session_id]),
-        ("resolve by prefix", ["resolve", session_id[:8]]),
-        ("resolve by title", ["resolve", f"Session {TITLED}"]),
-        ("resolve by a part of a title", ["resolve", f"ession {TITLED}"]),
-        ("resolve of what is nowhere", ["resolve", "Session zqxjkv"]),
+        ("info by id", ["info", session_id]),
+        ("info by prefix", ["info", session_id[:8]]),
+        ("info by title", ["info", f"Session {TITLED}"]),
+        ("info by a part of a title", ["info", f"ession {TITLED}"]),
+        ("info of what is nowhere", ["info", "Session zqxjkv"]),
     ):
         run = library.bench.shell(*arguments)
         row(what, library.median(run, ROUNDS, may_fail="nowhere" in what), "")

@@ -70,12 +70,12 @@ def searches(bench: Bench, peer: str | None) -> None:
     check(library, FILES)
     listings(library, peer)
     library.add_big()
-    library.run(bench.shell("index"))
+    library.run(bench.shell("doctor", "--index", "update"))
     print_searches(library)
     if peer is not None:
         theirs(library, peer)
     library.keep(FEWER)
-    library.run(bench.shell("index", "--rebuild"))
+    library.run(bench.shell("doctor", "--index", "rebuild"))
     check(library, FEWER)
     shutil.rmtree(folder)
 
@@ -98,7 +98,7 @@ def first(library: Library) -> None:
 def build(library: Library) -> None:
     """The index of the whole home, made from nothing."""
     bench, size = library.bench, library.size
-    run = bench.shell("index", "--rebuild", "--json")
+    run = bench.shell("doctor", "--index", "rebuild", "--json")
     spent = library.median(run)
     peak = memory(library, run)
     index = status_of(Where(library.env)).size

@@ -122,7 +122,7 @@ def test_the_lanes_before_the_engine(config_home: ConfigHome, lane: str) -> None
     )
 
 
-@pytest.mark.parametrize("verb", ["lineage", "resolve", "find-original", "find-derived"])
+@pytest.mark.parametrize("verb", ["lineage", "find-original", "find-derived"])
 def test_quick_verbs_as_text(config_home: ConfigHome, verb: str) -> None:
     """People wait for click and orjson, not for what checks documents or draws trees."""
     write_session(config_home.project(), SESSION, conversation(2))

@@ -3,7 +3,6 @@
 from typing import Dict, List, Tuple, Union
 
 VERBS: Dict[str, Tuple[str, str, str]] = {
-    "smart-trim": ("smart_trim", "Continue in a copy without what a model finds is no longer needed.", "fork"),
     "checkpoint": ("checkpoints", "Mark a place in a session to come back to.", "fork"),
     "rewind": (
         "checkpoints",
@@ -12,10 +11,10 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
     ),
     "rehome": ("moved", "Give every session of a folder that moved a copy in its new place.", "untrim"),
     "rewind-files": ("rewind_files", "Restore the files as they were at a message of a session.", "untrim"),
-    "export": ("share", "Write a session as a page, as Markdown, or as a bundle to be imported.", "index"),
-    "share": ("share", "Write a session as one file for a colleague: a page to read, which import takes.", "index"),
-    "import": ("share", "Import a transcript, from a file or the standard input, as a new session.", "index"),
-    "team": ("team", "Push, pull, resume, search and share sessions on your team's PostgreSQL.", "index"),
+    "export": ("share", "Write a session as a page, as Markdown, or as a bundle to be imported.", "fsck"),
+    "share": ("share", "Write a session as one file for a colleague: a page to read, which import takes.", "fsck"),
+    "import": ("share", "Import a transcript, from a file or the standard input, as a new session.", "fsck"),
+    "team": ("team", "Push, pull, resume, search and share sessions on your team's PostgreSQL.", "fsck"),
     "audit": ("secrets", "List the secrets in sessions by kind, place and age, never the secrets themselves.", "fsck"),
     "scrub": ("secrets", "Remove secrets: in a child, or in place and from every copy.", "doctor"),
     "stats": ("stats", "Show turns, tokens and what was saved, by month; how long hooks took.", "doctor"),
@@ -122,6 +121,32 @@ HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {"codex": ("codex", ("turn_
 """Clients of parts: the part, the fields that an event of such a client has, its ``hooks.hosts.Host``."""
 
 OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
+    "trim": [
+        ("smart_trim", ("--smart",), "Let a model choose what is no longer needed.", "verbs:smart_trim", True),
+        (
+            "smart_trim",
+            ("-p", "--prompt"),
+            "With --smart: what to keep or to drop, in your words; it counts above all.",
+            "verbs:require_smart",
+            False,
+        ),
+        (
+            "smart_trim",
+            ("--model",),
+            "With --smart: the model; by default summary_model, of other agents their own.",
+            "verbs:require_smart",
+            False,
+        ),
+        ("smart_trim", ("--timeout",), "With --smart: seconds for all of it.", "verbs:require_smart", False),
+        (
+            "smart_trim",
+            ("--plan",),
+            "With --smart: write the plan that --json printed; no model is asked.",
+            "verbs:require_smart",
+            False,
+        ),
+        ("smart_trim", ("--yes",), "With --smart: write without asking.", "verbs:require_smart", True),
+    ],
     "delete": [
         (
             "moved",

@@ -118,7 +118,6 @@ _CORE: dict[str, Key] = {
     ),
     "keep_recent": Key(KEEP_RECENT, "Turns at the end that trim leaves alone.", _number(0, 10_000)),
     "summary_model": Key("haiku", "Model that writes summaries and picks for smart-trim.", _model),
-    "summary_timeout": Key(120, "Seconds that this model may take for all of an answer.", _number(1, 3_600)),
     "notice_percent": Key(
         80, "Per cent of the window at which a line says, once a session, that it fills up; 0 = off.", _number(0, 100)
     ),
@@ -143,14 +142,18 @@ _CORE: dict[str, Key] = {
         "20G", "Bytes that kept sessions may take, such as 500M or 20G; 0 = no limit. The oldest go.", _size
     ),
     "vault_days": Key(0, "Days after their last write that sessions are kept; 0 = for ever.", _number(0, 1_000_000)),
-    "index_at_start": Key(
-        "on", "Whether a session's start brings the search index up to date in the background.", _one_of("on", "off")
-    ),
     "team_model_search": Key(
         "off", "Whether a model may search the team, which sends its words to the server.", _one_of("on", "off")
     ),
     "triggers_off": Key((), "Triggers that pass through as plain prompts, such as 'session help'.", _words),
 }
+
+
+FORMER = {
+    "index_at_start": "a start always brings the search index up to date, in the background, where nobody waits",
+    "summary_timeout": "a model has 120 seconds; --timeout of rollover and of trim --smart sets others",
+}
+"""Keys that are ignored in a file, each with the reason."""
 
 
 def _of_part(name: str) -> Key:
@@ -209,6 +212,12 @@ def refused(where: Where | None = None) -> list[str]:
             except ValueError as error:
                 sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
     return sentences
+
+
+def ignored(where: Where | None = None) -> list[str]:
+    """The former settings that the file still has, one sentence each."""
+    stored = read_object(settings_file(where))
+    return [f"{name} is ignored: {why}." for name, why in FORMER.items() if name in stored]
 
 
 def read_one(name: str, text: str) -> Value:

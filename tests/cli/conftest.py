@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.cli.schema import form
+from resume_hooks.cli.verb_table import ALIASES
 from tests.builders import (
     ConfigHome,
 )
@@ -54,6 +55,7 @@ def document(cli: Cli) -> Document:
 
     def run(verb: str, *words: str, code: int = 0, **options: Any) -> dict[str, Any]:
         done = cli(verb, *words, "--json", **options)
+        verb = ALIASES.get(verb, (verb,))[0]
         assert (done.returncode, done.stderr) == (code, b"")
         found = json.loads(done.stdout)
         assert (found["schema"], found["verb"], found["ok"]) == (1, verb, code == 0)

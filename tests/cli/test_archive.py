@@ -145,7 +145,7 @@ def test_one_that_can_not_be_kept_keeps_no_other(path: Path, config_home: Config
 def test_the_vault_outlives_the_plugin(path: Path, config_home: ConfigHome, cli: Cli) -> None:
     """Purging leaves what is kept, and says so."""
     cli("archive", "Mine")
-    said = cli("uninstall", "--purge", "--yes").stdout
+    said = cli("install", "--remove", "--purge", "--yes").stdout
     assert f"Stays: {config_home.config / 'resume-hooks' / 'vault'} (kept sessions" in said.decode()
     assert [each.session_id for each in all_archived(config_home.where)] == [SESSION]
     assert path.exists()

@@ -55,7 +55,7 @@ class Shell:
         found = shutil.which(name) or ""
         need(name, found, f"install {name}")
         done = subprocess.run(
-            [str(desk / "bin" / "resume-hooks"), "completion", name],
+            [str(desk / "bin" / "resume-hooks"), "install", "--completion", name],
             env=environment(home, desk), cwd=desk, capture_output=True, check=True, timeout=60,
         )  # fmt: skip
         (desk / "completion").write_bytes(done.stdout)
@@ -138,7 +138,7 @@ def test_what_bash_is_told(config_home: ConfigHome, desk: Path) -> None:
 
 def test_every_verb_that_takes_a_session_completes_it(config_home: ConfigHome, desk: Path) -> None:
     """Wherever SESSION stands in the usage line."""
-    for verb in ("trim", "handoff", "delete", "rename", "tag", "fsck", "lineage", "info"):
+    for verb in ("trim", "handoff", "delete", "rename", "fsck", "lineage", "info"):
         assert completed(config_home, desk, f"resume-hooks {verb} 1a2") == ["plain,1a2b3c4d"], verb
 
 
@@ -171,8 +171,8 @@ def test_a_folder_that_is_gone_offers_nothing(config_home: ConfigHome, desk: Pat
 
 def test_the_script_as_a_document(cli: Cli, document: Document) -> None:
     """And an unknown shell is a usage error."""
-    data = document("completion", "zsh")["data"]
-    assert data["shell"] == "zsh"
+    data = document("install", "--completion", "zsh")["data"]
+    assert (data["ran"], data["commands"]) == (False, [])
     assert data["script"].startswith("#compdef resume-hooks")
-    assert cli("completion", "tcsh").returncode == 2
-    assert os.fsencode("complete -o nosort") in cli("completion", "bash").stdout
+    assert cli("install", "--completion", "tcsh").returncode == 2
+    assert os.fsencode("complete -o nosort") in cli("install", "--completion", "bash").stdout

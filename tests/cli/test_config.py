@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks import part_table
+from resume_hooks.settings import FORMER
 from tests.builders import ConfigHome
 from tests.cli.conftest import Cli, Document
 from tests.needs import here
@@ -23,13 +24,11 @@ def test_every_setting_with_its_source(config_home: ConfigHome, document: Docume
             "keep_recent": (2, "default"),
             "notice_percent": (80, "default"),
             "summary_model": ("haiku", "default"),
-            "summary_timeout": (120, "default"),
             "handoff_dir": ("", "default"),
             "ledger_file": ("", "default"),
             "vault": ("on", "default"),
             "vault_max": ("20G", "default"),
             "vault_days": (0, "default"),
-            "index_at_start": ("on", "default"),
             "handoff_tool": ("off", "default"),
             "compaction": ("client", "default"),
             "handoff_sends": ("off", "default"),
@@ -55,6 +54,18 @@ def test_what_is_no_setting_is_usage(document: Document, words: tuple[str, ...])
     error = document("config", *words, code=2)["error"]
     assert error["code"] == "usage"
     assert error["message"]
+
+
+@pytest.mark.parametrize("key", FORMER)
+def test_a_former_setting_is_ignored_and_told(config_home: ConfigHome, document: Document, key: str) -> None:
+    """In the file, with the reason and the values beside it in force; typed it is usage."""
+    path = config_home.config / "resume-hooks" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(f'{{"{key}": {{}}, "clipboard": "tmux"}}')
+    found = document("config", environ={"RESUME_HOOKS_CLIPBOARD": ""})
+    assert found["warnings"] == [f"{key} is ignored: {FORMER[key]}."]
+    assert {row["key"]: row["value"] for row in found["data"]["settings"]}["clipboard"] == "tmux"
+    assert FORMER[key] in document("config", key, "5", code=2)["error"]["remedy"]
 
 
 def test_a_damaged_file_is_left_alone(config_home: ConfigHome, document: Document) -> None:

@@ -44,7 +44,7 @@ def test_there_and_back(path: Path, cli: Cli, document: Document) -> None:
     assert [row["session_id"] for row in data["derived"]] == [CHILD]
     assert not path.exists()
     assert b"(file gone)" in cli("lineage", CHILD).stdout
-    assert document("resolve", SESSION, code=1)["error"]["code"] == "session-not-found"
+    assert document("info", SESSION, code=1)["error"]["code"] == "session-not-found"
     (row,) = document("restore")["data"]["trash"]
     assert (row["title"], row["kept_in"]) == ("Mine", data["session"]["kept_in"])
     assert row["locator"] == f"{SESSION}@{os.path.basename(row['kept_in'])}"

@@ -109,7 +109,7 @@ from resume_hooks.maintenance import doctor as diagnosis
 from resume_hooks.cli.main import main
 from resume_hooks.paths import project_key
 project_key("/")
-for verb in ("doctor", "fsck", "resolve", "search"):
+for verb in ("doctor", "fsck", "info", "search"):
     schema.form(verb)
 if os.geteuid() == 0:
     os.setuid(65534)
@@ -142,7 +142,7 @@ def test_folders_that_cannot_be_listed(mode: int, fork_server: ForkServer, tmp_p
             data = json.loads(as_another("fsck", "--all", "--json").stdout)["data"]
             assert (data["unlistable"], len(data["sessions"])) == ([str(closed)], 1)
             for wanted in (session_id(2), "00000002", "A title"):
-                assert f"check the permissions of {closed}" in as_another("resolve", wanted).stderr.decode()
+                assert f"check the permissions of {closed}" in as_another("info", wanted).stderr.decode()
             _tells_what_is_hidden(as_another, closed)
             for project, told in (("/closed", True), ("/open", False)):
                 said = as_another("search", "linter", "--project", project).stderr.decode()

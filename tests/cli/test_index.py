@@ -1,4 +1,4 @@
-"""index: brought up to date, looked at, and made anew, on the command line."""
+"""doctor --index: brought up to date, looked at, and made anew, on the command line."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ def home(config_home: ConfigHome) -> ConfigHome:
 
 def test_status_changes_nothing(document: Document, home: ConfigHome) -> None:
     """Missing at first; ready once it was made, and behind once a file changed."""
-    data = document("index", "--status")["data"]
+    data = document("doctor", "--index", "status")["data"]["index"]
     assert (data["state"], data["behind"], data["transcripts"], data["bytes_read"]) == ("missing", 2, 2, 0)
     assert not Path(data["file"]).exists()
-    made = document("index")["data"]
+    made = document("doctor", "--index", "update")["data"]["index"]
     assert (made["state"], made["behind"], made["sessions"]) == ("ready", 0, 2)
     assert made["bytes_read"] == made["transcripts_size"]
     assert made["records"] == 12
     write_session(home.project(), session_id(3), conversation(1, session_id=session_id(3), prefix="x"))
-    assert document("index", "--status")["data"]["behind"] == 1
+    assert document("doctor", "--index", "status")["data"]["index"]["behind"] == 1
 
 
 def test_only_what_changed_is_read(document: Document, home: ConfigHome) -> None:
     """A second time nothing; after a rebuild all of it."""
-    whole = document("index")["data"]["bytes_read"]
-    assert document("index")["data"]["bytes_read"] == 0
-    assert document("index", "--rebuild")["data"]["bytes_read"] == whole
+    whole = document("doctor", "--index", "update")["data"]["index"]["bytes_read"]
+    assert document("doctor", "--index", "update")["data"]["index"]["bytes_read"] == 0
+    assert document("doctor", "--index", "rebuild")["data"]["index"]["bytes_read"] == whole
 
 
 def test_as_text(cli: Cli, home: ConfigHome) -> None:
     """Where it is, its state, what it holds; what was read if anything was; no bar without a terminal."""
-    done = cli("index")
+    done = cli("doctor", "--index", "update")
     assert (done.returncode, done.stderr) == (0, b"")
     rows = dict(line.split("  ", 1) for line in done.stdout.decode().rstrip("\n").split("\n"))
     names = {name.strip() for name in rows}
     assert names == {"index", "state", "transcripts", "holds", "size", "read now"}
     assert "2 sessions, 12 records" in done.stdout.decode()
-    assert "read now" not in cli("index").stdout.decode()
+    assert "read now" not in cli("doctor", "--index", "update").stdout.decode()
 
 
 def test_usage(cli: Cli, home: ConfigHome) -> None:
-    """Looking and making anew exclude each other."""
-    done = cli("index", "--status", "--rebuild")
+    """The index and the report exclude each other."""
+    done = cli("doctor", "--index", "status", "--bundle")
     assert (done.returncode, b"exclude each other" in done.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""``install`` and ``uninstall``: run the client's own commands, or print them; say what stays, touch no session."""
+"""``install``, and ``--remove``: run the client's own commands, or print them; say what stays, touch no session."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_uninstall_says_what_stays(tools: Path, config: Path, capsys: pytest.Cap
     """The state folder stays and is named, with the way to remove it."""
     fake_client(tools)
     (config / "resume-hooks").mkdir(mode=0o700)
-    assert run(["uninstall"]) == 0
+    assert run(["install", "--remove"]) == 0
     out = capsys.readouterr().out
     assert str(config / "resume-hooks") in out
     assert "--purge" in out
@@ -121,7 +121,7 @@ def test_all_that_stays_is_named_with_what_removes_it(
     (tools / "resume-hooks").touch(0o755)
     laid_out(config, "vault", "trash", "backups", "pending", "elsewhere")
     state, plugins = config / "resume-hooks", config / "plugins"
-    whole = [(state, "resume-hooks uninstall --purge")] if not purge else [(state / "elsewhere", "rm -r ")]
+    whole = [(state, "resume-hooks install --remove --purge")] if not purge else [(state / "elsewhere", "rm -r ")]
     originals = [(state / name, f"rm -r {state / name}") for name in ("backups", "trash", "vault")]
     data = plugins / "data" / "resume-hooks-resume-hooks"
     clients = [
@@ -131,7 +131,7 @@ def test_all_that_stays_is_named_with_what_removes_it(
         (tools / "resume-hooks", "pip uninstall"),
     ]
     expected = sorted((str(path), way) for path, way in [*whole, *originals, *clients])
-    arguments = ["uninstall", *(["--purge", "--yes"] if purge else [])]
+    arguments = ["install", "--remove", *(["--purge", "--yes"] if purge else [])]
     assert run([*arguments, "--dry-run", "--json"]) == 0
     assert sorted(json.loads(capsys.readouterr().out)["data"]["stays"]) == [path for path, _ in expected]
     assert run(arguments) == 0
@@ -159,7 +159,7 @@ def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
     session = config / "projects" / "-x" / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl"
     session.parent.mkdir(parents=True)
     session.write_bytes(b"{}\n")
-    assert run(["uninstall", "--purge", "--yes"]) == 0
+    assert run(["install", "--remove", "--purge", "--yes"]) == 0
     assert sorted(path.name for path in state.iterdir()) == ["notes.txt", "trash"]
     assert session.exists()
 
@@ -175,7 +175,7 @@ def test_a_dry_run_of_a_purge_says_what_goes(tools: Path, config: Path, capsys: 
         (state / name).touch()
 
     def answer(*options: str) -> tuple[list[str], list[str]]:
-        assert run(["uninstall", "--purge", *options, "--json"]) == 0
+        assert run(["install", "--remove", "--purge", *options, "--json"]) == 0
         data = json.loads(capsys.readouterr().out)["data"]
         assert data["ran"] is ("--yes" in options)
         return data["goes"], data["stays"]
@@ -184,7 +184,7 @@ def test_a_dry_run_of_a_purge_says_what_goes(tools: Path, config: Path, capsys: 
     assert answer("--dry-run") == (gone, [str(state / "notes.txt")])
     (state / "notes.txt").unlink()
     assert answer("--dry-run") == (gone, [])
-    assert run(["uninstall", "--purge", "--dry-run"]) == 0
+    assert run(["install", "--remove", "--purge", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "These would run:\n  claude plugin uninstall" in said
     assert all(f"Would go: {path}\n" in said for path in gone)
@@ -199,7 +199,7 @@ def test_a_dry_run_without_a_purge_leaves_the_state(
     """The state folder is named as what would stay."""
     log = fake_client(tools)
     (config / "resume-hooks").mkdir(mode=0o700)
-    assert run(["uninstall", "--dry-run"]) == 0
+    assert run(["install", "--remove", "--dry-run"]) == 0
     assert f"Stays: {config / 'resume-hooks'}" in capsys.readouterr().out
     assert not log.exists()
 
@@ -211,7 +211,7 @@ def test_purge_leaves_a_symbolic_link_alone(tools: Path, config: Path, tmp_path:
     target.mkdir()
     (target / "links.jsonl").touch()
     (config / "resume-hooks").symlink_to(target)
-    assert run(["uninstall", "--purge", "--yes"]) == 1
+    assert run(["install", "--remove", "--purge", "--yes"]) == 1
     assert (target / "links.jsonl").exists()
 
 
@@ -224,7 +224,7 @@ def test_purge_asks_first(
     state.mkdir(mode=0o700)
     (state / "links.jsonl").touch()
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert run(["uninstall", "--purge"]) == 2
+    assert run(["install", "--remove", "--purge"]) == 2
     assert "Add --yes" in capsys.readouterr().err
     assert (state / "links.jsonl").exists()
 
@@ -237,14 +237,14 @@ def test_a_folder_that_is_not_ours_is_left_alone(tools: Path, config: Path, caps
     precious.write_text("mine")
     assert run(["install"]) == 1
     assert "not ours" in capsys.readouterr().err
-    assert run(["uninstall", "--purge", "--yes"]) == 0
+    assert run(["install", "--remove", "--purge", "--yes"]) == 0
     assert precious.read_text() == "mine"
 
 
 def test_uninstall_of_what_is_not_installed_is_a_failure(tools: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The client's refusal is told and the exit code is 1; nothing claims to have run."""
     fake_client(tools, code=1)
-    assert run(["uninstall", "--json"]) == 1
+    assert run(["install", "--remove", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["data"]["ran"] is False
 
 

@@ -17,13 +17,13 @@ from types import ModuleType
 import pytest
 
 from resume_hooks.__main__ import start
-from resume_hooks.cli.verb_table import VERBS
+from resume_hooks.cli.verb_table import REPLACED, VERBS
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d\x9b1m"
-ASKING = ["lineage", "find-original", "find-derived", "info", "resolve"]
+ASKING = ["lineage", "find-original", "find-derived", "info"]
 
 
 def a_session(home: ConfigHome, number: str = SESSION, title: str = "Fix the parser") -> str:
@@ -84,6 +84,20 @@ def test_a_usage_error_leads_to_help_that_there_is(cli: Cli, words: list[str], w
     assert said.split("\n")[-1] == way
 
 
+@pytest.mark.parametrize(("verb", "instead"), REPLACED.items())
+def test_a_former_verb_leads_to_what_does_the_same_now(cli: Cli, verb: str, instead: str) -> None:
+    """Whatever follows it, and in a document, too; what it leads to has help that tells of it."""
+    way = instead.split(maxsplit=1)[0]
+    for words in ([verb], [verb, "--help"], [verb, SESSION, "--what"]):
+        done = cli(*words)
+        said = f"resume-hooks: `{verb}` is `{instead}` now\n  resume-hooks {way} --help\n"
+        assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", said)
+    error = json.loads(cli(verb, "--json").stdout)["error"]
+    assert (error["code"], error["message"]) == ("usage", f"`{verb}` is `{instead}` now")
+    assert verb not in VERBS
+    assert all(word in cli(way, "--help").stdout.decode() for word in instead.split())
+
+
 def test_a_way_out_is_one_that_the_user_can_type(cli: Cli) -> None:
     """The plugin alone puts no ``resume-hooks`` on PATH: what is to be run is its launcher."""
     engine = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
@@ -104,7 +118,7 @@ def test_an_unknown_locator_is_1(cli: Cli, document: Document, verb: str, locato
 
 def test_an_empty_locator_is_usage(document: Document) -> None:
     """No session is called nothing."""
-    assert document("resolve", "  ", code=2)["error"]["code"] == "usage"
+    assert document("info", "  ", code=2)["error"]["code"] == "usage"
 
 
 def test_no_session_yet_is_1(document: Document) -> None:
@@ -226,9 +240,7 @@ def on_a_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **environ: 
     return written
 
 
-@pytest.mark.parametrize(
-    "words", [*([verb, SESSION] for verb in ASKING), ["resolve", "0000"], ["find-derived", "PARENT"]]
-)
+@pytest.mark.parametrize("words", [*([verb, SESSION] for verb in ASKING), ["info", "0000"], ["find-derived", "PARENT"]])
 def test_transcripts_cannot_drive_the_terminal(config_home: ConfigHome, words: list[str]) -> None:
     """Titles, folders, branches, kinds and paths of a file are shown without their control characters."""
     meta = {"continue_metadata": {"parent_file": f"/x/{HOSTILE}", "continuation_type": HOSTILE}}
@@ -272,7 +284,7 @@ def test_a_folder_that_is_gone(config_home: ConfigHome, cli: Cli) -> None:
     """A shell in a deleted folder gets a sentence."""
     gone = config_home.root / "gone"
     gone.mkdir()
-    script = f"cd {gone}; rmdir {gone}; exec {sys.executable} -m resume_hooks resolve"
+    script = f"cd {gone}; rmdir {gone}; exec {sys.executable} -m resume_hooks info"
     env = {**config_home.environ, "PYTHONPATH": str(REPO / "src"), "PATH": os.environ["PATH"]}
     done = subprocess.run(["sh", "-c", script], env=env, capture_output=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (2, b"")
@@ -294,7 +306,7 @@ def test_the_default_is_the_latest_session_of_the_folder(config_home: ConfigHome
     write_session(config_home.project(str(here)), session_id(4), conversation(1), mtime=1_000_000)
     write_session(config_home.project(str(here)), session_id(5), conversation(1), mtime=2_000_000)
     write_session(config_home.project(CWD), session_id(6), conversation(1))
-    assert cli("resolve").stdout.split()[0].decode() == session_id(5)
+    assert session_id(5) in cli("info").stdout.decode()
 
 
 def test_ctrl_c_while_the_command_line_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ def ended(process: pexpect.spawn[str]) -> tuple[str, int | None]:
 @pytest.mark.parametrize(("typed", "number"), [("", 1), ("1", 1), ("2", 2)])
 def test_a_choice(config_home: ConfigHome, typed: str, number: int) -> None:
     """Enter takes the newest, a number any; then the verb runs with that session."""
-    with terminal(config_home, "resolve", "parser") as process:
+    with terminal(config_home, "info", "parser") as process:
         process.expect("'parser' fits 2 sessions:")
         process.expect("1 +00000001 .*Fix the parser 1")
         process.expect("2 +00000002 .*Fix the parser 2")
@@ -71,7 +71,7 @@ def test_a_choice(config_home: ConfigHome, typed: str, number: int) -> None:
 
 def test_what_is_no_answer(config_home: ConfigHome) -> None:
     """It is asked again."""
-    with terminal(config_home, "resolve", "parser") as process:
+    with terminal(config_home, "info", "parser") as process:
         for typed in ("3", "x", "0"):
             process.expect("Number, or q to leave")
             process.sendline(typed)
@@ -83,7 +83,7 @@ def test_what_is_no_answer(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("how", ["q", "ctrl-c", "ctrl-d"])
 def test_leaving(config_home: ConfigHome, how: str) -> None:
     """Nothing is done, and the exit code says that it was interrupted."""
-    with terminal(config_home, "resolve", "parser") as process:
+    with terminal(config_home, "info", "parser") as process:
         process.expect("Number, or q to leave")
         if how == "q":
             process.sendline("q")
@@ -109,18 +109,18 @@ def test_every_verb_asks(config_home: ConfigHome, words: list[str]) -> None:
 def test_the_answer_can_be_caught(config_home: ConfigHome, tmp_path: Path) -> None:
     """The question goes to the terminal, what the verb prints to wherever stdout leads."""
     caught = tmp_path / "out"
-    script = f"exec {sys.executable} -m resume_hooks resolve parser > {caught}"
+    script = f"exec {sys.executable} -m resume_hooks info parser > {caught}"
     environ = {**os.environ, "PYTHONPATH": str(REPO / "src"), **config_home.environ}
     process = pexpect.spawn("/bin/sh", ["-c", script], env=environ, encoding="utf-8", timeout=30)
     process.expect("Number, or q to leave")
     process.sendline("2")
     assert ended(process)[1] == 0
-    assert caught.read_text(encoding="utf-8").startswith(f"{session_id(2)}\n")
+    assert f" {session_id(2)}\n" in caught.read_text(encoding="utf-8")
 
 
 def test_without_a_terminal(config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """Candidates, newest first, and the exit code of usage; of very many the newest, and how many more."""
-    done = cli("resolve", "parser")
+    done = cli("info", "parser")
     assert (done.returncode, done.stdout) == (2, b"")
     said = done.stderr.decode().splitlines()
     assert said[0] == "resume-hooks: 'parser' fits 2 sessions"
@@ -128,14 +128,14 @@ def test_without_a_terminal(config_home: ConfigHome, cli: Cli, document: Documen
     for number in range(3, MOST_CANDIDATES + 4):
         records = [*conversation(1), custom_title(f"A parser {number}")]
         write_session(config_home.project(), session_id(number), records, mtime=time.time() - 100 * number)
-    assert b"  and 3 older ones\n" in cli("resolve", "parser").stderr
-    error = document("resolve", "parser", code=2)["error"]
+    assert b"  and 3 older ones\n" in cli("info", "parser").stderr
+    error = document("info", "parser", code=2)["error"]
     assert (error["code"], len(error["candidates"])) == ("ambiguous-locator", MOST_CANDIDATES)
 
 
 def test_a_program_on_a_terminal_is_not_asked(config_home: ConfigHome) -> None:
     """``--json`` gets its document."""
-    with terminal(config_home, "resolve", "parser", "--json") as process:
+    with terminal(config_home, "info", "parser", "--json") as process:
         text, code = ended(process)
     assert (code, '"ambiguous-locator"' in text) == (2, True)
 

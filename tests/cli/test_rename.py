@@ -1,4 +1,4 @@
-"""rename and tag: what they print, what they refuse, and that a dry run writes nothing."""
+"""rename: what it prints, what it refuses, and that a dry run writes nothing."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def test_rename(path: Path, cli: Cli, document: Document) -> None:
 
 def test_tag_and_clear(path: Path, cli: Cli, document: Document) -> None:
     """A tag shows in ``info``; cleared it is gone; clearing none is nothing to do."""
-    assert document("tag", SESSION, "experiment")["data"]["written"]
+    assert document("rename", SESSION, "--tag", "experiment")["data"]["written"]
     assert document("info", SESSION)["data"]["tag"] == "experiment"
-    cleared = document("tag", SESSION, "--clear")["data"]
+    cleared = document("rename", SESSION, "--no-tag")["data"]
     assert (cleared["old"], cleared["new"], cleared["written"]) == ("experiment", "", True)
-    assert b"Its tag is none already" in cli("tag", SESSION, "--clear").stdout
+    assert b"Its tag is none already" in cli("rename", SESSION, "--no-tag").stdout
 
 
-@pytest.mark.parametrize("words", [("rename", "New"), ("tag", "new")])
-def test_a_dry_run_writes_nothing(path: Path, cli: Cli, document: Document, words: tuple[str, str]) -> None:
+@pytest.mark.parametrize("words", [("New",), ("--tag", "new")])
+def test_a_dry_run_writes_nothing(path: Path, cli: Cli, document: Document, words: tuple[str, ...]) -> None:
     """It shows the same."""
     before = path.read_bytes()
-    data = document(words[0], SESSION, words[1], "--dry-run")["data"]
-    assert (data["new"], data["written"]) == (words[1], False)
-    assert b"Nothing was written." in cli(words[0], SESSION, words[1], "--dry-run").stdout
+    data = document("rename", SESSION, *words, "--dry-run")["data"]
+    assert (data["new"], data["written"]) == (words[-1], False)
+    assert b"Nothing was written." in cli("rename", SESSION, *words, "--dry-run").stdout
     assert path.read_bytes() == before
 
 
@@ -62,7 +62,7 @@ def test_a_taken_title(path: Path, config_home: ConfigHome, cli: Cli, document: 
     assert error["code"] == "title-taken"
     assert OTHER in error["message"]
     assert document("rename", SESSION, "Mine", "--force")["data"]["written"]
-    assert cli("resolve", "Mine").returncode == 2
+    assert cli("info", "Mine").returncode == 2
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,12 @@ def test_a_taken_title(path: Path, config_home: ConfigHome, cli: Cli, document: 
         ("rename", SESSION, "--", "-x"),
         ("rename", SESSION, "x", "y"),
         ("rename", SESSION, os.fsdecode(b"\xff\xfe")),
-        ("tag", SESSION),
-        ("tag", SESSION, ""),
-        ("tag", SESSION, "x", "--clear"),
-        ("tag", SESSION, "\u200b"),
-        ("tag",),
+        ("rename", SESSION, "--tag"),
+        ("rename", SESSION, "--tag", ""),
+        ("rename", SESSION, "--tag", "x", "--no-tag"),
+        ("rename", SESSION, "x", "--tag", "x"),
+        ("rename", SESSION, "--tag", "\u200b"),
+        ("rename", "--tag", "x"),
     ],
 )
 def test_what_means_nothing_is_a_usage_error(path: Path, cli: Cli, words: tuple[str, ...]) -> None:

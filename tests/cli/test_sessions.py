@@ -38,8 +38,8 @@ def test_the_table(config_home: ConfigHome, cli: Cli) -> None:
     assert first.endswith("2    1%  Fix the parser  main")
     assert second.split()[:3] == ["00000002", "3d", "26d"]
     assert second.endswith("Older  #draft · main")
-    shown = cli("resolve", first.split()[0])
-    assert shown.stdout.decode().startswith(session_id(1))
+    shown = cli("info", first.split()[0])
+    assert session_id(1) in shown.stdout.decode()
 
 
 @pytest.mark.parametrize("columns", [80, 40, 200, 1])

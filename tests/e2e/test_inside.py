@@ -16,7 +16,7 @@ from resume_hooks.sessions.opening_layout import NEW_TASK
 from tests.e2e.harness.client import MIDDLE, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.harness.replies import Reply
+from tests.e2e.harness.replies import Refusal, Reply
 from tests.e2e.plugin import ENGINE, LINEAGE, child_of, children, opened, spoken
 from tests.e2e.test_context_rollover import is_headless, on_path, summarising
 from tests.e2e.test_trim_trigger import PARENT, SOURCE, assert_trimmed
@@ -211,7 +211,7 @@ def test_a_rollover_waits_for_its_summary(tui: Tui, plugin: Path, parent: Path) 
 def test_esc_ends_a_rollover_which_can_be_asked_for_again(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
     """Nothing is opened, nobody goes on asking; the same command again asks anew, for the same child."""
     begin(tui, plugin, on_path(tui.version, tmp_path / "bin"))
-    tui.api.script = [(120.0, "Too late.")]
+    tui.api.script = [Refusal(400, "no")] * 3
     tui.submit("/rollover")
     tui.wait_for("asking a model for the summary")
     assert wait_until(lambda: bool(tui.api.requests))
@@ -232,8 +232,8 @@ def test_esc_ends_a_rollover_which_can_be_asked_for_again(tui: Tui, plugin: Path
 @pytest.mark.wide
 def test_a_rollover_whose_summary_fails_says_so(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
     """The child with the digest is opened all the same, and the session that it came from can be tried again."""
-    begin(tui, plugin, on_path(tui.version, tmp_path / "bin") | {"RESUME_HOOKS_SUMMARY_TIMEOUT": "1"})
-    tui.api.script = [(120.0, "Too late.")]
+    begin(tui, plugin, on_path(tui.version, tmp_path / "bin"))
+    tui.api.script = [Refusal(400, "no")] * 3
     tui.submit("/rollover")
     tui.wait_for("No summary: ")
     tui.wait_for("Rolled over from")

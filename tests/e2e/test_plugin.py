@@ -116,7 +116,7 @@ def test_a_slash_command_s_body_leads_to_the_engine_where_hooks_are_off(
 
 
 def test_resume_hooks_install_registers_it(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """``resume-hooks install`` with claude on PATH: enabled in the client's settings; uninstall takes it out."""
+    """``resume-hooks install`` with claude on PATH: enabled in the client's settings; --remove takes it out."""
     tools = home.root / "bin"
     tools.mkdir()
     (tools / "claude").symlink_to(client.command[0])
@@ -141,7 +141,7 @@ def test_resume_hooks_install_registers_it(client: ClientVersion, home: ClientHo
     findings = {f["name"]: f for f in json.loads(run("doctor", "--json").stdout)["data"]["findings"]}
     assert findings["plugin"]["level"] == "ok"
     assert findings["client"]["detail"].endswith(client.version)
-    gone = run("uninstall", "--purge", "--yes", "--json")
+    gone = run("install", "--remove", "--purge", "--yes", "--json")
     assert gone.returncode == 0, gone.stderr
     ours = {str(path) for path in (home.config / "plugins").glob("*/resume-hooks*")}
     assert {path for path in json.loads(gone.stdout)["data"]["stays"] if path.startswith(str(home.root))} == ours

@@ -106,8 +106,8 @@ def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
         assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("output", ["-o", "-oreport.json", "--output", "--output=report.json"])
-def test_the_model_has_no_report_written(plugin: PluginCopy, output: str) -> None:
+@pytest.mark.parametrize("output", ["-o", "-oreport.json", "--output", "--output=report.json", "--index"])
+def test_the_model_has_nothing_written_by_doctor(plugin: PluginCopy, output: str) -> None:
     """What reads has its answer on stdout; a file of the model's choosing is none of it."""
     done = plugin.engine("doctor", "--bundle", output, "report.json", CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")

@@ -248,10 +248,10 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
 def test_a_command_in_a_warning_can_be_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """On a card and on a terminal, without ``resume-hooks`` on PATH."""
     monkeypatch.delenv("PATH")
-    warning = "Not indexed yet: 2 files. To index all: resume-hooks index"
+    warning = "Not indexed yet: 2 files. To index all: resume-hooks doctor --index update"
     emit("search", {}, lambda: "", as_json=False, warnings=[warning])
     for told in (capsys.readouterr().err, child_card("made", receipt(warnings=(warning,)), WAYS[0], [], slash=True)):
-        assert re.search("note: .* To index all: sh .*/hooks/engine index", told)
+        assert re.search("note: .* To index all: sh .*/hooks/engine doctor --index update", told)
 
 
 def said(context: str, message: str) -> dict[str, Any]:

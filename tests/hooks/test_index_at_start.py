@@ -17,7 +17,6 @@ from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.index.database import index_file
 from resume_hooks.search.index.status import status_of
 from resume_hooks.search.scope import Scope
-from resume_hooks.storage.stored_settings import store
 from tests.builders import ConfigHome
 from tests.search.asking import talk
 
@@ -93,18 +92,13 @@ def test_nothing_is_there(config_home: ConfigHome) -> None:
     assert stamp()
 
 
-@pytest.mark.parametrize("how", ["off", "headless"])
-def test_nobody_wants_it(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    """Where it is switched off, starts need not ask for a day; a headless run leaves it to others."""
+def test_a_headless_run_leaves_it_to_others(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is made, and a start looks as before."""
     talk(config_home, 1, "tune the linter")
-    if how == "off":
-        store("index_at_start", "off", config_home.where)
-    else:
-        monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     background.index()
     assert not os.path.exists(index_file(config_home.where))
-    assert stamp().get("wait", False) is (how == "off")
-    assert bool(stamp()) is (how == "off")
+    assert not stamp()
 
 
 def test_no_index_can_be_kept(config_home: ConfigHome) -> None:

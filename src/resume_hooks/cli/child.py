@@ -15,7 +15,7 @@ from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.draft import OUTSIDE, Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import ChildPlan, carry_out
-from resume_hooks.derive.model.port import HeadlessModel
+from resume_hooks.derive.model.port import LIMIT, HeadlessModel
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
@@ -89,8 +89,8 @@ def model_of(named: str | None, session: SessionFile, where: Where) -> HeadlessM
 
 
 def time_limit(given: int | None) -> float:
-    """The seconds of ``--timeout``, else of the setting."""
-    return given or settings.number("summary_timeout")
+    """The seconds of ``--timeout``, else the usual ones."""
+    return given or LIMIT
 
 
 def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:

@@ -17,7 +17,7 @@ from resume_hooks.cli.options import AS_IS, FORK, WAYS
 from resume_hooks.cli.output import on_stderr, say
 from resume_hooks.cli.question import AnswerChoice, ask
 from resume_hooks.cli.start_client import Start, start, start_of
-from resume_hooks.cli.verb_table import command
+from resume_hooks.cli.verb_table import ALIASES, command
 from resume_hooks.cli.verbs.resume import ContinueOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import agents
@@ -122,8 +122,10 @@ def child(session: SessionFile, way: str) -> Receipt:
         tell(receipt)
         return receipt
     # Each verb is loaded when it is chosen: one that asks a model takes 100 ms.
+    verb, *flags = ALIASES.get(way, (way,))
+    given = {flag.removeprefix("--"): True for flag in flags}
     with on_stderr():
-        made: Receipt = click.get_current_context().invoke(command(way), locator=session.path)
+        made: Receipt = click.get_current_context().invoke(command(verb), locator=session.path, **given)
     return made
 
 

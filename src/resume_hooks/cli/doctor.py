@@ -1,4 +1,4 @@
-"""``doctor``: what is set up, what is not, and what to do about it; a report for whoever is to find a bug."""
+"""``doctor``: what is set up, what is not, and what to do about it; a report of a bug; the search index."""
 
 from __future__ import annotations
 
@@ -9,24 +9,33 @@ import click
 import orjson
 
 from resume_hooks.cli.options import current_folder
+from resume_hooks.cli.output import table
 from resume_hooks.cli.verbs.upkeep import DoctorOptions
+from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.doctor import Finding, diagnose
 from resume_hooks.paths import Where
+from resume_hooks.search.index.status import Status, status_of
+from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage import project_files
 from resume_hooks.system.invocation import as_typed
+from resume_hooks.system.text import counted
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
 
 
 def doctor(options: DoctorOptions) -> int:
-    """Print the findings, or the report; 1 where something will not work."""
+    """Print the findings, the report, or the index's state; 1 where something will not work."""
     if options.output is not None and not options.bundle:
         raise UsageError("-o is for the report", "Add --bundle.")
+    options.refuse_together("bundle", "index")
+    if options.index is not None:
+        _look_after_index(options)
+        return 0
     findings = diagnose(current_folder())
     report = _report(findings) if options.bundle else None
     written = _written(options.output, report) if options.output is not None else ""
-    data = {"findings": findings, "report": report, "file": written}
+    data = {"findings": findings, "report": report, "file": written, "index": None}
 
     def text() -> str:
         if written:
@@ -37,8 +46,38 @@ def doctor(options: DoctorOptions) -> int:
     return int(not options.bundle and any(finding.level == "problem" for finding in findings))
 
 
-def _report(findings: list[Finding]) -> dict[str, Any]:
+def _look_after_index(options: DoctorOptions) -> None:
     # A look at the installation does without.
+    from resume_hooks.cli.progress import at_work
+    from resume_hooks.search.index.connect import opened_index
+
+    read, notes = 0, []
+    if options.index != "status":
+        with (
+            at_work("Indexing", quiet=options.as_json) as progress,
+            opened_index(options.where, progress=progress, rebuild=options.index == "rebuild") as index,
+        ):
+            read, notes = index.outcome.size, index.notes
+    status = status_of(options.where)
+    data: dict[str, object] = {"findings": [], "report": None, "file": "", "index": With(status, {"bytes_read": read})}
+    options.emit(data, lambda: _index_text(status, read), notes)
+
+
+def _index_text(status: Status, read: int) -> str:
+    share = f" ({100 * status.size / status.transcripts_size:.1f} %)" if status.transcripts_size else ""
+    rows: list[tuple[str, object]] = [
+        ("index", status.file),
+        ("state", status.state if not status.behind else f"{status.state}, {counted(status.behind, 'file')} behind"),
+        ("transcripts", f"{counted(status.transcripts, 'file')}, {size_text(status.transcripts_size)}"),
+        ("holds", f"{counted(status.sessions, 'session')}, {counted(status.records, 'record')}"),
+        *([("vault", f"{status.vaulted:,} of the sessions are archived copies")] if status.vaulted else []),
+        ("size", f"{size_text(status.size)}{share}"),
+    ]
+    return table([*rows, *([("read now", size_text(read))] if read else [])])
+
+
+def _report(findings: list[Finding]) -> dict[str, Any]:
+    # As above.
     from resume_hooks.maintenance.bug_report import report
 
     return report(findings, current_folder(), Where())

@@ -1,14 +1,14 @@
-"""``info`` and ``resolve``: what a session holds, from one whole scan of its file, and which one a locator names."""
+"""``info``: which session a locator names, and what it holds, from one whole scan of its file."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from resume_hooks import clock, settings
+from resume_hooks import settings
 from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import watched
-from resume_hooks.cli.verbs.sessions import InfoOptions, ResolveOptions
+from resume_hooks.cli.verbs.sessions import InfoOptions
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import label_of, left_of, name_at, original
@@ -92,18 +92,3 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
         ("records", f"{data['live_records']:,} live of {data['records']:,}"),
         ("damage", damage + (", torn last line" if data["torn"] else "")),
     ]
-
-
-def resolve(options: ResolveOptions) -> None:
-    """Print the id and the file."""
-    session = options.located(foreign=True)
-    data = {
-        "session_id": session.session_id,
-        "agent": session.agent,
-        "session_file": session.original,
-        "title": HeadTail(session.path).title,
-        "size": session.size,
-        "ended": clock.from_epoch(session.mtime),
-        **archive_facts(session.path, options.where),
-    }
-    options.emit(data, lambda: f"{session.session_id}\n{data['session_file']}")

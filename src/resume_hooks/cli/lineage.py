@@ -6,8 +6,9 @@ import io
 
 import click
 
-from resume_hooks.cli.verbs.sessions import FindDerivedOptions, FindOriginalOptions, LineageOptions
+from resume_hooks.cli.verbs.sessions import LineageOptions
 from resume_hooks.clock import minute
+from resume_hooks.errors import UsageError
 from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Descendant, Family, without_trims
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import typed
@@ -17,11 +18,17 @@ UNASKED = "No session was named: this is the lineage of the latest one here. {} 
 
 
 def lineage(options: LineageOptions) -> None:
-    """Print the ancestors, the session itself last."""
+    """Print the ancestors, the session itself last; or the first of them, or the descendants."""
+    options.refuse_together("continued", "original", "derived")
+    if options.derived:
+        _print_derived(options)
+        return
+    if options.tree or options.everything:
+        raise UsageError("--tree and --all belong to --derived", "Add --derived.")
     rows = _rows(options)
-    shown = without_trims(rows) if options.continued else rows
+    shown = rows[:1] if options.original else without_trims(rows) if options.continued else rows
     taken = "" if options.locator else f"\n\n{click.style(UNASKED.format(typed('sessions')), dim=True)}"
-    options.emit({"rows": shown}, lambda: f"{render(shown)}{taken}")
+    options.emit({"rows": shown}, lambda: f"{line(rows[0]) if options.original else render(shown)}{taken}")
 
 
 def _rows(options: LineageOptions) -> list[Ancestor]:
@@ -57,28 +64,22 @@ def line(row: Ancestor) -> str:
     return f"{row.title} · {row.kind}{kept}{owned}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {place}"
 
 
-def find_original(options: FindOriginalOptions) -> None:
-    """Print the oldest ancestor."""
-    root = Family(options.where).lineage(options.located().path)[0]
-    options.emit(root, lambda: line(root))
-
-
-def find_derived(options: FindDerivedOptions) -> None:
-    """Print the descendants."""
+def _print_derived(options: LineageOptions) -> None:
+    if options.asked_of_parts():
+        raise UsageError("What came from a session is not asked of a server", "Leave --team out.")
     session = options.located(foreign=True)
     family = Family(options.where)
     found = family.descendants(session.session_id)
     if not options.everything:
         parents = {child.parent_session_id for child in found}
         found = [c for c in found if c.row.session_id in parents or not family.is_given_up(c.row)]
-    data = {"session_id": session.session_id, "rows": [child.row for child in found]}
 
     def text() -> str:
         if not found:
             return f"Nothing came from {session.session_id} yet."
         return _tree(session.session_id, found) if options.tree else "\n".join(line(child.row) for child in found)
 
-    options.emit(data, text)
+    options.emit({"rows": [child.row for child in found]}, text)
 
 
 def _tree(root_id: str, found: list[Descendant]) -> str:

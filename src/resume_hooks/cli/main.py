@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from resume_hooks.cli.output import COMPLETING, colour_wanted, failure, print_document, say
-from resume_hooks.cli.verb_table import VERBS, command, is_verb
+from resume_hooks.cli.verb_table import ALIASES, VERBS, command, is_verb
 from resume_hooks.errors import AmbiguousLocator, Interrupted, OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.system import bug_log
 from resume_hooks.system.invocation import as_typed
@@ -82,6 +82,7 @@ def run(arguments: list[str]) -> int:
 
         register()
     as_json = "--json" in arguments
+    arguments = _spelled_out(arguments)
     verb = next((word for word in arguments if not word.startswith("-")), "")
     try:
         code = _called(arguments, colour_wanted(os.environ))
@@ -102,6 +103,13 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the outermost rim: a bug is logged, told, and has its own exit code
         return _bug(verb, error, as_json)
     return code if isinstance(code, int) else 0
+
+
+def _spelled_out(arguments: list[str]) -> list[str]:
+    """The arguments, with the words that their verb stands for."""
+    place = next((place for place, word in enumerate(arguments) if not word.startswith("-")), 0)
+    words = ALIASES.get(arguments[place], arguments[place : place + 1])
+    return [*arguments[:place], *words, *arguments[place + 1 :]]
 
 
 def _called(arguments: list[str], colour: bool | None) -> object:

@@ -130,7 +130,7 @@ class VerbOptions:
             value = getattr(cls, name)
             if value is OF_PARTS:
                 for _, names, about, _, is_flag in _brought(cls.verb):
-                    yield click.Option(names, is_flag=is_flag, help=about)
+                    yield click.Option(names, is_flag=is_flag or None, help=about)
             elif isinstance(value, Declared):
                 yield value.parameter(name)
 

@@ -1,4 +1,4 @@
-"""``search`` and ``index``: what was ever said, in this project or everywhere, and the index behind it."""
+"""``search``: what was ever said, in this project or everywhere."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ from typing import Any
 import click
 
 from resume_hooks.cli.options import current_folder, folder_of, refuse_unknown, time_of
-from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import at_work
-from resume_hooks.cli.verbs.search import IndexOptions, SearchOptions
+from resume_hooks.cli.verbs.search import SearchOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.paths import find_session
 from resume_hooks.search.as_text import text_of
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
-from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.status import Status, status_of
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.sessions.agents.registry import ALL
-from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import is_model
-from resume_hooks.system.text import counted
 
 _HERE = "."
 PATIENCE = 1.5
@@ -117,31 +112,3 @@ def _bold(text: str) -> str:
 
 def _title(text: str) -> str:
     return click.style(text, bold=True)
-
-
-def index(options: IndexOptions) -> None:
-    """Update the index, or look at it."""
-    options.refuse_together("looking", "rebuild")
-    if options.looking:
-        status, read, notes = status_of(options.where), 0, []
-    else:
-        with (
-            at_work("Indexing", quiet=options.as_json) as progress,
-            opened_index(options.where, progress=progress, rebuild=options.rebuild) as index,
-        ):
-            read, notes = index.outcome.size, index.notes
-        status = status_of(options.where)
-    options.emit(With(status, {"bytes_read": read}), lambda: _index_text(status, read), notes)
-
-
-def _index_text(status: Status, read: int) -> str:
-    share = f" ({100 * status.size / status.transcripts_size:.1f} %)" if status.transcripts_size else ""
-    rows: list[tuple[str, object]] = [
-        ("index", status.file),
-        ("state", status.state if not status.behind else f"{status.state}, {counted(status.behind, 'file')} behind"),
-        ("transcripts", f"{counted(status.transcripts, 'file')}, {size_text(status.transcripts_size)}"),
-        ("holds", f"{counted(status.sessions, 'session')}, {counted(status.records, 'record')}"),
-        *([("vault", f"{status.vaulted:,} of the sessions are archived copies")] if status.vaulted else []),
-        ("size", f"{size_text(status.size)}{share}"),
-    ]
-    return table([*rows, *([("read now", size_text(read))] if read else [])])

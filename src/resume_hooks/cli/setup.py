@@ -1,4 +1,4 @@
-"""The settings, completion, and how the plugin is registered with the client and removed."""
+"""The settings, and how the plugin is registered with the client and removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from resume_hooks import settings
 from resume_hooks.cli.output import COMPLETING, table
-from resume_hooks.cli.verbs.upkeep import SHELLS, CompletionOptions, ConfigOptions, InstallOptions, UninstallOptions
+from resume_hooks.cli.verbs.upkeep import ConfigOptions, InstallOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.uninstall import REMOVE_MARKETPLACE, left_behind, purged, remove, written_to
@@ -19,11 +19,14 @@ from resume_hooks.system import claude_cli
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, assemble, plugin_folder
 
 LIMIT = 120  # seconds that one command of the client may take
+NOTHING = {"plugin": "", "commands": [], "ran": False, "goes": [], "stays": [], "script": ""}
 SESSIONS = "Your sessions stay, also those made by handoff."
 
 
 def config(options: ConfigOptions) -> None:
     """Print settings, after changing one if a value is given."""
+    if options.key in settings.FORMER:
+        raise UsageError(f"{options.key} is no setting any more", f"The reason: {settings.FORMER[options.key]}.")
     if options.key is not None and options.key not in settings.KEYS:
         raise UsageError(f"There is no setting '{options.key}'", f"Settings: {', '.join(settings.KEYS)}.")
     if options.key is not None and options.value is not None:
@@ -33,30 +36,44 @@ def config(options: ConfigOptions) -> None:
     }
     shown = [(name, f"{_text(row.value)}  ({row.source})  {about}") for name, (row, about) in known.items()]
     rows = [With(row, {"key": name, "about": about}) for name, (row, about) in known.items()]
-    options.emit({"file": settings.settings_file(), "settings": rows}, lambda: table(shown))
+    data = {"file": settings.settings_file(), "settings": rows}
+    options.emit(data, lambda: table(shown), settings.ignored() if options.key is None else [])
 
 
 def _text(value: object) -> str:
     return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
 
 
-def completion(options: CompletionOptions) -> None:
-    """Print the script of a shell."""
+def install(options: InstallOptions) -> int:
+    """Register the plugin, or remove it; print the script of a shell. 1 where the client refused to remove it."""
+    options.refuse_together("completion", "remove")
+    if options.purge and not options.remove:
+        raise UsageError("--purge belongs to --remove", "Add --remove.")
+    if options.remove:
+        return _remove(options)
+    if options.completion is not None:
+        script = _script(options.completion)
+        options.emit({**NOTHING, "script": script}, lambda: script)
+    else:
+        _register(options)
+    return 0
+
+
+def _script(shell: str) -> str:
+    """What makes a shell complete."""
     # What lists sessions takes 30 ms to load, for which no other verb here waits.
     from click.shell_completion import get_completion_class
 
     from resume_hooks.cli.complete_sessions import register
 
     register()
-    kind = get_completion_class(options.shell)
+    kind = get_completion_class(shell)
     if kind is None:
-        raise UsageError(f"There is no completion for {options.shell}", f"Shells: {', '.join(SHELLS)}.")
-    script = kind(click.get_current_context().find_root().command, {}, "resume-hooks", COMPLETING).source().strip()
-    options.emit({"shell": options.shell, "script": script}, lambda: script)
+        raise UsageError(f"There is no completion for {shell}", "resume-hooks install --help")
+    return kind(click.get_current_context().find_root().command, {}, "resume-hooks", COMPLETING).source().strip()
 
 
-def install(options: InstallOptions) -> None:
-    """Register the plugin, or say how."""
+def _register(options: InstallOptions) -> None:
     folder = plugin_folder()
     commands = [
         ["claude", "plugin", "marketplace", "add", folder],
@@ -66,7 +83,7 @@ def install(options: InstallOptions) -> None:
         assemble(folder)
     ran = not options.dry_run and run_all(commands)
     lines = [shlex.join(words) for words in commands]
-    data = {"plugin": folder, "commands": lines, "ran": ran, "goes": [], "stays": []}
+    data = {**NOTHING, "plugin": folder, "commands": lines, "ran": ran}
     done = "Installed. Start Claude Code and type >help."
     head = "These would run:" if options.dry_run else "Run these to install the plugin:"
     todo = "\n  ".join([head, *lines])
@@ -89,7 +106,7 @@ def run_all(commands: list[list[str]]) -> bool:
     return True
 
 
-def uninstall(options: UninstallOptions) -> int:
+def _remove(options: InstallOptions) -> int:
     """Remove the plugin and what is asked for; 1 where the client refused."""
     where = options.where
     goes = purged(where.state) if options.purge else None
@@ -108,7 +125,8 @@ def uninstall(options: UninstallOptions) -> int:
         remove(where.state, goes)
     stays = left_behind(where, goes, commands)
     lines = [shlex.join(words) for words in commands]
-    data = {"plugin": NAME, "commands": lines, "ran": ran, "goes": goes or [], "stays": [row.path for row in stays]}
+    stay = [row.path for row in stays]
+    data = {**NOTHING, "plugin": NAME, "commands": lines, "ran": ran, "goes": goes or [], "stays": stay}
 
     def text() -> str:
         head = "These would run:" if options.dry_run else "To remove the plugin run:"

@@ -28,7 +28,13 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 
 def trim(options: TrimOptions) -> Receipt:
-    """Make the child, or rewrite the session in place."""
+    """Make the child, as a part does whose option was given; or rewrite the session in place.
+
+    The part is given the options and returns the receipt.
+    """
+    for make_child in options.asked_of_parts():
+        receipt: Receipt = make_child(options)
+        return receipt
     _refuse(options)
     require_client(options)
     typed = TypedOptions(

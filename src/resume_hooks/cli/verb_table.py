@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from resume_hooks import part_table, seam
+from resume_hooks.errors import UsageError
 from resume_hooks.seam import verb_module, with_parts
 
 if TYPE_CHECKING:
@@ -23,23 +24,16 @@ _CORE = {
     "search": ("search", "Search everything that was said, asked or run."),
     "outline": ("reading", "Show the turns of a session, a line each."),
     "read": ("reading", "Print records of a session: by reference, by turns, its errors, its commands."),
-    "lineage": ("sessions", "Show a session's ancestors, oldest first."),
-    "find-original": ("sessions", "Show the session that a lineage began with."),
-    "find-derived": ("sessions", "Show the sessions that came from a session."),
-    "info": ("sessions", "Show what a session holds: turns, tokens, records."),
-    "resolve": ("sessions", "Show which session a locator names."),
-    "rename": ("sessions", "Give a session a title."),
-    "tag": ("sessions", "Give a session a tag, or remove it."),
+    "lineage": ("sessions", "Show a session's ancestors, oldest first, or what came from it."),
+    "info": ("sessions", "Show which session a locator names, and what it holds: turns, tokens, records."),
+    "rename": ("sessions", "Give a session a title, or a tag."),
     "delete": ("archives", "Move a session to the trash."),
     "archive": ("archives", "Archive sessions before the client deletes them; list, verify or remove copies."),
     "restore": ("archives", "Restore a deleted or an archived session."),
-    "index": ("search", "Update the search index, or show its state."),
     "fsck": ("upkeep", "Report damage in a session; --repair makes a repaired child."),
-    "doctor": ("upkeep", "Check the installation, each finding with its remedy."),
+    "doctor": ("upkeep", "Check the installation, each finding with its remedy; look after the search index."),
     "config": ("upkeep", "Show or change the settings."),
-    "completion": ("upkeep", "Print the script that completes verbs and sessions in bash, zsh or fish."),
-    "install": ("upkeep", "Register the plugin with Claude Code."),
-    "uninstall": ("upkeep", "Remove the plugin; says what stays."),
+    "install": ("upkeep", "Register the plugin with Claude Code, or remove it; complete verbs in a shell."),
     "slash": ("upkeep", ""),
 }
 """The core's verbs: the family, a module of ``verbs`` and one of ``schema``, and the line in the help."""
@@ -48,14 +42,32 @@ _ALL = {name: _CORE.get(name) or part_table.VERBS[name][:2] for name in with_par
 VERBS = {name: line for name, (_, line) in _ALL.items() if line}
 """Every verb for people, in the order of the help; ``slash`` is for slash commands and stays unlisted."""
 
+ALIASES = {
+    "find-original": ("lineage", "--original"),
+    "find-derived": ("lineage", "--derived"),
+    "smart-trim": ("trim", "--smart"),
+}
+"""Names that are taken beside the verbs, each with the words that it stands for."""
+
+REPLACED = {
+    "resolve": "info",
+    "tag": "rename --tag",
+    "completion": "install --completion",
+    "uninstall": "install --remove",
+    "index": "doctor --index",
+}
+"""Former verbs, each with what does the same now."""
+
 
 def is_verb(name: str) -> bool:
-    """Whether there is a command of that name, or would be one if its part were here."""
-    return name in _CORE or name in part_table.VERBS
+    """Whether there is a command of that name, or was one, or would be one if its part were here."""
+    return name in _CORE or name in part_table.VERBS or name in REPLACED
 
 
 def command(verb: str) -> click.Command:
-    """The command of a verb. UsageError for one of a part that is not here."""
+    """The command of a verb. UsageError for a former one, and for one of a part that is not here."""
+    if verb in REPLACED:
+        raise UsageError(f"`{verb}` is `{REPLACED[verb]}` now", f"resume-hooks {REPLACED[verb].split()[0]} --help")
     module = verb_module(verb) or f"{__package__}.verbs.{_CORE[verb][0]}"
     declared: click.Command = getattr(importlib.import_module(module), f"{class_name(verb)}Options").command()
     return declared

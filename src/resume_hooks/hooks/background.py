@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from resume_hooks import seam, settings
+from resume_hooks import seam
 from resume_hooks.archive.retention.ancestors import archive_parents, archive_pending
 from resume_hooks.archive.vault import policy
 from resume_hooks.clock import DAY
@@ -78,16 +78,15 @@ def index() -> None:
     """Bring the search index up to date, unless another command is at it. OSError, ResumeHooksError.
 
     The stamp says up to when all is in it; ``wait``, that until ``look`` nothing is to be done, whatever is said by
-    then: the user wants none of it, or no index can be kept.
+    then: no index can be kept.
     """
     if reply.is_headless():
         return
     from resume_hooks.search.index.connect import bring_up_to_date  # what keeps sessions must do without
 
-    begun, pause = int(time.time()), DAY
-    wait = settings.load()["index_at_start"].value == "off"
+    begun, pause, wait = int(time.time()), DAY, False
     try:
-        if not wait and bring_up_to_date(Where(), _watch(INDEX_LIMIT, client_pid())).behind:
+        if bring_up_to_date(Where(), _watch(INDEX_LIMIT, client_pid())).behind:
             return
     except ResumeHooksError:
         pause, wait = AGAIN, True

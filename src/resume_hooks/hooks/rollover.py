@@ -11,11 +11,10 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from resume_hooks import settings
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.headless import model_for
-from resume_hooks.derive.model.port import ModelCalls
+from resume_hooks.derive.model.port import LIMIT, ModelCalls
 from resume_hooks.derive.summary import add_summary
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.child_cards import child_card
@@ -58,7 +57,7 @@ def answer(request: Request) -> TriggerAnswer:
     if request.trigger.hooked:
         offer_clear(written)  # Esc ends us without a word: then /clear still leads on
     model = model_for(parent, where)
-    limit = min(settings.number("summary_timeout"), deadline - REPLACING - time.monotonic())
+    limit = min(LIMIT, deadline - REPLACING - time.monotonic())
     calls = ModelCalls(model, limit, lambda _number, _count: None)
     outcome = add_summary.add_summary(begun, written, calls, where)
     facts = _facts(outcome, request)

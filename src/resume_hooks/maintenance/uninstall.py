@@ -88,7 +88,7 @@ def left_in(state: str, goes: Collection[str]) -> list[str]:
 
 
 def _of_ours(where: Where, goes: Collection[str] | None) -> list[Left]:
-    state, purge = where.state, typed("uninstall --purge")
+    state, purge = where.state, typed("install --remove --purge")
     left = left_in(state, goes or ())
     if goes is None:
         whole = [Left(state, "links, settings, index, notes", purge)] if os.path.isdir(state) else []

@@ -239,7 +239,7 @@ def test_too_slow(tmp_path: Path) -> None:
     """It is ended at its limit with what it started, and the way to a longer one is named."""
     found = failure(stand_in(tmp_path, leaving(tmp_path) + "time.sleep(300)"), limit=2)
     assert found.message == "haiku did not answer within 2 s"
-    assert "summary_timeout" in found.remedy
+    assert "--timeout" in found.remedy
     assert gone(int((tmp_path / "pid").read_text()))
 
 

@@ -25,7 +25,7 @@ KEY = "sk-ant-api03-" + "Ab3dE5gH" * 11 + "-AAAAAA"
 
 REFUSING = [
     ["rename", "x"],
-    ["tag", "x"],
+    ["rename", "--tag", "x"],
     ["delete", "--yes"],
     ["archive"],
 ]
@@ -71,7 +71,7 @@ def test_search(home: Path, cli: Cli, document: Document) -> None:
     assert document("search", "tune parser", "--all", "--agent", "claude")["data"]["hits"] == []
     assert document("read", hit["reference"])["data"]["text"] == "Tune the parser"
     assert f"{THREAD} · codex" in cli("search", "tune", "--all").stdout.decode()
-    assert document("index")["data"]["vaulted"] == 0
+    assert document("doctor", "--index", "update")["data"]["index"]["vaulted"] == 0
 
 
 @pytest.mark.part("stats")
@@ -147,8 +147,8 @@ def test_every_reading_verb_on_every_real_rollout(config_home: ConfigHome, tmp_p
     assert {row["agent"] for row in listed} == {"codex"}
     for row in listed:
         own = row["session_id"]
-        assert run("resolve", own)["session_file"] == row["session_file"]
         info = run("info", own)
+        assert info["session_file"] == row["session_file"]
         assert (info["bad_lines"], info["context"]["tokens"] > 0) == ([], True)
         assert run("outline", own)["turn_count"] >= row["turns_at_least"]
         assert run("read", own, "--turns", "1")["records"]

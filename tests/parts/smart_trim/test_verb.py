@@ -1,4 +1,4 @@
-"""``resume-hooks smart-trim``: the plan first, nothing without a yes, one sentence where the model gave no answer."""
+"""``resume-hooks trim --smart``: the plan first, nothing without a yes, one sentence where the model gave no answer."""
 
 from __future__ import annotations
 
@@ -81,17 +81,17 @@ def test_a_dry_run_can_be_given_back(document: Document, parent: Path, client: C
     """``--json`` keeps the answer of the model; ``--plan`` writes that very plan and asks nobody."""
     shown = document("smart-trim", SESSION, "--dry-run", environ=client())
     assert not shown["data"]["written"]
-    assert [row["by"] for row in shown["data"]["choices"]] == ["superseded", "smart", "smart", "smart"]
-    assert shown["data"]["spent"] == {
+    assert [row["by"] for row in shown["data"]["smart"]["choices"]] == ["superseded", "smart", "smart", "smart"]
+    assert shown["data"]["smart"]["spent"] == {
         "model": "small-1", "calls": 1, "tokens_in": 900, "tokens_out": 80, "cost_usd": 0.01,
-        "seconds": shown["data"]["spent"]["seconds"],
+        "seconds": shown["data"]["smart"]["spent"]["seconds"],
     }  # fmt: skip
     kept = tmp_path / "plan.json"
     kept.write_text(json.dumps(shown), encoding="utf-8")
     made = document("smart-trim", "--plan", str(kept), "--yes")  # no client is on PATH
     assert made["data"]["written"]
-    assert made["data"]["spent"]["calls"] == 0
-    assert made["data"]["choices"] == shown["data"]["choices"]
+    assert made["data"]["smart"]["spent"]["calls"] == 0
+    assert made["data"]["smart"]["choices"] == shown["data"]["smart"]["choices"]
     assert made["data"]["tokens_after"] == shown["data"]["tokens_after"]
     assert "a listing" in Path(made["data"]["file"]).read_text(encoding="utf-8")
     assert made["data"]["parent_session_id"] == SESSION
@@ -139,19 +139,19 @@ def test_nothing_to_judge_asks_nobody(document: Document, config_home: ConfigHom
     """A short session: no model, no child, no failure."""
     written(config_home, Chain().ask("hello").answer("hi"))
     found = document("smart-trim", SESSION, "--yes")
-    assert (found["data"]["written"], found["data"]["spent"]["calls"], found["data"]["file"]) == (False, 0, "")
+    assert (found["data"]["written"], found["data"]["smart"]["spent"]["calls"], found["data"]["file"]) == (False, 0, "")
 
 
 def test_plans_that_are_none(document: Document, parent: Path, client: Client, tmp_path: Path) -> None:
     """Missing, no JSON, another verb's, edited, of another session: one sentence each, nothing written."""
     shown = document("smart-trim", SESSION, "--dry-run", environ=client())
-    shown["data"]["choices"][0]["digest"] = "0" * 64
+    shown["data"]["smart"]["choices"][0]["digest"] = "0" * 64
     other = {**shown, "data": {**shown["data"], "parent_session_id": "22222222-2222-4222-8222-222222222222"}}
     file = tmp_path / "plan.json"
     for content, code, name in (
         (b"\xff\xfe", 2, "usage"),
         (b"[]", 2, "usage"),
-        (json.dumps({**shown, "verb": "trim"}).encode(), 2, "usage"),
+        (json.dumps({**shown, "verb": "fork"}).encode(), 2, "usage"),
         (json.dumps({**shown, "data": {}}).encode(), 2, "usage"),
         (json.dumps(other).encode(), 2, "usage"),
         (json.dumps(shown).encode(), 1, "plan-outdated"),
@@ -160,6 +160,13 @@ def test_plans_that_are_none(document: Document, parent: Path, client: Client, t
         assert document("smart-trim", "--plan", str(file), "--yes", code=code)["error"]["code"] == name
     assert document("smart-trim", "--plan", str(tmp_path), code=2)["error"]["code"] == "usage"
     assert document("smart-trim", "--plan", str(file), "-p", "more", code=2)["error"]["code"] == "usage"
+    assert os.listdir(parent.parent) == [parent.name]
+
+
+@pytest.mark.parametrize("words", [["--smart", "--tools", "Read"], ["--yes"], ["--smart", "--timeout", "0"]])
+def test_what_belongs_to_one_kind_of_trim(document: Document, parent: Path, words: list[str]) -> None:
+    """Options of a trim by rules, of a smart one without it, and a time that is none."""
+    assert document("trim", SESSION, *words, code=2)["error"]["code"] == "usage"
     assert os.listdir(parent.parent) == [parent.name]
 
 

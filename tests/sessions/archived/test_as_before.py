@@ -67,7 +67,8 @@ def answers(home: ConfigHome, parent: str, child: str) -> list[Any]:
     """All that reading verbs say of a session and of its trimmed child."""
     short = parent[:8]
     verbs = [
-        ("lineage", child), ("find-original", child), ("find-derived", parent), ("resolve", short), ("info", parent),
+        ("lineage", child), ("lineage", child, "--original"), ("lineage", parent, "--derived"), ("info", short),
+        ("info", parent),
         ("outline", parent), ("read", parent, "--turns", "1-2"), ("read", parent, "--page", "--limit", "5"),
         ("read", parent, "--errors"), ("read", parent, "--commands"), ("read", f"{short}:3", "--after", "2"),
         ("search", "the", "file", "--session", parent), ("search", "file", "--lineage", child),

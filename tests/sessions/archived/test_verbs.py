@@ -25,7 +25,7 @@ __all__ = ["cli", "desk", "document"]
 @pytest.mark.parametrize(
     "words",
     [
-        ("trim", SESSION, "--in-place"), ("rename", SESSION, "Other"), ("tag", SESSION, "later"),
+        ("trim", SESSION, "--in-place"), ("rename", SESSION, "Other"), ("rename", SESSION, "--tag", "later"),
         ("delete", SESSION, "--yes"), ("resume", SESSION, "--print"), ("resume", SESSION, "--way", "as-is"),
         ("continue", SESSION),
         ("continue", SESSION, "--print"),
@@ -50,15 +50,14 @@ def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) ->
 
 
 def test_what_a_copy_is_told_as(config_home: ConfigHome, document: Document) -> None:
-    """``resolve`` and ``info`` say that it is one, in which form, since when; ``sessions --archived`` lists it."""
+    """``info`` says that it is one, in which form, since when; ``sessions --archived`` lists it."""
     path = laid_out(config_home).path
-    present = document("resolve", SESSION)["data"]
+    present = document("info", SESSION)["data"]
     assert (present["kept"], present["form"], present["kept_at"]) == (False, None, None)
     kept = away(path, config_home.environ)
-    for verb in ("resolve", "info"):
-        data = document(verb, SESSION)["data"]
-        assert (data["kept"], data["form"], data["kept_at"]) == (True, "packed", kept.archived_at)
-        assert os.path.isfile(data["session_file"])
+    data = document("info", SESSION)["data"]
+    assert (data["kept"], data["form"], data["kept_at"]) == (True, "packed", kept.archived_at)
+    assert os.path.isfile(data["session_file"])
     (row,) = document("sessions", "--archived", "--all")["data"]["archived"]
     assert (row["session_id"], row["title"], row["form"], row["kept_at"]) == (
         SESSION, "Fix the parser", "packed", kept.archived_at,

@@ -102,12 +102,37 @@ class SavingsForm(Strict):
     )
 
 
+class SmartChoice(Strict):
+    """A content that goes."""
+
+    record: int = Field(description="0-based line in the parent's file")
+    address: list[int | str] = Field(description="keys and indexes that lead to the content in its record")
+    digest: str = Field(description="SHA-256 of the content; a plan counts for this very content only")
+    by: str = Field(description="the rule that gave it up, or smart: the model")
+    description: str = Field(description="the model's; it stands in the placeholder")
+    rationale: str = Field(description="the model's")
+    original: str = Field(description="reference: session and record")
+    tool: str
+    target: str
+    tokens_saved: int
+
+
+class SmartPlanForm(Strict):
+    """What a smart trim takes out, from which it can be made again."""
+
+    rules: list[str] = Field(min_length=1, description="the rules that acted before the model was asked")
+    keep_recent: int | None = Field(ge=0, le=10_000, description="turns that stay as they are; null: the usual")
+    choices: list[SmartChoice]
+    spent: SpentForm
+
+
 class TrimForm(ReceiptForm):
     """The receipt of a trim; no id and no file where it would not pay."""
 
     savings: SavingsForm
     in_place: bool = Field(default=False, description="the session's own file was, or would be, rewritten")
     backup: str | None = Field(default=None, description="the exact copy that a trim in place kept of the file")
+    smart: SmartPlanForm | None = Field(default=None, description="with --smart: the plan, which --plan takes")
 
 
 untrimmed = Had[UntrimPlan]()

@@ -1,14 +1,13 @@
-"""The forms of search and of the index behind it."""
+"""The form of search."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import Field, RootModel
+from pydantic import Field
 
 from resume_hooks.cli.schema.base import Like, Strict
 from resume_hooks.search.hits import Hit
-from resume_hooks.search.index.status import Status
 from resume_hooks.sessions.agents.registry import RUNNING
 
 
@@ -50,19 +49,3 @@ class SearchForm(Strict):
         ]
     ]
     helpers_left_out: int
-
-
-class IndexForm(
-    RootModel[
-        Annotated[
-            Status,
-            Like(
-                state=Literal["ready", "missing", "damaged", "newer"],
-                behind="files to be read or dropped",
-                vaulted="sessions in it of which only the vault has a copy",
-                bytes_read=(int, "by this command"),
-            ),
-        ]
-    ]
-):
-    """The state of the index."""

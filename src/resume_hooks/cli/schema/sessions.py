@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Annotated, Literal
 
-from pydantic import Field, RootModel
+from pydantic import Field
 
 from resume_hooks.archive.vault.lookup import instant, states
 from resume_hooks.cli.schema.base import Bytes, Commands, Context, Had, Like, LineNumbers, Strict
@@ -115,44 +115,17 @@ LineageRow = Annotated[
 
 
 class LineageForm(Strict):
-    """Ancestors, oldest first, the session itself last."""
+    """Ancestors, oldest first, the session itself last; or the first alone; or what came from it, parents first."""
 
     rows: list[LineageRow]
 
 
-class FindOriginalForm(RootModel[LineageRow]):
-    """The session that a lineage began with."""
-
-
-class FindDerivedForm(Strict):
-    """What came from a session, parents before children."""
-
-    session_id: str
-    rows: list[LineageRow]
-
-
-class CopyFacts(Strict):
-    """Whether the file is a kept copy."""
+class InfoForm(Strict):
+    """The session that a locator names, and what it holds."""
 
     kept: bool = Field(description="the client's file is gone: session_file is a copy, which may go again")
     form: Literal["packed"] | None
     kept_at: str | None
-
-
-class ResolveForm(CopyFacts):
-    """The session that a locator names."""
-
-    agent: AgentName
-    session_id: str
-    session_file: str
-    title: str
-    size: Bytes
-    ended: str
-
-
-class InfoForm(CopyFacts):
-    """What a session holds."""
-
     agent: AgentName
     session_id: str
     session_file: str
@@ -186,6 +159,3 @@ class RenameForm(Strict):
     old: str = Field(description="what listings showed before; empty for no tag")
     new: str = Field(description="empty for no tag")
     written: bool = Field(description="false: it has that name already, or --dry-run")
-
-
-TagForm = RenameForm

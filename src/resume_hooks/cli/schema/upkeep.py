@@ -10,6 +10,7 @@ from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, Strict
 from resume_hooks.cli.with_fields import With
 from resume_hooks.maintenance.doctor import Finding
 from resume_hooks.maintenance.fsck import findings
+from resume_hooks.search.index.status import Status
 
 Level = Literal["ok", "note", "problem"]
 
@@ -70,24 +71,15 @@ class ConfigForm(Strict):
     settings: list[SettingRow]
 
 
-class CompletionForm(Strict):
-    """What makes a shell complete."""
-
-    shell: Literal["bash", "zsh", "fish"]
-    script: str
-
-
 class InstallForm(Strict):
-    """What install or uninstall did."""
+    """What was, or would be, installed or removed; with --completion a script alone."""
 
     plugin: str
     commands: list[str]
     ran: bool = Field(description="false: --dry-run, or claude is not on PATH and the commands are for the user to run")
     goes: list[str] = Field(description="files and folders of ours that --purge removed, or would remove")
     stays: list[str] = Field(description="files and folders that are still there, or would be")
-
-
-UninstallForm = InstallForm
+    script: str = Field(description="with --completion: what makes the shell complete")
 
 
 class Versions(Strict):
@@ -130,3 +122,15 @@ class DoctorForm(Strict):
     findings: list[Annotated[Finding, Like(level=Level, code="stable: what was found, whatever the sentence says")]]
     report: BugReport | None = Field(description="with --bundle")
     file: str = Field(description="where the report was written; empty where it was not")
+    index: (
+        Annotated[
+            Status,
+            Like(
+                state=Literal["ready", "missing", "damaged", "newer"],
+                behind="files to be read or dropped",
+                vaulted="sessions in it of which only the vault has a copy",
+                bytes_read=(int, "by this command"),
+            ),
+        ]
+        | None
+    ) = Field(description="with --index: its state; nothing else is looked at then")

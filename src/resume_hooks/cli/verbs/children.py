@@ -56,7 +56,7 @@ class RolloverOptions(ChildOptions, body="resume_hooks.cli.handoff:rollover"):
     quick: bool = flag(help="Lineage only, no model is asked.")
     with_summary: bool = flag(help="The same as without --quick.")
     model: str | None = option(help="The model that writes it; by default summary_model, of other agents their own.")
-    timeout: int | None = option(type=click.IntRange(1), help="Seconds for all of it; by default summary_timeout.")
+    timeout: int | None = option(type=click.IntRange(1), help="Seconds for all of it; by default 120.")
 
 
 class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
@@ -78,6 +78,13 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
       pasted       the middle of long pastes in prompts
       assistant    long answers of the model, with --assistant
 
+    With --smart, also called as smart-trim, rules give up what is certain: files read again or changed later, repeated
+    outputs, failures that were mended, thinking of finished turns. A model, asked through the client without tools,
+    chooses among the rest. With -p all of it is for the model to choose, as your words say. Your prompts, the recent
+    turns and the last words of each turn stay. The plan is shown first; without a terminal nothing is written unless
+    you say --yes. A dry run asks the model too, which costs. To write what it showed: --json > plan.json, then --plan
+    plan.json.
+
     \b
     Examples:
       resume-hooks trim --dry-run
@@ -85,6 +92,9 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
       resume-hooks trim --threshold 500 --threshold Bash=2000 --keep-recent 3
       resume-hooks trim --target-tokens 60000 --start
       resume-hooks trim 5e12a303 --in-place --dry-run
+      resume-hooks trim 5e12a303 --smart -p "keep everything about the parser"
+      resume-hooks trim 5e12a303 --smart --dry-run --json > plan.json
+      resume-hooks trim --smart --plan plan.json --yes --start
     """
 
     tools: str | None = option(help="Trim contents of these tools alone: Read,Bash,mcp__*.")
@@ -101,6 +111,7 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
     min_savings: int = option(type=click.IntRange(0), default=MIN_SAVINGS, show_default=True, help="Tokens.")
     in_place: bool = flag(help="Rewrite the session's own file, after a backup; no child is made.")
     live: bool = flag(help="With --in-place: even while a client has the session open.")
+    of_parts: Any = OF_PARTS
 
 
 class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):

@@ -1,4 +1,4 @@
-"""Search and the index behind it."""
+"""Search."""
 
 from __future__ import annotations
 
@@ -56,19 +56,3 @@ class SearchOptions(
     of_parts: Any = OF_PARTS
     limit: int = option(type=click.IntRange(1, MOST_LIMIT), default=10, show_default=True, help="Hits.")
     max_chars: int = MAX_CHARS
-
-
-class IndexOptions(VerbOptions, body="resume_hooks.cli.search:index"):
-    """Bring the index of everything that was said up to date. Search does so by itself.
-
-    It holds words and places, not texts, and can be removed at any time.
-
-    \b
-    Examples:
-      resume-hooks index
-      resume-hooks index --status
-      resume-hooks index --rebuild
-    """
-
-    looking: bool = flag("--status", help="Only say what it holds and what it lacks.")
-    rebuild: bool = flag(help="Remove and rebuild it.")

@@ -51,10 +51,13 @@ class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions
 
 
 class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
-    """Show a session's ancestors, oldest first, the session itself last.
+    """Show a session's ancestors, oldest first, the session itself last; or what came from it.
 
     An ancestor whose file is gone is shown as missing, or as an archived copy if the vault has one. With --team those
     that the server has are shown with owner and machine, others as private; SESSION may then be the server's, too.
+
+    With --derived a handoff that was continued by /clear is left out: the session that /clear started stands for it.
+    find-original and find-derived are --original and --derived.
 
     \b
     Examples:
@@ -62,90 +65,50 @@ class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
       resume-hooks lineage 5e12a303 --continued
       resume-hooks lineage "bob:Fix the parser" --team
       resume-hooks lineage "Fix the parser" --json
+      resume-hooks lineage 5e12a303 --derived --tree
     """
 
     continued: bool = flag(help="Leave trimmed sessions out.")
+    original: bool = flag(help="Only the oldest known ancestor; the session itself where it has none.")
+    derived: bool = flag(help="The sessions that came from it instead, directly or not, oldest first.")
+    tree: bool = flag(help="With --derived: show who came from whom.")
+    everything: bool = flag("--all", help="With --derived: also handoffs that a /clear replaced.")
     of_parts: Any = OF_PARTS
 
 
-class FindOriginalOptions(SessionOptions, body="resume_hooks.cli.lineage:find_original"):
-    """Show the oldest known ancestor of a session; the session itself where it has none.
-
-    \b
-    Examples:
-      resume-hooks find-original
-      resume-hooks find-original 5e12a303 --json
-    """
-
-
-class FindDerivedOptions(SessionOptions, body="resume_hooks.cli.lineage:find_derived"):
-    """Show the sessions that came from a session, directly or not, oldest first.
-
-    A handoff that was continued by /clear is left out: the session that /clear started stands for it.
-
-    \b
-    Examples:
-      resume-hooks find-derived 5e12a303
-      resume-hooks find-derived "Fix the parser" --tree
-    """
-
-    tree: bool = flag(help="Show who came from whom.")
-    everything: bool = flag("--all", help="Also handoffs that a /clear replaced.")
-
-
 class InfoOptions(SessionOptions, body="resume_hooks.cli.info:info"):
-    """Show a session: title, dates, turns, context tokens, records, what is damaged.
+    """Show a session: id, file, title, dates, turns, context tokens, records, what is damaged.
+
+    Of a session that only the vault still has, the file is the archived copy.
 
     Tokens are what the API counted for the last answer of the live conversation.
 
     \b
     Examples:
       resume-hooks info
+      resume-hooks info "Fix the parser"
       resume-hooks info 5e12a303 --json
     """
 
 
-class ResolveOptions(SessionOptions, body="resume_hooks.cli.info:resolve"):
-    """Print the id and the file of SESSION; of the archived copy if only that is left.
+class RenameOptions(VerbOptions, body="resume_hooks.cli.rename:rename_session"):
+    """Give SESSION the title TITLE, or a tag.
 
-    \b
-    Examples:
-      resume-hooks resolve
-      resume-hooks resolve 5e12
-      resume-hooks resolve "Fix the parser" --json
-    """
-
-
-class RenameOptions(VerbOptions, body="resume_hooks.cli.rename:give_title"):
-    """Give SESSION the title TITLE.
-
-    A record is added to the end of its file, as Claude Code's own /rename does; the session gets no newer by it. The
-    title then names it here, in the client's picker, and in /resume TITLE. Titles stay unique within a project.
+    A record is added to the end of its file, as Claude Code's own /rename and the official SDK do; the session gets no
+    newer by it. The title then names it here, in the client's picker, and in /resume TITLE. Titles stay unique within
+    a project. A session has one tag, and several may have the same.
 
     \b
     Examples:
       resume-hooks rename 5e12a303 "Fix the parser"
       resume-hooks rename "Fix the parser" "Parser, first try" --dry-run
+      resume-hooks rename 5e12a303 --tag experiment
+      resume-hooks rename 5e12a303 --no-tag
     """
 
     locator: str = argument(metavar="SESSION", shell_complete=complete_locator)
-    title: str = argument()
+    title: str | None = argument(required=False)
+    tag: str | None = option(help="Give it this tag instead of a title.")
+    no_tag: bool = flag(help="Take its tag away.")
     force: bool = flag(help="Even if another session of the project has that title.")
-    dry_run: bool = DRY_RUN
-
-
-class TagOptions(VerbOptions, body="resume_hooks.cli.rename:give_tag"):
-    """Give SESSION the tag TAG; a session has one, and several may have the same.
-
-    A record is added to the end of its file, as the official SDK does; the session gets no newer by it.
-
-    \b
-    Examples:
-      resume-hooks tag 5e12a303 experiment
-      resume-hooks tag 5e12a303 --clear
-    """
-
-    locator: str = argument(metavar="SESSION", shell_complete=complete_locator)
-    tag: str | None = argument(required=False)
-    clear: bool = flag(help="Take its tag away.")
     dry_run: bool = DRY_RUN

@@ -7,8 +7,6 @@ import click
 from resume_hooks import settings
 from resume_hooks.cli.options import DRY_RUN, SessionOptions, VerbOptions, argument, flag, option
 
-SHELLS = ("bash", "zsh", "fish")
-
 
 def _keys(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """What a shell offers for KEY."""
@@ -43,15 +41,22 @@ class DoctorOptions(VerbOptions, body="resume_hooks.cli.doctor:doctor"):
     you changed and places in our code where bugs were met; it is printed, or written, and sent nowhere. Look through
     it before you pass it on.
 
+    The index of search holds words and places, not texts, and can be removed at any time; search brings it up to date
+    by itself. --index does only that: it says what the index holds and lacks, first updates it, or builds it anew.
+
     \b
     Examples:
       resume-hooks doctor
       resume-hooks doctor --json
       resume-hooks doctor --bundle -o report.json
+      resume-hooks doctor --index update
     """
 
     bundle: bool = flag(help="Print a report for a bug report: no titles, prompts, paths or names.")
     output: str | None = option("-o", metavar="FILE", help="Write that report to a new file.")
+    index: str | None = option(
+        type=click.Choice(("status", "update", "rebuild")), help="Only show, update or rebuild the search index."
+    )
 
 
 class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:config"):
@@ -70,48 +75,31 @@ class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:config"):
     value: str | None = argument(required=False)
 
 
-class CompletionOptions(VerbOptions, body="resume_hooks.cli.setup:completion"):
-    """Print what makes Tab complete verbs, options and the sessions of this folder.
-
-    Sessions are offered by id with their titles beside them; a part of a title finds them, too.
-
-    \b
-    Examples:
-      resume-hooks completion bash >> ~/.bashrc
-      resume-hooks completion zsh > "${fpath[1]}/_resume-hooks"
-      resume-hooks completion fish > ~/.config/fish/completions/resume-hooks.fish
-    """
-
-    shell: str = argument(type=click.Choice(SHELLS))
-
-
 class InstallOptions(VerbOptions, body="resume_hooks.cli.setup:install"):
     """Register the plugin with Claude Code; prints the commands where claude is not on PATH.
 
-    The engine's own packages are installed by the plugin, in the background, when the next session starts.
+    The engine's own packages are installed by the plugin, in the background, when the next session starts. With
+    --remove the plugin goes, and what stays is listed, with what removes it. Sessions always stay.
+
+    --completion prints what makes Tab complete verbs, options and the sessions of this folder, and installs nothing.
+    Sessions are offered by id with their titles beside them; a part of a title finds them, too.
 
     \b
     Examples:
       resume-hooks install
       resume-hooks install --dry-run
+      resume-hooks install --remove
+      resume-hooks install --remove --purge --dry-run
+      resume-hooks install --completion bash >> ~/.bashrc
+      resume-hooks install --completion zsh > "${fpath[1]}/_resume-hooks"
+      resume-hooks install --completion fish > ~/.config/fish/completions/resume-hooks.fish
     """
 
-    dry_run: bool = DRY_RUN
-
-
-class UninstallOptions(VerbOptions, body="resume_hooks.cli.setup:uninstall"):
-    """Remove the plugin from Claude Code, and say what stays and what removes it. Sessions always stay.
-
-    \b
-    Examples:
-      resume-hooks uninstall
-      resume-hooks uninstall --purge --dry-run
-      resume-hooks uninstall --purge --yes
-    """
-
-    purge: bool = flag(help="Remove our state as well: links, settings, index, logs.")
+    remove: bool = flag(help="Remove the plugin from Claude Code.")
+    purge: bool = flag(help="With --remove: our state as well: links, settings, index, logs.")
     yes: bool = flag(help="Do not ask before purging.")
-    dry_run: bool = flag(help="Show what would go and what stays, change nothing.")
+    completion: str | None = option(type=click.Choice(("bash", "zsh", "fish")), help="Print this shell's script.")
+    dry_run: bool = flag(help="Show what would be done and what stays, change nothing.")
 
 
 class SlashOptions(VerbOptions, body="resume_hooks.cli.slash:slash", hidden=True):

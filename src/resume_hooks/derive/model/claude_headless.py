@@ -85,7 +85,7 @@ class ClaudeHeadless:
         if ran.late:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {limit:.0f} s",
-                "Give it longer: resume-hooks config summary_timeout",
+                "Give it longer, in a shell: --timeout SECONDS",
             )
         return _reply(ran, form, self.name, time.monotonic() - started)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Form = TypeVar("Form", bound="BaseModel")
 Progress = Callable[[int, int], None]
+LIMIT = 120  # seconds that a model has for all of an answer: somebody waits for it
 
 
 class Reply(NamedTuple, Generic[Form]):

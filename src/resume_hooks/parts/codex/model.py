@@ -77,7 +77,7 @@ class CodexExec:
         if ran.late:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {limit:.0f} s",
-                "Give it longer: resume-hooks config summary_timeout",
+                "Give it longer, in a shell: --timeout SECONDS",
             )
         answer, counts = _told(ran, self.name)
         data = answers.fitted(answers.strictly(answer), form, self.name)

@@ -94,7 +94,7 @@ def choices_of(offered: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdic
     if stale:
         raise PlanOutdated(
             f"The plan does not fit the session: {stale:,} of {len(verdicts):,} contents are not there as it has them",
-            "Nothing was written. Make a new plan: resume-hooks smart-trim.",
+            "Nothing was written. Make a new plan: resume-hooks trim --smart.",
         )
     taken = {key_of(choice.piece): choice for choice in offered.taken}
     pieces = {key_of(one.piece): one.piece for one in offered.candidates}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from resume_hooks.part import Answer, Check, Option, Part, Verb
 
 PART = Part(
-    verbs=(Verb("team", "Push, pull, resume, search and share sessions on your team's PostgreSQL.", before="index"),),
+    verbs=(Verb("team", "Push, pull, resume, search and share sessions on your team's PostgreSQL.", before="fsck"),),
     options=(
         Option(
             "lineage",

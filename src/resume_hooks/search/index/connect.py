@@ -122,7 +122,7 @@ class _Task:
             to, over = self.where, self.is_over
             outcome = update(index.db, index.words, work, gone, where=to, is_over=over, progress=self.progress)
             left = f"{counted(outcome.behind, 'file')} ({size_text(outcome.size_behind)}), the oldest"
-            note = f"Not indexed yet, so not searched: {left}. To index all: resume-hooks index"
+            note = f"Not indexed yet, so not searched: {left}. To index all: resume-hooks doctor --index update"
         else:
             outcome = UpdateOutcome(behind=len(work) + len(gone))
             note = f"Another command is updating the index; {len(work):,} files may be missing from it"

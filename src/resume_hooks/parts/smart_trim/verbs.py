@@ -1,8 +1,12 @@
-"""``smart-trim``: a child without what a model finds is no longer needed; shows the plan before writing."""
+"""``trim --smart``: a child without what a model finds is no longer needed; shows the plan before writing."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+from click.core import ParameterSource
 
 from resume_hooks import settings
 from resume_hooks.cli.child import (
@@ -27,18 +31,26 @@ from resume_hooks.parts.smart_trim import preview
 from resume_hooks.parts.smart_trim.ask import ModelVerdicts, ask
 from resume_hooks.parts.smart_trim.offer import CERTAIN, UNJUDGED, offer, smart_options
 from resume_hooks.parts.smart_trim.plan import KIND, SmartPlan, Verdict, described, of_rules
-from resume_hooks.parts.smart_trim.verbs import SmartTrimOptions
 from resume_hooks.paths import read_regular
 
 if TYPE_CHECKING:
-    from resume_hooks.parts.smart_trim.forms import SmartTrimForm
+    from resume_hooks.parts.smart_trim.forms import PlannedTrim
 
+BY_RULES = (
+    "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "live",
+)  # fmt: skip
 LARGEST_PLAN = 16 * 1024 * 1024  # bytes of a plan that is given back
 UNASKED = "Nobody can be asked here: add --yes, or write this very plan (--json > plan.json, --plan plan.json --yes)."
 
 
-def smart_trim(options: SmartTrimOptions) -> Receipt:
+def require_smart(_: Any) -> None:
+    """UsageError for an option of a smart trim without ``--smart``."""
+    raise UsageError("-p, --model, --timeout, --plan and --yes belong to --smart", "Add --smart, or leave them out.")
+
+
+def smart_trim(options: Any) -> Receipt:
     """Show the plan, and write the child if that is wanted."""
+    _refuse(options)
     require_client(options)
     stored = _stored(options)
     named = stored.parent_file if options.locator is None and stored else options.locator
@@ -56,8 +68,18 @@ def smart_trim(options: SmartTrimOptions) -> Receipt:
     made = smart.write(decided, options.where) if agreed else receipt(decided.trim)
     notes = [UNASKED] if wanted and not options.yes and not asks else []
     made = made._replace(warnings=(*made.warnings, *preview.warnings(decided, planned.asked), *notes))
-    more = {"savings": decided.trim, **preview.data(decided), "spent": planned.asked.spent}
+    more = {"savings": decided.trim, "smart": {**preview.data(decided), "spent": planned.asked.spent}}
     return answer(options, made, more, lambda: _text(planned, made, seen=asks))
+
+
+def _refuse(options: Any) -> None:
+    """UsageError for options of a trim by rules alone, and for a time that is none."""
+    sources = click.get_current_context().get_parameter_source
+    for name in BY_RULES:
+        if sources(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"--{name.replace('_', '-')} and --smart exclude each other", "Leave one of them out.")
+    if options.timeout is not None and not re.fullmatch("[1-9][0-9]{0,5}", options.timeout):
+        raise UsageError(f"--timeout must be seconds from 1 on, not '{options.timeout}'", "Such as --timeout 60.")
 
 
 class _Planned(NamedTuple):
@@ -67,36 +89,37 @@ class _Planned(NamedTuple):
     asked: ModelVerdicts
 
 
-def _asked(scanned: Trimmable, options: SmartTrimOptions) -> _Planned:
+def _asked(scanned: Trimmable, options: Any) -> _Planned:
     """Ask the model what may go."""
     model = model_of(options.model, scanned.session, options.where)
-    rules = UNJUDGED if options.prompt.strip() else CERTAIN
+    prompt = options.prompt or ""
+    rules = UNJUDGED if prompt.strip() else CERTAIN
     offered = offer(scanned, smart_options(options.keep_recent, settings.number("keep_recent"), rules), options.where)
     told = model_progress(model.name, quiet=options.as_json)
-    asked = ask(model, offered, options.prompt, time_limit(options.timeout), told)
+    asked = ask(model, offered, prompt, time_limit(options.timeout and int(options.timeout)), told)
     verdicts = [*of_rules(offered), *asked.verdicts]
     return _Planned(smart.plan(offered, verdicts, options.where, options.output_dir), asked)
 
 
-def _given_back(scanned: Trimmable, stored: SmartTrimForm, options: SmartTrimOptions) -> _Planned:
+def _given_back(scanned: Trimmable, stored: PlannedTrim, options: Any) -> _Planned:
     """Take a plan that was printed before. UsageError where it is another session's."""
     if stored.parent_session_id != scanned.session.session_id:
         raise UsageError(
             f"The plan is of session {stored.parent_session_id}, not of {scanned.session.session_id}",
             "Leave the locator out, or name the session that the plan was made of.",
         )
-    trim = smart_options(stored.keep_recent, settings.number("keep_recent"), stored.rules)
+    trim = smart_options(stored.smart.keep_recent, settings.number("keep_recent"), stored.smart.rules)
     verdicts = [
         Verdict(row.record, tuple(row.address), row.digest, row.by, described(row.description), row.rationale)
-        for row in stored.choices
+        for row in stored.smart.choices
     ]
     decided = smart.planned_before(scanned, trim, verdicts, options.where, options.output_dir)
     return _Planned(decided, ModelVerdicts())
 
 
-def _stored(options: SmartTrimOptions) -> SmartTrimForm | None:
+def _stored(options: Any) -> PlannedTrim | None:
     """The plan of ``--plan``. UsageError for a file that holds none, and for options that it leaves no room for."""
-    path = options.plan
+    path: str | None = options.plan
     if path is None:
         return None
     if options.prompt or options.model or options.timeout or options.keep_recent is not None:
@@ -106,13 +129,13 @@ def _stored(options: SmartTrimOptions) -> SmartTrimForm | None:
 
     from resume_hooks.parts.smart_trim.forms import StoredPlan
 
-    way = "Make one: resume-hooks smart-trim --dry-run --json > plan.json"
+    way = "Make one: resume-hooks trim --smart --dry-run --json > plan.json"
     try:
         return StoredPlan.model_validate_json(read_regular(path, LARGEST_PLAN)).data
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}", way) from error
     except ValidationError as error:
-        raise UsageError(f"{path} is not a plan that smart-trim --json printed", way) from error
+        raise UsageError(f"{path} is not a plan that trim --smart --json printed", way) from error
 
 
 def _text(planned: _Planned, made: Receipt, *, seen: bool) -> str:
