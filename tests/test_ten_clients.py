@@ -38,7 +38,7 @@ for turn in range(rounds):
         said = send(prompt.main, where, prompt=f">handoff step {turn} of {os.getpid()}")
         assert "handed off" in said, said
     assert "found" in send(prompt.main, path, prompt=">search prompt")
-    assert "resume-hooks" in send(prompt.main, path, prompt=">resume")
+    assert "there is nothing to do" in send(prompt.main, path, prompt=">resume")
     send(prompt.main, path, prompt=f">checkpoint goal {turn}")
     assert send(prompt.main, path, prompt="not ours") == ""
     send(notice.main, path, hook_event_name="Stop")
