@@ -5,25 +5,11 @@
 
 import { ask, open, quietly, say, settle } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
+import { COMMANDS, PREFIXED } from './commands.mjs'
 import { compact, propose, tellOf, trim } from './compacting.mjs'
 import { drawPane, move, show } from './pane.mjs'
 import { equip, look, part, serve } from './tool.mjs'
 
-const READING = { immediate: true }
-const COMMANDS = [ // what is typed, the engine's verb for it, and what the client's menu says
-  ['handoff', 'handoff', 'Go on in a fresh session that knows this one and its ancestors', '[next step]'],
-  ['rollover', 'rollover', "Go on in a fresh session with a model's summary; costs tokens, up to two minutes", '[focus]'],
-  ['trim', 'trim', 'Go on in a copy without old tool output, or here in place; asks first', '[options]'],
-  ['untrim', 'untrim', 'Go on in a copy in which what was trimmed is back', ''],
-  ['mark', 'checkpoint', 'Mark this place before you try something', '[goal]'],
-  ['rewind-to-mark', 'rewind', 'Go back to the mark in a new session; of what came after, only your report stays', 'report'],
-  ['search', 'search', 'Find what was said in this project; --all: in every project', '[--all] words', READING],
-  ['find', 'search', 'Find what was said in this project; --all: in every project', '[--all] words', READING],
-  ['recall', 'recover-context', 'Show what was done here, to paste if the model has lost it', '', READING],
-  ['lineage', 'lineage', "Show this session's ancestors, oldest first", '', READING],
-  ['sessions', 'sessions', 'List the newest sessions of this project; --all: of every project', '[--all]', READING],
-]
-const PREFIXED = ['checkpoint', 'handoff', 'help', 'lineage', 'resume', 'rewind', 'rollover', 'search', 'session', 'trim']
 const WAITING = 170000 // milliseconds for what the engine says is to be waited for; it ends within 150 seconds
 
 const answer = async ($, command, args) => {
@@ -33,7 +19,7 @@ const answer = async ($, command, args) => {
     try {
       reply = await ask($, { command, args, waiting: true }, 'engine', WAITING)
     } catch (error) {
-      $.clock.after(0, () => quietly($, async () => say($, await ask($, { command: 'left' }))))
+      $.clock.after(0, () => quietly($, async () => say($, await ask($, { command: 'left', args: command }))))
       if (!String(error).endsWith('aborted')) throw error // Esc
       return {}
     } finally { $.ui.status(undefined) }
@@ -62,21 +48,21 @@ const leave = ($, e, next) => next(e) // to the classic hook, which has its own 
 export function register(on) {
   const ours = new Set() // a name that the person's own command or another plugin has is theirs
   on('session.start', async ($, e, next) => {
-    for (const [name, , description, argumentHint, more] of COMMANDS) {
+    for (const each of COMMANDS) {
       await quietly($, async () => {
-        await $.command.register(Object.assign({ name, description, argumentHint }, more))
-        ours.add(name)
+        await $.command.register(each)
+        ours.add(each.name)
       })
     }
     await quietly($, () => equip($))
     return next(e)
   })
-  for (const [name, verb] of COMMANDS)
-    on('command.run', { command: name }, ($, e, next) => ours.has(name) ? answer($, verb, e.args) : next(e)).catch(tell)
-  for (const verb of PREFIXED)
-    on('command.run', { command: `resume-hooks:${verb}` }, ($, e) => answer($, verb, e.args)).catch(leave)
+  for (const { name } of COMMANDS)
+    on('command.run', { command: name }, ($, e, next) => ours.has(name) ? answer($, name, e.args) : next(e)).catch(tell)
+  for (const name of PREFIXED)
+    on('command.run', { command: name }, ($, e) => answer($, name, e.args)).catch(leave)
   on('command.run', { command: 'resume-hooks:recover-context' }, ($, e, next) => // with words it is the skill so called
-    e.args?.trim() ? next(e) : answer($, 'recover-context', '')).catch(leave)
+    e.args?.trim() ? next(e) : answer($, 'resume-hooks:recover-context', '')).catch(leave)
   on('ui.render', { component: 'Pane' }, drawPane).catch(leave)
   on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(leave)
   on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(leave)

@@ -14,7 +14,7 @@ import pytest
 from resume_hooks import part_table, seam
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.verb_table import VERBS, command
-from resume_hooks.hooks.prompt import LANES
+from resume_hooks.hooks.triggers import ROWS
 from resume_hooks.parts import NAMES
 from tests.needs import REPO
 
@@ -84,7 +84,7 @@ def _below(declared: type[VerbOptions]) -> list[type[VerbOptions]]:
     return [each for one in declared.__subclasses__() for each in (one, *_below(one))]
 
 
-@pytest.mark.parametrize("name", sorted(set(LANES.values())))
+@pytest.mark.parametrize("name", sorted({row.lane for row in ROWS.values() if row.lane}))
 def test_every_lane_has_its_module(name: str) -> None:
     """The prompt hook finds its lanes by name, so the linter does not see them."""
     assert find_spec(name)

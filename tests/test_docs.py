@@ -9,14 +9,12 @@ import sys
 import tomllib
 
 import resume_hooks
-from resume_hooks import part_table, seam
+from resume_hooks import seam
 from resume_hooks.cli.schema import form
 from resume_hooks.cli.verb_table import VERBS
-from resume_hooks.hooks import plain_cards
 from resume_hooks.hooks import triggers as triggers_table
-from resume_hooks.hooks.inside import COMMANDS
 from resume_hooks.parts import NAMES
-from tests.needs import REPO, here
+from tests.needs import REPO
 
 
 def test_generated_pages_are_up_to_date() -> None:
@@ -37,7 +35,7 @@ def test_every_verb_command_and_trigger_is_named() -> None:
         for page in ("docs/cli.md", "docs/guide.md", "docs/older-clients.md", "README.md")
     )
     assert not [verb for verb in VERBS if f"\n## {verb}\n" not in verbs]
-    assert not [name for name in COMMANDS if f"`/{name}" not in commands]
+    assert not [row.bare for row in triggers_table.ROWS.values() if row.bare and f"`/{row.bare}" not in commands]
     assert not [
         name for name in triggers_table.VERBS if f"`/resume-hooks:{name}" not in triggers or f"`>{name}" not in triggers
     ]
@@ -49,19 +47,6 @@ def test_the_first_screen_of_the_readme_says_what_is_kept() -> None:
     first_screen = "\n".join((REPO / "README.md").read_text("utf-8").split("\n")[:40])
     for words in ("keeps sessions for longer", "config vault off", "make demo", "make test", "plugin install"):
         assert words in first_screen
-
-
-def test_slash_commands_say_what_the_trigger_table_says() -> None:
-    """One line a trigger, the same in the client's menu, in the help and in docs/older-clients.md."""
-    told = {row.verb: row.about for row in plain_cards.TRIGGERS}
-    assert set(told) == set(triggers_table.VERBS)
-    assert {alias: row.verb for row in plain_cards.TRIGGERS for alias in row.aliases} == triggers_table.ALIASES
-    pages = here({path.stem: path for path in (REPO / "commands").glob("*.md")}, part_table.TRIGGERS)
-    assert set(pages) == set(told) - {"recover-context"}  # a skill
-    for path in pages.values():
-        described = re.search(r"^description: (.*)$", path.read_text("utf-8"), re.MULTILINE)
-        assert described is not None
-        assert described[1].strip('"') == told[path.stem]
 
 
 def test_links_between_the_pages_lead_somewhere() -> None:

@@ -50,28 +50,32 @@ SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], st
 }
 """Settings: the part, then what ``part.Setting`` says behind the name."""
 
-TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], Tuple[str, ...], bool, bool]] = {
+TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bool, bool, bool, bool]] = {
     "checkpoint": (
         "checkpoints",
         "[goal]",
         "Mark this place before you try something",
         "lane",
         "search",
-        ">checkpoint [goal]     mark this place; >rewind <report> goes back to it",
+        "checkpoint [goal]     mark this place; rewind report goes back to it",
         (),
-        ("mark",),
+        "mark",
         False,
         True,
+        False,
+        False,
     ),
     "rewind": (
         "checkpoints",
-        "<report>",
+        "report",
         "Go back to the mark in a new session; of what came after, only your report stays",
         "lane",
         "search",
         "",
         (),
-        ("rewind-to-mark",),
+        "back",
+        False,
+        False,
         False,
         False,
     ),

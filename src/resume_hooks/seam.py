@@ -18,24 +18,27 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "parts")
 
 
 class Trigger(NamedTuple):
-    """A trigger of a prompt: what is typed behind ``>``, what may follow it, and what it does; commands/ say the same.
+    """A trigger of a prompt: what is typed behind ``>``, what may follow it, and what it does.
 
     ``lane`` is the module below the part whose ``answer`` takes a ``hooks.request.Request`` and gives a
-    ``TriggerAnswer``; ``row`` its row in the card of ``>help``, ``""`` where another's names it; ``commands`` are its
-    names behind a bare ``/``, as hooks/register.mjs has them. One that fires ``alone`` is none before other words; one
-    that ``asks`` may be typed over itself again, with a yes. It stands before a trigger of the core.
+    ``TriggerAnswer``; ``row`` its row in the card of ``>help``, ``""`` where another's names it; ``bare`` its name
+    behind ``/`` where hooks/register.mjs runs, and it is no trigger but there where it is ``inside``. One that fires
+    ``alone`` is none before other words; one that ``asks`` may be typed over itself again, with a yes; one that
+    ``reads`` may be typed there while the model works. It stands before a trigger of the core.
     """
 
     name: str
     argument: str
     about: str
-    lane: str
-    before: str
+    lane: str = ""
+    before: str = ""
     row: str = ""
     aliases: Tuple[str, ...] = ()
-    commands: Tuple[str, ...] = ()
+    bare: str = ""
     alone: bool = False
     asks: bool = False
+    reads: bool = False
+    inside: bool = False
 
 
 def is_there(part: str) -> bool:

@@ -31,7 +31,7 @@ def said(cli: Cli, verb: str, text: str | bytes = "", session: str = SESSION, **
         ("continue", "Fix the parser"),
         ("session", SESSION),
         ("lineage", "lineage, oldest first"),
-        ("help", "/resume-hooks:handoff"),
+        ("help", "behind /resume-hooks:"),
     ],
 )
 def test_the_card_of_the_hook(cli: Cli, parent: Path, verb: str, words: str) -> None:

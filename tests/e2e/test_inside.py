@@ -248,7 +248,7 @@ def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
     tui.submit("explore DELTA")
     tui.wait_for("Mock reply 1")
     tui.wait_idle()
-    tui.submit("/rewind-to-mark it is slower")
+    tui.submit("/back it is slower")
     tui.wait_for("Rewound to the checkpoint")
     tui.wait_idle()
     child = child_of(tui.home, parent)
@@ -384,7 +384,7 @@ def test_print_mode_shows_todays_card(
     (child,) = children(home, parent)
     assert f"/resume {child.stem}" in done.text
     asked = run_print(client, home, api, "/trim", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
-    assert "To make it: /resume-hooks:trim yes" in asked.text
+    assert "To make it: /trim yes" in asked.text
     assert not api.requests
 
 

@@ -136,9 +136,9 @@ def test_a_rewind_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> 
     first.submit("/mark try a faster parser")
     first.wait_for("goal: try a faster parser")
     first.wait_idle()
-    first.submit("/rewind-to-mark it is slower")
+    first.submit("/back it is slower")
     first.wait_for("Rewound to")
-    second.submit("/rewind-to-mark it is slower, too")
+    second.submit("/back it is slower, too")
     second.wait_for("No active checkpoint(.*\n)*.*it is slower, too")
     for tui in both:
         tui.wait_idle()

@@ -227,11 +227,11 @@ def pythonless(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
 @pytest.mark.parametrize(
     ("prompt", "told"),
     [
-        (">handoff", "handoff"),
-        ('>handoff fix "this" \\ and\nthat', "handoff"),
-        (">resume", "resume"),
-        ("/resume-hooks:resume", "resume"),
-        ("/resume-hooks:trim 80%", "trim"),
+        (">handoff", ">handoff"),
+        ('>handoff fix "this" \\ and\nthat', ">handoff"),
+        (">resume", ">resume"),
+        ("/resume-hooks:resume", "/resume-hooks:resume"),
+        ("/resume-hooks:trim 80%", "/resume-hooks:trim"),
         (">resume the work", ""),
         (">handoffs", ""),
         ("/resume-hooks:recover-context the words", ""),

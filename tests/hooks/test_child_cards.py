@@ -21,13 +21,14 @@ from resume_hooks.hooks.handoff import handoff_card
 from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.hooks.reply import start
 from resume_hooks.hooks.resume_card import resume_card
+from resume_hooks.hooks.triggers import VERBS, Trigger, of_command
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.clipboard import Copied
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 
 CHILD = session_id(2)
-HELP = plain_cards.help_card("resume-hooks --help")
+HELP = plain_cards.help_card("resume-hooks --help", of_command("resume-hooks:help", ""))
 LAST_LINE = 40
 """Columns that a busy client shows of the last line."""
 
@@ -120,17 +121,17 @@ def test_trimmed_gives_both_commands(copied: Copied, slash: bool, written: bool)
 def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
     """At most as long as a busy client shows, in the form that was used."""
     question = Question(SESSION, "--tools Read", 0)
-    sign = "/resume-hooks:" if slash else ">"
+    trim = "/resume-hooks:trim" if slash else ">trim"
     ends = {
-        trim_cards.question_card("numbers", "", "", slash=slash): f"To make it: {sign}trim yes",
-        trim_cards.question_card("numbers", "", "It can't.", slash=slash): "Nothing was changed.",
-        trim_cards.no_use_card("numbers"): "Instead: /resume-hooks:handoff",
-        trim_cards.help_card("options", slash=slash): f"Type: {sign}trim",
+        trim_cards.question_card("numbers", "", "", trim): f"To make it: {trim} yes",
+        trim_cards.question_card("numbers", "", "It can't.", trim): "Nothing was changed.",
+        trim_cards.no_use_card("numbers", ">handoff"): "Instead: >handoff",
+        trim_cards.help_card("options", trim): f"Type: {trim}",
         trim_cards.cancelled_card(asked=slash): "Nothing was changed.",
-        trim_cards.unasked_card(slash=slash): f"First: {sign}trim",
-        trim_cards.answered_card(question, gone=False, slash=slash): f"First: {sign}trim",
-        trim_cards.answered_card(question._replace(child=CHILD), gone=slash, slash=slash): f"First: {sign}trim",
-        trim_cards.busy_card(slash=slash): f"In a moment: {sign}trim yes",
+        trim_cards.unasked_card(trim): f"First: {trim}",
+        trim_cards.answered_card(question, trim, gone=False): f"First: {trim}",
+        trim_cards.answered_card(question._replace(child=CHILD), trim, gone=slash): f"First: {trim}",
+        trim_cards.busy_card(trim): f"In a moment: {trim} yes",
     }
     for text, end in ends.items():
         assert shown(text).split("\n")[-1] == end
@@ -152,7 +153,8 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("text", ["", "my words"])
 def test_session_card(copied: Copied, text: str) -> None:
     """The id, whether it was copied, and any text that stood behind the trigger."""
-    said = shown(plain_cards.session_card(SESSION, copied, text))
+    trigger = Trigger("resume", text, slash=False, pasted=False)
+    said = shown(plain_cards.session_card(SESSION, copied, trigger))
     assert f"\n  {SESSION}\n" in said
     assert (">handoff my words" in said) is bool(text)
     assert len(said.split("\n")[-1]) <= LAST_LINE
@@ -166,7 +168,7 @@ def test_fixed_texts_end_short(text: str) -> None:
 
 def test_help_names_every_trigger_in_ten_rows() -> None:
     """But itself, which was just typed."""
-    assert {row.verb for row in plain_cards.TRIGGERS} - set(re.findall(r">([a-z-]+)", HELP)) == {"help"}
+    assert VERBS - set(re.findall(r"[a-z-]+", HELP)) == {"help"}
     assert is_small(HELP)
 
 
@@ -231,14 +233,13 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
         resume_card(
             compare(SessionFile(SESSION, str(path), 0, 0), config_home.where, 0, clock.now()),
             WAYS[0],
-            HOSTILE,
-            slash=True,
+            of_command("full", HOSTILE),
         ),
         lineage_card([row]),
         handoff_card(receipt(folder=HOSTILE, title=HOSTILE), WAYS[2], HOSTILE, slash=True),
         trim_cards.trimmed_card(receipt(title=HOSTILE), WAYS[2], HOSTILE, [HOSTILE], slash=True),
-        trim_cards.question_card(HOSTILE, HOSTILE, "", slash=True),
-        trim_cards.answered_card(Question(SESSION, HOSTILE, 0), gone=False, slash=True),
+        trim_cards.question_card(HOSTILE, HOSTILE, "", "/trim"),
+        trim_cards.answered_card(Question(SESSION, HOSTILE, 0), "/trim", gone=False),
     ):
         said = shown(text)
         assert "title" in said

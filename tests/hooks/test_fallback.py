@@ -49,7 +49,7 @@ def test_the_id_is_answered_with(ask: Ask, prompt: str) -> None:
 
 def test_text_after_resume_is_kept(ask: Ask) -> None:
     """As the handoff that it may have meant, once the engine is there."""
-    assert ">handoff my words" in ask("/resume-hooks:resume my words")
+    assert "/resume-hooks:handoff my words" in ask("/resume-hooks:resume my words")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_the_module_is_told_what_is_missing(any_python: str, config_home: Config
         bare, input=json.dumps(event).encode(), env=environ, capture_output=True, check=True, timeout=60
     )
     text = json.loads(done.stdout)["text"]
-    assert text.startswith(">handoff needs the engine.")
+    assert text.startswith("/handoff needs the engine.")
     assert "fix it" in text
     unasked = json.dumps({"command": "fsck", "args": "API Error: 400"}).encode()
     silent = subprocess.run(bare, input=unasked, env=environ, capture_output=True, check=True, timeout=60)

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.inside import CHOICES, COMMANDS, UNTYPED, VERBS, answered
-from resume_hooks.hooks.plain_cards import TRIGGERS
+from resume_hooks.hooks.inside import CHOICES, UNTYPED, VERBS, answered
 from resume_hooks.hooks.triggers import UNASKED
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.hooks.conftest import Run, children
@@ -95,7 +94,8 @@ def test_what_is_typed_in_place_of_a_label_are_options(parent: Path) -> None:
 
 def test_a_trim_without_a_screen_is_todays_preview(parent: Path) -> None:
     """It says what to type."""
-    assert "To make it: /resume-hooks:trim yes" in ask("trim", screen=False)["text"]
+    assert "To make it: /trim yes" in ask("trim", screen=False)["text"]
+    assert "To make it: /resume-hooks:trim yes" in ask("resume-hooks:trim", screen=False)["text"]
     assert children(parent) == []
 
 
@@ -131,7 +131,7 @@ def test_what_is_to_be_pasted_is_copied(parent: Path) -> None:
     """As by the classic hooks: the id, the digest's facts, or nothing."""
     assert SESSION in ask("session")["text"]
     assert SESSION in ask("resume")["text"]
-    assert ask("help")["text"].startswith("type at the very start")
+    assert ask("help")["text"].startswith("type one behind /resume-hooks:")
     assert "what was done here" in ask("recover-context")["text"]
     assert children(parent) == []
 
@@ -192,11 +192,3 @@ def test_nobody_else_is_answered(run_hook: Run, parent: Path) -> None:
     assert run_hook("start_module", {"command": "delete"}).returncode == 1
     assert run_hook("start_module", b"no event").returncode == 1
     assert children(parent) == []
-
-
-def test_what_is_offered_says_what_the_triggers_say() -> None:
-    """One wording for one thing, but for the trim, which asks in another way."""
-    about = {row.verb: (row.argument.replace("<", "").replace(">", ""), row.about) for row in TRIGGERS}
-    same = [each for each in COMMANDS.values() if each.verb in about and each.verb != "trim"]
-    assert len(same) >= 6
-    assert [(each.argument, each.about) for each in same] == [about[each.verb] for each in same]

@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.recover import answer
-from resume_hooks.hooks.triggers import Trigger, recognise
+from resume_hooks.hooks.triggers import SLASH, Trigger, recognise
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -73,4 +73,4 @@ def test_with_words_behind_it_the_skill_is_meant(config_home: ConfigHome) -> Non
     """``/resume-hooks:recover-context what was next`` is the model's to answer."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert recognise("/resume-hooks:recover-context what was next") is None
-    assert recognise("/resume-hooks:recover-context") == ASKED._replace(slash=True)
+    assert recognise("/resume-hooks:recover-context") == ASKED._replace(slash=True, sign=SLASH)

@@ -14,7 +14,8 @@ from resume_hooks.derive.compare import (
     Comparison,
     Estimate,
 )
-from resume_hooks.hooks.resume_card import command_of, headline, resume_card, table
+from resume_hooks.hooks.resume_card import headline, resume_card, table
+from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, FirstRequest, Traffic
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -22,6 +23,7 @@ from resume_hooks.transcripts.tokens import ContextUse
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.hooks.test_child_cards import LAST_LINE, WAYS, shown
 
+ASKED = Trigger("resume", "", slash=False, pasted=False)
 MOST_LINES = 10
 """Rows of a card, of the 24 that a small terminal has."""
 
@@ -74,11 +76,11 @@ def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
 ) -> None:
     """What to do, the id and how it was copied, tokens and title; every way on where they were asked for."""
     full = ContextUse(190_000, 200_000, measured=True)
-    text = shown(resume_card(comparison(config_home, context=full), copied, "", slash=True, whole=whole))
+    text = shown(resume_card(comparison(config_home, context=full), copied, ASKED, whole=whole))
     for part in (copied.sentence(SESSION), "context 190,000 tokens · Fix the parser"):
         assert part in text
     assert all(f"\n  {row.name} " in text for row in FIGURES) is whole
-    assert text.endswith("\nBest: go on" if whole else "\nAll ways: /resume-hooks:resume --table")
+    assert text.endswith("\nBest: go on" if whole else "\nAll ways: >resume --table")
     lines = text.split("\n")
     assert len(lines[-1]) <= LAST_LINE
     assert sum(-(-len(line) // 70) for line in lines) <= MOST_LINES + 3 * whole
@@ -118,7 +120,7 @@ def test_what_the_api_still_has(config_home: ConfigHome, traffic: Traffic, age: 
 
 
 @pytest.mark.parametrize(
-    ("trim_estimated", "words"), [(True, "nothing to trim"), (False, "too long to look at here: >trim does")]
+    ("trim_estimated", "words"), [(True, "nothing to trim"), (False, "too long to look at here: a trim does")]
 )
 def test_a_trim_that_was_not_told(config_home: ConfigHome, trim_estimated: bool, words: str) -> None:
     """The line says why there is no figure."""
@@ -153,27 +155,25 @@ def test_the_first_line(
     """From the figures, also that there is nothing to do; a trim that frees next to nothing is not spoken of."""
     context = ContextUse(tokens, 200_000, measured=True)
     found = comparison(config_home, context=context, left=left, advice=advice)
-    assert resume_card(found, WAYS[0], "", slash=False).split("\n")[0] == line
+    assert resume_card(found, WAYS[0], ASKED).split("\n")[0] == line
     assert headline(found, "resume-hooks {}".format) == line.replace(">", "resume-hooks ")
-    if advice is not None:
-        assert command_of(advice) in resume_card(found, WAYS[0], "", slash=True)
 
 
 def test_nothing_to_hand_off(config_home: ConfigHome) -> None:
     """Only what can be done is named."""
     trim = tuple(row for row in FIGURES if row.name != HANDOFF)
     for estimates, words in (((FIGURES[0],), "83 % of 180,000. going"), (trim, ". >trim leaves 60,000 tokens; going")):
-        assert words in resume_card(comparison(config_home, estimates=estimates), WAYS[0], "", slash=False)
+        assert words in resume_card(comparison(config_home, estimates=estimates), WAYS[0], ASKED)
 
 
 def test_an_estimated_context_says_so(config_home: ConfigHome) -> None:
     """Where no answer was counted."""
     found = comparison(config_home, context=ContextUse(10, 200_000, measured=False))
-    assert "context about 10 tokens" in resume_card(found, WAYS[0], "", slash=True)
+    assert "context about 10 tokens" in resume_card(found, WAYS[0], ASKED)
 
 
 def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
     """No word is thrown away."""
-    text = shown(resume_card(comparison(config_home), WAYS[0], 'two\nlines "quoted"', slash=True))
+    text = shown(resume_card(comparison(config_home), WAYS[0], ASKED._replace(text='two\nlines "quoted"')))
     assert '\n  >handoff two\nlines "quoted"\n' in text
     assert "not sent" in text

@@ -169,7 +169,7 @@ def test_a_bug(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_text_of_a_card_is_one_line_a_fact(home: ConfigHome) -> None:
     """Notes and rests come after the hits; a card is text alone, with nothing to copy."""
     found = search(home, "redis", most=1)
-    assert "  2 more, in a shell: resume-hooks search redis" in search_card(found).split("\n")
+    assert "  2 more, in a shell: resume-hooks search redis" in search_card(found, ">search").split("\n")
     assert answer(asked(Trigger("search", "redis", slash=False, pasted=False), None)).to_copy == ""
     with pytest.raises(UsageError):
         answer(asked(Trigger("search", "", slash=False, pasted=False), None))

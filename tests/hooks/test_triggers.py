@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks import seam
-from resume_hooks.hooks.triggers import VERBS, Trigger, recognise
+from resume_hooks.hooks.triggers import SLASH, TYPED, VERBS, Trigger, recognise
 
 ID = "5e12a303-7a0b-4c1d-9e2f-0123456789ab"
 
@@ -159,7 +159,9 @@ def test_ours(prompt: str, verb: str, text: str) -> None:
 
 def is_ours(prompt: str, verb: str, text: str) -> None:
     """What a prompt is recognised as."""
-    assert recognise(prompt) == Trigger(verb, text, prompt.startswith("/"), pasted=False)
+    assert recognise(prompt) == Trigger(
+        verb, text, prompt.startswith("/"), pasted=False, sign=SLASH if prompt.startswith("/") else TYPED
+    )
 
 
 @pytest.mark.parametrize(("prompt", "why"), NOT_OURS)

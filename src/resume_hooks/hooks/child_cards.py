@@ -16,7 +16,7 @@ from resume_hooks.system.invocation import as_typed
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 
-WHY_CTRL_C = "Ctrl+C clears the box; once only, twice quits. /resume-hooks:{kind} leaves it empty"
+WHY_CTRL_C = "Ctrl+C clears the box; once only, twice quits"
 
 INTERRUPTED = "[Request interrupted by user"
 """How the record begins that a client writes when Esc or Ctrl+C ended a turn."""
@@ -38,7 +38,7 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
         *([] if os.path.isdir(receipt.folder) else [f"  note: {receipt.folder} is gone: use the first of these"]),
         f"  in this client   {receipt.in_client}",
         *([] if busy else [f"  in a shell       {receipt.shell}"]),
-        *([] if slash or busy else [f"  {WHY_CTRL_C.format(kind=receipt.kind)}"]),
+        *([] if slash or busy else [f"  {WHY_CTRL_C}"]),
     ]
     return "\n".join([*lines, _paste_line(copied, slash=slash, busy=busy)])
 

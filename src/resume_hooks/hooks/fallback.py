@@ -18,9 +18,9 @@ from typing import Any, Dict, Optional
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.hosts import host_of
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, session_card
-from resume_hooks.hooks.triggers import UNASKED, Trigger, recognise
+from resume_hooks.hooks.triggers import BARE, UNASKED, Trigger, of_command, recognise
 from resume_hooks.paths import is_session_id, read_object
-from resume_hooks.system.clipboard import copy
+from resume_hooks.system.clipboard import NOT_COPIED, copy
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import plain
 
@@ -42,7 +42,7 @@ def main_of_module() -> int:
     event = reply.read_stdin()
     if event is None:
         return 1
-    trigger = Trigger(reply.field(event, "command"), reply.field(event, "args").strip(), slash=True, pasted=False)
+    trigger = of_command(reply.field(event, "command"), reply.field(event, "args").strip())
     text = plain(answer(trigger, reply.field(event, "session_id")))
     told = {} if trigger.verb == UNASKED else {"text": text.removeprefix("resume-hooks: ")}
     reply.write(json.dumps(told).encode())
@@ -54,12 +54,12 @@ def answer(trigger: Trigger, session_id: str) -> str:
     if trigger.pasted:
         return pasted_card(trigger.text)
     if trigger.verb == "help":
-        return f"{_state_and_remedy()}\n\n{help_card(typed('--help'))}"
+        return f"{_state_and_remedy()}\n\n{help_card(typed('--help'), trigger)}"
     if trigger.verb in {"resume", "session"} and is_session_id(session_id):
-        card = session_card(session_id, copy(session_id), trigger.text)
+        card = session_card(session_id, NOT_COPIED if trigger.sign == BARE else copy(session_id), trigger)
         return f"{_state_and_remedy()}\n\n{card}" if trigger.verb == "resume" else card
     kept = f"\n\nYour text was not sent: {trigger.text}" if trigger.text else ""
-    return f"resume-hooks: >{trigger.verb} needs the engine. {engine_state()}{kept}\n\n{_what_next()}"
+    return f"resume-hooks: {trigger.name(trigger.verb)} needs the engine. {engine_state()}{kept}\n\n{_what_next()}"
 
 
 def engine_state() -> str:

@@ -23,27 +23,29 @@ LIMIT = 5.0
 STATUS = "400"
 """What every error has that the module asks about; all else is what a label stands for, or what was typed instead."""
 
-FRESH = "/handoff opens a fresh session, which holds nothing of what is refused."
+FRESH = "opens a fresh session, which holds nothing of what is refused."
 ROW = 100
 """Characters of what is said of one finding."""
 
 
 def answer(request: Request) -> TriggerAnswer:
     """Ask about a refused request, or act on the word that was given. Raises ResumeHooksError once that was yes."""
+    handoff = request.trigger.name("handoff")
+    fresh = f"{handoff} {FRESH}"
     if request.text == "yes":
         return _made(request)
     if STATUS not in request.text:
-        return show(f"This session stays as it is. Later: /handoff, or in a shell: {request.command} --repair")
+        return show(f"This session stays as it is. Later: {handoff}, or in a shell: {request.command} --repair")
     kinds = kinds_of(request.text)
     if not kinds:
         return show("")
     try:
         decided = _decide(request)
     except ResumeHooksError as error:
-        return show(f"The API refuses this session. It could not be looked at: {error.message}. {FRESH}")
+        return show(f"The API refuses this session. It could not be looked at: {error.message}. {fresh}")
     found = reasons(decided.report, kinds)
     if not found:
-        return show(f"The API refuses this session, and in its file is nothing that a repair would mend. {FRESH}")
+        return show(f"The API refuses this session, and in its file is nothing that a repair would mend. {fresh}")
     return TriggerAnswer("", lambda _: "", _question(decided, found))
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from resume_hooks import settings
-from resume_hooks.hooks import compaction, prompt, reply, triggers
+from resume_hooks.hooks import compaction, prompt, reply
 from resume_hooks.hooks.compaction import HERE
-from resume_hooks.hooks.prompt import LANES
-from resume_hooks.hooks.triggers import BROUGHT, UNASKED, Trigger
+from resume_hooks.hooks.triggers import BARE, ROWS, SLASH, UNASKED, Trigger, of_command
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import answers
 from resume_hooks.sessions.locate import session_file
@@ -23,13 +22,6 @@ from resume_hooks.system.clipboard import NOT_COPIED
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.processes import is_asked_by_client
 from resume_hooks.system.text import plain, plain_line
-
-OWN_LANES = {
-    "untrim": "resume_hooks.hooks.untrim",
-    "sessions": "resume_hooks.hooks.sessions",
-    UNASKED: "resume_hooks.hooks.fsck",
-}
-"""The modules of verbs that are no triggers."""
 
 PANE = "pane"
 """What the module asks with while the pane of /search and /sessions is open."""
@@ -52,45 +44,8 @@ OFFER, TOOL = "offer", "tool"
 PLAN, FULL = "plan", "compaction"
 """What it asks with when the client compacts, and as the context fills."""
 
-VERBS = triggers.VERBS | OWN_LANES.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT}
+VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT}
 
-
-class Command(NamedTuple):
-    """The verb that a command stands for, what may follow it, and what it does."""
-
-    verb: str
-    argument: str
-    about: str
-
-
-_SEARCH = Command("search", "[--all] words", "Find what was said in this project; --all: in every project")
-_CORE = {
-    "handoff": Command("handoff", "[next step]", "Go on in a fresh session that knows this one and its ancestors"),
-    "rollover": Command(
-        "rollover", "[focus]", "Go on in a fresh session with a model's summary; costs tokens, up to two minutes"
-    ),
-    "trim": Command("trim", "[options]", "Go on in a copy without old tool output, or here in place; asks first"),
-    "untrim": Command("untrim", "", "Go on in a copy in which what was trimmed is back"),
-    "search": _SEARCH,
-    "find": _SEARCH,
-    "recall": Command("recover-context", "", "Show what was done here, to paste if the model has lost it"),
-    "lineage": Command("lineage", "", "Show this session's ancestors, oldest first"),
-    "sessions": Command("sessions", "[--all]", "List the newest sessions of this project; --all: of every project"),
-}
-
-
-def _before(verb: str) -> list[tuple[str, Command]]:
-    """The commands of parts that stand before those for a verb of the core."""
-    return [
-        (name, Command(each.name, each.argument.replace("<", "").replace(">", ""), each.about))
-        for each in BROUGHT
-        if each.before == verb
-        for name in each.commands
-    ]
-
-
-COMMANDS = dict(row for own in _CORE.items() for row in (*_before(own[1].verb), own))
-"""What a person may type after a bare ``/``; register.mjs says the same."""
 
 WAIT = "asking a model for the summary: up to two minutes"
 """What is to be read while a rollover works."""
@@ -109,19 +64,22 @@ def main() -> int:
     event = reply.read_stdin()
     if event is None:
         return 1
-    verb = reply.field(event, "command")
+    command = reply.field(event, "command")
+    verb = of_command(command, "").verb
     if verb not in {*VERBS, PLAN} or not is_asked_by_client(Where()):
-        instead = f"In a shell: {typed(verb)}" if verb in OWN_LANES else f"Type /resume-hooks:{verb} there."
+        row = ROWS.get(verb)
+        instead = f"In a shell: {typed(verb)}" if row and row.inside else f"Type {SLASH}{verb} there."
         sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
         return 1
-    reply.write(json.dumps(answered(verb, event)).encode())
+    reply.write(json.dumps(answered(command, event)).encode())
     return 0
 
 
-def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
-    """What the module is to do, in its own form."""
+def answered(command: str, event: dict[str, Any]) -> dict[str, Any]:
+    """What the module is to do, in its own form, for a command as it was typed or a word of its own."""
     on_screen = event.get("screen") is True
-    trigger = Trigger(verb, reply.field(event, "args").strip(), slash=True, pasted=False, hooked=not on_screen)
+    trigger = of_command(command, reply.field(event, "args").strip(), hooked=not on_screen)
+    verb = trigger.verb
     if verb == PLAN:
         return prompt.guarded(lambda: compaction.answer(event), compaction.declining(event), trigger, event)
     if verb in UNTYPED:
@@ -129,7 +87,7 @@ def answered(verb: str, event: dict[str, Any]) -> dict[str, Any]:
         return prompt.guarded(lambda: work(event), told, trigger, event) if on_screen else {}
     told = _nothing if verb == UNASKED and trigger.text != "yes" else _text
     if prompt.is_off(verb) or (verb == UNASKED and not on_screen):
-        return told(f"resume-hooks: {verb} is switched off ({typed('config triggers_off')}).")
+        return told(f"resume-hooks: {trigger.name(verb)} is switched off ({typed('config triggers_off')}).")
     return prompt.guarded(lambda: _done(verb, trigger, event, on_screen=on_screen), told, trigger, event)
 
 
@@ -138,14 +96,13 @@ def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
         from resume_hooks.hooks.session_list import pane  # nothing to the other commands
 
         return {"pane": pane.opened(trigger.text)}
-    lane = OWN_LANES.get(verb) or LANES.get(verb)
     if on_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
         return compaction.begin(trigger.text)
-    if lane is None:
+    if not ROWS[verb].lane:
         return _text(prompt.answer(trigger, event))
     if verb == "rollover" and on_screen and event.get("waiting") is not True:
         return {"wait": WAIT}
-    given = prompt.lane_answer(lane, trigger, reply.field(event, "session_id"), event)
+    given = prompt.lane_answer(trigger, reply.field(event, "session_id"), event)
     if on_screen and given.question:
         return {
             "ask": plain(given.question),
@@ -154,7 +111,7 @@ def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
             ],
         }
     if not (on_screen and given.opens):
-        shown = prompt.copied_card(given)
+        shown = given.card(NOT_COPIED) if trigger.sign == BARE else prompt.copied_card(given)
         return _text(shown) if shown else {}
     fill = _step(trigger.text) if verb == "handoff" else ""
     return {
@@ -216,11 +173,11 @@ def _moved(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _left(event: dict[str, Any]) -> dict[str, Any]:
-    """What stands of a command that Esc ended."""
+    """What stands of the command that Esc ended."""
     from resume_hooks.hooks import rollover  # nothing to the other commands
 
     path = reply.transcript(event, reply.field(event, "session_id"), Where())
-    text = rollover.left(session_file(path), Where()) if path else ""
+    text = rollover.left(session_file(path), Where(), of_command(reply.field(event, "args"), "")) if path else ""
     return {"text": text} if text else {}
 
 

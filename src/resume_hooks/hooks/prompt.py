@@ -15,7 +15,7 @@ from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.hosts import host_of
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, refusal_card, session_card
-from resume_hooks.hooks.triggers import BROUGHT, Trigger, recognise
+from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger, recognise
 from resume_hooks.paths import Where, is_session_id
 
 if TYPE_CHECKING:
@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     from resume_hooks.system.clipboard import Copied
 
 T = TypeVar("T")
-
-LANES = {
-    "resume": "resume_hooks.hooks.resume_card",
-    "handoff": "resume_hooks.hooks.handoff",
-    "rollover": "resume_hooks.hooks.rollover",
-    "lineage": "resume_hooks.hooks.lineage",
-    "trim": "resume_hooks.hooks.trim",
-    "search": "resume_hooks.hooks.search",
-    "recover-context": "resume_hooks.hooks.recover",
-    **{each.name: each.lane for each in BROUGHT},
-}
-"""The module of each trigger that reads a transcript; its ``answer`` gives what to copy and the card."""
 
 
 def main() -> None:
@@ -66,7 +54,7 @@ def _failure(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
     if isinstance(error, ResumeHooksError):
         from resume_hooks.system.invocation import as_typed
 
-        return refusal_card(error.message, as_typed(error.remedy), _kept(trigger.text))
+        return refusal_card(trigger.told(error.message), trigger.told(as_typed(error.remedy)), _kept(trigger.text))
     if isinstance(error, ModuleNotFoundError):  # a venv from before an update, or a damaged one, lacks a dependency
         from resume_hooks.hooks import fallback
 
@@ -91,19 +79,19 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
     if trigger.verb == "help":
         from resume_hooks.system.invocation import typed
 
-        return help_card(typed("--help"))
+        return help_card(typed("--help"), trigger)
     _require(session_id)
     if trigger.verb == "session":
-        return session_card(session_id, copied(session_id))
-    return copied_card(lane_answer(LANES[trigger.verb], trigger, session_id, event))
+        return session_card(session_id, copied(session_id), trigger)
+    return copied_card(lane_answer(trigger, session_id, event))
 
 
-def lane_answer(lane: str, trigger: Trigger, session_id: str, event: dict[str, Any]) -> TriggerAnswer:
+def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> TriggerAnswer:
     """What the module of a trigger that reads a transcript answers. Raises ResumeHooksError."""
     _require(session_id)
     from resume_hooks.hooks.request import Request
 
-    module = importlib.import_module(lane)
+    module = importlib.import_module(ROWS[trigger.verb].lane)
     window, where, in_subagent = settings.load()["context_window"].value, Where(), bool(reply.field(event, "agent_id"))
     path = reply.transcript(event, session_id, where) or _of_another(session_id, where)
     answered: TriggerAnswer = module.answer(
@@ -156,7 +144,7 @@ def _bug(error: Exception, trigger: Trigger) -> str:
     kept = f"\n\n{_kept(trigger.text)}" if trigger.text else ""
     return (
         f"resume-hooks failed and changed none of your sessions or files ({type(error).__name__}: {error}).{kept}\n\n"
-        "Your prompt was not sent. Put a space before > to send it as it is.\n"
+        f"Your prompt was not sent.{' Put a space before > to send it as it is.' if trigger.sign == TYPED else ''}\n"
         f"To see what is wrong, in a shell:\n  {typed('doctor')}\n\nThen try again."
     )
 

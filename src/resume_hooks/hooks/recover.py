@@ -48,7 +48,7 @@ def _card(text: str, copied: Copied, *, slash: bool, busy: bool) -> str:
             "",
             text,
             "",
-            "To let the model look for itself: /resume-hooks:recover-context <what is missing>",
+            "To let the model look for itself, ask it for what is missing.",
             "",
             _last_line(copied, slash=slash, busy=busy),
         ]

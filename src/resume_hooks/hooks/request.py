@@ -83,6 +83,11 @@ class Request(NamedTuple):
         return self.trigger.slash
 
     @property
+    def typed(self) -> str:
+        """The trigger as it was typed."""
+        return self.trigger.name(self.trigger.verb)
+
+    @property
     def session(self) -> SessionFile:
         """The session's file. A ResumeHooksError in the verb's own words where there is none."""
         if self.path is None:

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from resume_hooks import clock
 from resume_hooks.clock import span
 from resume_hooks.derive.compare import GO_ON, HANDOFF, TRIM, WORTH, Advice, Comparison, Estimate, compare
-from resume_hooks.hooks.plain_cards import offer, session_card, sign
+from resume_hooks.hooks.plain_cards import offer, session_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
+from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.text import one_line, plain_line
@@ -39,34 +40,33 @@ NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}
 
 def answer(request: Request) -> TriggerAnswer:
     """Copy the session's id and compare the ways to go on; without a transcript copy the id alone."""
-    session_id, text = request.session_id, request.text
+    session_id, trigger = request.session_id, request.trigger
     if request.path is None:
-        return TriggerAnswer(session_id, lambda copied: session_card(session_id, copied, text))
+        return TriggerAnswer(session_id, lambda copied: session_card(session_id, copied, trigger))
     with time_limit(request.command):
         comparison = compare(request.session, request.where, request.window, clock.now())
-    first, *rest = text.split(None, 1) or [""]
-    if first == TABLE:
-        text = "".join(rest)
+    first, *rest = trigger.text.split(None, 1) or [""]
+    whole = first == TABLE
+    asked = trigger._replace(text="".join(rest)) if whole else trigger
 
     def card(copied: Copied) -> str:
-        return resume_card(comparison, copied, text, slash=request.slash, whole=first == TABLE)
+        return resume_card(comparison, copied, asked, whole=whole)
 
     return TriggerAnswer(session_id, card)
 
 
-def resume_card(comparison: Comparison, copied: Copied, text: str, *, slash: bool, whole: bool = False) -> str:
+def resume_card(comparison: Comparison, copied: Copied, trigger: Trigger, *, whole: bool = False) -> str:
     """Show what to do, and which session it is; on ``whole`` also what each way to go on leaves and costs."""
-    begins = sign(slash=slash)
     filled = f"context {used(comparison.context)} · "
     lines = [
-        headline(comparison, lambda verb: f"{begins}{verb}"),
+        headline(comparison, trigger.name),
         f"session {copied.sentence(comparison.session_id)}",
         f"  {filled}{one_line(comparison.glance.title, COLUMNS - len(filled))}",
         *(f"  {line}" for line in (table(comparison) if whole else [])),
     ]
-    advised = f"{begins}{comparison.advice.strategy}" if comparison.advice else GO_ON
-    last = f"Best: {advised}" if whole else f"All ways: {begins}resume {TABLE}"
-    return "\n".join(lines) + offer(text) + f"\n{last}"
+    advised = trigger.name(comparison.advice.strategy) if comparison.advice else GO_ON
+    last = f"Best: {advised}" if whole else f"All ways: {trigger.name('resume')} {TABLE}"
+    return "\n".join(lines) + offer(trigger) + f"\n{last}"
 
 
 def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
@@ -117,7 +117,7 @@ def table(comparison: Comparison) -> list[str]:
     ways = comparison.estimates
     rows += [f"{way.name:<12}{way.leaves:>13,}{way.uncached:>15,}   {_pays(way)}".rstrip() for way in ways]
     if not any(way.name == TRIM for way in ways):
-        why = "nothing to trim" if comparison.trim_estimated else "too long to look at here: >trim does"
+        why = "nothing to trim" if comparison.trim_estimated else "too long to look at here: a trim does"
         rows.insert(2, f"{TRIM:<12}{why}")
     return [*rows, f"from handoff on + {comparison.base.tokens:,} that any session starts with", _habit(comparison)]
 

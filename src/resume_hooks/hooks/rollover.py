@@ -20,6 +20,7 @@ from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
+from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.processes import started
@@ -69,12 +70,13 @@ def answer(request: Request) -> TriggerAnswer:
     return _answer_of("rolled over", outcome.receipt, facts, request)
 
 
-def left(parent: SessionFile, where: Where) -> str:
+def left(parent: SessionFile, where: Where, trigger: Trigger) -> str:
     """What a rollover leaves whose summary nobody waits for any more; ``""`` where its child was not made yet."""
     made = add_summary.unfinished(parent, where)
     if made is None:
         return ""
-    return f"No summary. The session with the digest alone is there: {made.in_client} opens it, /rollover asks anew."
+    again = trigger.name("rollover")
+    return f"No summary. The session with the digest alone is there: {made.in_client} opens it, {again} asks anew."
 
 
 def _facts(outcome: add_summary.SummaryOutcome, request: Request) -> list[str]:

@@ -47,7 +47,7 @@ def answer(request: Request) -> TriggerAnswer:
     scope = Scope() if everywhere else _project(request)
     with time_limit(_command(words, everywhere=everywhere)):
         found = find([words], scope, request.where, most=HITS, limit=PATIENCE)
-    return show(search_card(found, everywhere=everywhere))
+    return show(search_card(found, request.typed, everywhere=everywhere))
 
 
 def _command(words: str, *, everywhere: bool) -> str:
@@ -60,8 +60,8 @@ def _project(request: Request) -> Scope:
     return project_of(request.path, where) if request.path else project_at(current_folder(), where)
 
 
-def search_card(found: SearchResult, *, everywhere: bool = False) -> str:
-    """The hits, the best first, and what each is opened with."""
+def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -> str:
+    """The hits, the best first, and what each is opened with; ``search`` is how one is typed."""
     counted = _counted(found, everywhere=everywhere)
     (asked,) = found.wordings
     lines = [f"resume-hooks · search · {one_line(plain_line(asked), ROW)} · {counted}"]
@@ -73,7 +73,7 @@ def search_card(found: SearchResult, *, everywhere: bool = False) -> str:
         command = _command(one_line(plain_line(asked), LONGEST), everywhere=everywhere)
         lines.append(f"  {found.total - len(shown):,} more, in a shell: {command}")
     if not shown:
-        return "\n".join([*lines, "Try other words." if everywhere else "Try >search --all, or other words."])
+        return "\n".join([*lines, "Try other words." if everywhere else f"Try {search} --all, or other words."])
     return "\n".join([*lines, "/resume <id> opens a session."])
 
 

@@ -6,24 +6,126 @@ A prompt is ours only from its very first character; everything else passes unto
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Optional
+from typing import List, NamedTuple, Optional
 
 from resume_hooks import seam
+from resume_hooks.seam import Trigger as Row
 
 PLUGIN = "resume-hooks"
 
-BROUGHT = seam.triggers()
-"""The triggers of parts."""
+TYPED, SLASH, BARE = ">", f"/{PLUGIN}:", "/"
+"""How a trigger begins: as a prompt, as a command of the plugin, as one that hooks/register.mjs registers."""
 
-ALIASES = {
-    "continue": "resume",
-    "session-id": "session",
-    **{alias: each.name for each in BROUGHT for alias in each.aliases},
-}
-_ALONE = frozenset({"session", "lineage", "help", "recover-context", *(each.name for each in BROUGHT if each.alone)})
-VERBS = frozenset({"resume", "handoff", "rollover", "trim", "search", *_ALONE, *(each.name for each in BROUGHT)})
 UNASKED = "fsck"
 """What the module inside the client asks by itself, with nobody having typed it; who fails there is silent."""
+
+_HERE = __package__
+_CORE = (
+    Row(
+        "handoff",
+        "[next step]",
+        "Go on in a fresh session that knows this one and its ancestors",
+        lane=f"{_HERE}.handoff",
+        row="handoff [next step]   go on in a fresh session that knows this one",
+        bare="handoff",
+    ),
+    Row(
+        "rollover",
+        "[focus]",
+        "Go on in a fresh session with a model's summary; costs tokens, up to two minutes",
+        lane=f"{_HERE}.rollover",
+        row="rollover [focus]      the same with a model's summary: costs tokens, 2 minutes",
+        bare="rollover",
+    ),
+    Row(
+        "trim",
+        "[options]",
+        "Go on in a copy without old tool output; asks first",
+        lane=f"{_HERE}.trim",
+        row="trim [options]        go on in a copy without old tool output; asks first",
+        bare="trim",
+        asks=True,
+    ),
+    Row(
+        "untrim",
+        "",
+        "Go on in a copy in which what was trimmed is back",
+        lane=f"{_HERE}.untrim",
+        bare="untrim",
+        inside=True,
+    ),
+    Row(
+        "resume",
+        "[--table]",
+        "Show how full this session is and how to go on",
+        lane=f"{_HERE}.resume_card",
+        row="resume                how full this session is, what fits best; copies its id",
+        aliases=("continue",),
+        bare="full",
+        reads=True,
+    ),
+    Row(
+        "search",
+        "[--all] words",
+        "Find what was said in this project; --all: in every project",
+        lane=f"{_HERE}.search",
+        row="search [--all] words  find what was said in this project, or in all",
+        bare="search",
+        reads=True,
+    ),
+    Row(
+        "sessions",
+        "[--all]",
+        "List the newest sessions of this project; --all: of every project",
+        lane=f"{_HERE}.sessions",
+        bare="sessions",
+        reads=True,
+        inside=True,
+    ),
+    Row(
+        "session",
+        "",
+        "Copy this session's id",
+        row="session, lineage, recover-context   its id, its ancestors, what was done",
+        aliases=("session-id",),
+        alone=True,
+    ),
+    Row(
+        "lineage",
+        "",
+        "Show this session's ancestors, oldest first",
+        lane=f"{_HERE}.lineage",
+        bare="lineage",
+        alone=True,
+        reads=True,
+    ),
+    Row(
+        "recover-context",
+        "",
+        "Show what was done here, to paste if the model has lost it",
+        lane=f"{_HERE}.recover",
+        bare="recall",
+        alone=True,
+        reads=True,
+    ),
+    Row("help", "", "Show what resume-hooks answers to", alone=True),
+    Row(UNASKED, "", "", lane=f"{_HERE}.fsck", inside=True),
+)
+
+
+def _all() -> List[Row]:
+    """The triggers of the core, and before each those of parts that stand there."""
+    brought = seam.triggers()
+    return [row for own in _CORE for row in (*(each for each in brought if each.before == own.name), own)]
+
+
+ROWS = {each.name: each for each in _all()}
+"""Every trigger; ``make docs`` writes commands/, hooks/commands.mjs and docs/older-clients.md from it."""
+
+ALIASES = {alias: each.name for each in ROWS.values() for alias in each.aliases}
+VERBS = frozenset(each.name for each in ROWS.values() if not each.inside)
+_ALONE = frozenset(each.name for each in ROWS.values() if each.alone)
+_OF_BARE = {each.bare: each.name for each in ROWS.values() if each.bare}
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER = re.compile(rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
 _PASTE_TAG = re.compile(r"\s*</?pasted_content\b[^<>]*>")
@@ -34,20 +136,22 @@ _ALONE_NAMES = "|".join(sorted(_ALONE | {alias for alias, verb in ALIASES.items(
 _PASTED_ALONE = re.compile(rf"(?:>|/{PLUGIN}:)(?:{_ALONE_NAMES})\s*{_TAIL}", re.IGNORECASE)
 _PASTED_ID = re.compile(rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID})\s*\Z", re.IGNORECASE)
 _SIGN = rf"(?:>|/{PLUGIN}:)"
-_ASKING = "|".join(["trim", *(each.name for each in BROUGHT if each.asks)])
+_ASKING = "|".join(each.name for each in ROWS.values() if each.asks)
 _RETYPED = re.compile(rf"{_SIGN}({_ASKING})(?=[\s>/]|\Z)", re.IGNORECASE)
 _NAMES = "|".join(sorted({*VERBS, *ALIASES}, key=len, reverse=True))
 _STACKED = re.compile(rf"(?:{_SIGN}(?:{_NAMES}))+(?={_SIGN}(?:{_NAMES})(?:\s|\Z))", re.IGNORECASE)
 _WORDS = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
 _YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
+_TOLD = re.compile(rf"(?<![^\s:]){TYPED}({'|'.join(VERBS)})(?![\w-])")
+"""How the words of an error name a trigger."""
 
 
 class Trigger(NamedTuple):
     """A recognised prompt.
 
-    ``verb`` is one of ``VERBS``; ``text`` what followed it; ``slash`` whether the slash form was used;
-    ``pasted`` whether the prompt ends in a command that was pasted over left-over text; ``hooked`` whether a hook asks,
-    and not the body of a slash command where hooks are off.
+    ``verb`` is one of ``ROWS``; ``text`` what followed it; ``slash`` whether it left the input box empty; ``pasted``
+    whether the prompt ends in a command that was pasted over left-over text; ``hooked`` whether a hook asks, and not
+    the body of a slash command where hooks are off. ``sign`` is how it began: answers name triggers in that form.
     """
 
     verb: str
@@ -55,17 +159,40 @@ class Trigger(NamedTuple):
     slash: bool
     pasted: bool
     hooked: bool = True
+    sign: str = TYPED
+
+    def name(self, verb: str) -> str:
+        """What to type for a trigger, in the form in which this one was; one that has it not has the module's alone."""
+        row = ROWS.get(verb)
+        is_bare = row is not None and row.bare and (row.inside or self.sign == BARE)
+        return f"{BARE}{row.bare}" if row and is_bare else f"{self.own_sign}{verb}"
+
+    @property
+    def own_sign(self) -> str:
+        """How any trigger begins that the module registers under no name."""
+        return TYPED if self.sign == TYPED else SLASH
+
+    def told(self, words: str) -> str:
+        """Words of ours, which name triggers as prompts, in this one's form."""
+        return _TOLD.sub(lambda found: self.name(found[1]), words)
+
+
+def of_command(command: str, text: str, *, hooked: bool = True) -> Trigger:
+    """What the module inside the client asks for: a command as it was typed, or a word of the module's own."""
+    sign, verb = (SLASH, command[len(SLASH) - 1 :]) if command.startswith(SLASH[1:]) else (BARE, command)
+    verb = _OF_BARE.get(verb, verb) if sign == BARE else verb
+    return Trigger(verb, text, slash=True, pasted=False, hooked=hooked, sign=sign)
 
 
 def recognise(prompt: str) -> Optional[Trigger]:
     """The trigger that a prompt is, or None: then it is the user's and passes."""
-    slash = prompt[:1] == "/"
+    slash, sign = prompt[:1] == "/", SLASH if prompt[:1] == "/" else TYPED
     stacked = _STACKED.match(prompt)  # typed behind a bare trigger that came back into the box
     prompt = _last_typed(prompt[stacked.end() :] if stacked else prompt)
     if _PASTED_ID.match(prompt):
-        return Trigger("resume", "", slash, pasted=True)
+        return Trigger("resume", "", slash, pasted=True, sign=sign)
     if _is_pasted_over(prompt):
-        return Trigger(_verb_of(prompt), _text_before_paste(prompt), slash, pasted=True)
+        return Trigger(_verb_of(prompt), _text_before_paste(prompt), slash, pasted=True, sign=sign)
     found = _TRIGGER.match(prompt)
     if found is None:
         return None
@@ -73,7 +200,7 @@ def recognise(prompt: str) -> Optional[Trigger]:
     text = _PASTE_TAG.sub("", found.group(2) or "").strip()
     if verb not in VERBS or (text and verb in _ALONE) or (text and not slash and _is_prose(verb, text, prompt)):
         return None
-    return Trigger(verb, text, slash, pasted=False)
+    return Trigger(verb, text, slash, pasted=False, sign=sign)
 
 
 def _is_prose(verb: str, text: str, prompt: str) -> bool:

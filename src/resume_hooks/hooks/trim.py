@@ -36,7 +36,7 @@ WORDS = frozenset({"yes", "cancel", "help"})
 SAME = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
 """What is taken for one of the words; nothing is taken for yes."""
 
-_TO_CONFIRM = "To confirm, type /resume-hooks:trim yes or >trim yes"
+_TO_CONFIRM = "To confirm, type: >trim yes"
 
 MAX_OPTIONS = 4_000
 """Characters of options that a question keeps."""
@@ -52,7 +52,7 @@ def answer(request: Request) -> TriggerAnswer:
     """Preview a trim, or act on the word that was given. Raises ResumeHooksError."""
     word = SAME.get(request.text.lower(), request.text.lower())
     if word == "help":
-        return show(trim_cards.help_card(HELP, slash=request.slash))
+        return show(trim_cards.help_card(HELP, request.typed))
     if word == "cancel":
         question = confirmations.find(request.session_id)
         confirmations.take(request.session_id)
@@ -72,13 +72,13 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
         decided = _decide(parent, request.text, request)
     confirmations.take(parent.session_id)  # a yes to this preview never answers an older one
     if not decided.pays:
-        return show(trim_cards.no_use_card(brief(decided)))
+        return show(trim_cards.no_use_card(brief(decided), request.trigger.name("handoff")))
     unkept = ""
     try:
         confirmations.keep(Question(parent.session_id, request.text, time.time()))
     except OSError as error:
         unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command}"
-    card = trim_cards.question_card(brief(decided), request.text, unkept, slash=request.slash)
+    card = trim_cards.question_card(brief(decided), request.text, unkept, request.typed)
     return TriggerAnswer("", lambda _: card, "" if unkept else trim_cards.short_question(decided))
 
 
@@ -93,7 +93,7 @@ def _confirm(parent: SessionFile, request: Request) -> TriggerAnswer:
         raise TimeLimit("It would take longer than a prompt may wait, so nothing was made", request.command)
     if not decided.pays:
         confirmations.take(parent.session_id)
-        return show(trim_cards.no_use_card(brief(decided)))
+        return show(trim_cards.no_use_card(brief(decided), request.trigger.name("handoff")))
     if not confirmations.begin(question):  # another hook was faster, of this client or of another one
         settled = confirmations.settled(parent.session_id)
         if settled is not None and _is_anothers(settled, request.where):
@@ -140,10 +140,10 @@ def _without_question(parent: SessionFile, question: Question | None, request: R
             return _answer_of(standing, [], question, slash=request.slash)
     if question is None or question.is_open:
         if question is not None or confirmations.is_begun(parent.session_id):
-            return show(trim_cards.busy_card(slash=request.slash))
-        return show(trim_cards.unasked_card(slash=request.slash))
+            return show(trim_cards.busy_card(request.typed))
+        return show(trim_cards.unasked_card(request.typed))
     gone = bool(question.child) and find_session(question.child, request.where) is None
-    return show(trim_cards.answered_card(question, gone=gone, slash=request.slash))
+    return show(trim_cards.answered_card(question, request.typed, gone=gone))
 
 
 def _answer_of(receipt: Receipt, notes: list[str], question: Question, *, slash: bool) -> TriggerAnswer:

@@ -10,25 +10,25 @@ from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import remarks, totals
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN, Question
-from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card, sign
+from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.text import one_line
 
 _WAYS = """\
-  make it            /resume-hooks:trim yes        or  >trim yes
-  other options      /resume-hooks:trim [options]  or  >trim [options]
-  what they are      /resume-hooks:trim help       or  >trim help
-  discard this       /resume-hooks:trim cancel     or  >trim cancel"""
+  make it            {trim} yes
+  other options      {trim} [options]
+  what they are      {trim} help
+  discard this       {trim} cancel"""
 
 
-def question_card(preview: str, options: str, unkept: str, *, slash: bool) -> str:
+def question_card(preview: str, options: str, unkept: str, trim: str) -> str:
     """The preview of a trim and how to confirm it; ``unkept`` says why no confirmation can be waited for."""
     if unkept:
         return f"trim · nothing is written\n{_with(options)}{_indented(preview)}\n\n  {unkept}\n\n{NOTHING}"
-    yes = f"{sign(slash=slash)}trim yes"
+    yes = f"{trim} yes"
     # The first line says it too: beside a working model, client 2.1.329 shows it where one of the lines is wide.
     first = f"trim · type {yes} · nothing is written yet"
-    return f"{first}\n{_with(options)}{_indented(preview)}\n{_WAYS}\nTo make it: {yes}"
+    return f"{first}\n{_with(options)}{_indented(preview)}\n{_WAYS.format(trim=trim)}\nTo make it: {yes}"
 
 
 def short_question(decided: TrimPlan) -> str:
@@ -40,14 +40,14 @@ def short_question(decided: TrimPlan) -> str:
     return "\n".join([*totals(decided), *here, *remarks(decided)[-1:]])
 
 
-def no_use_card(preview: str) -> str:
+def no_use_card(preview: str, handoff: str) -> str:
     """A trim that would not pay, with its numbers and what would."""
-    return f"trim · not worth a new session\n{_indented(preview)}\n\n{NOTHING}\n\nInstead: /resume-hooks:handoff"
+    return f"trim · not worth a new session\n{_indented(preview)}\n\n{NOTHING}\n\nInstead: {handoff}"
 
 
-def help_card(options: str, *, slash: bool) -> str:
+def help_card(options: str, trim: str) -> str:
     """The options, and the words that answer a preview."""
-    return f"{options}\n\n{_WAYS}\n\nType: {sign(slash=slash)}trim"
+    return f"{trim} {options}\n\n{_WAYS.format(trim=trim)}\n\nType: {trim}"
 
 
 def cancelled_card(*, asked: bool) -> str:
@@ -55,27 +55,25 @@ def cancelled_card(*, asked: bool) -> str:
     return refusal_card("preview discarded" if asked else "no trim was waiting for a yes in this session")
 
 
-def unasked_card(*, slash: bool) -> str:
+def unasked_card(trim: str) -> str:
     """A yes where nothing was asked."""
     words = "there is nothing to confirm: no trim was previewed in this session"
-    return refusal_card(words, last=f"First: {sign(slash=slash)}trim")
+    return refusal_card(words, last=f"First: {trim}")
 
 
-def answered_card(question: Question, *, gone: bool, slash: bool) -> str:
+def answered_card(question: Question, trim: str, *, gone: bool) -> str:
     """A yes to what was asked too long ago, or answered, and then gone on from or, if ``gone``, deleted."""
     words = f"there is nothing to confirm: the preview is older than {OPEN // 60} minutes"
     if question.child:
         since = "its file is gone" if gone else "somebody went on since"
         words = f"this trim was confirmed already and made {question.child}; {since}"
-    again = f"  To preview it again:  {sign(slash=slash)}trim {question.options}".rstrip()
-    return refusal_card(words, again, last=f"First: {sign(slash=slash)}trim")
+    again = f"  To preview it again:  {trim} {question.options}".rstrip()
+    return refusal_card(words, again, last=f"First: {trim}")
 
 
-def busy_card(*, slash: bool) -> str:
+def busy_card(trim: str) -> str:
     """A yes beside another one that is still at work."""
-    return refusal_card(
-        "another prompt is making this trim right now", last=f"In a moment: {sign(slash=slash)}trim yes"
-    )
+    return refusal_card("another prompt is making this trim right now", last=f"In a moment: {trim} yes")
 
 
 def trimmed_card(receipt: Receipt, copied: Copied, options: str, notes: Sequence[str], *, slash: bool) -> str:

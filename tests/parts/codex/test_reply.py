@@ -9,9 +9,9 @@ from resume_hooks.hooks.reply import block
 
 
 def test_codex_is_answered_in_its_own_form() -> None:
-    """Two keys and no third, which its strict schema would refuse; the one form of a trigger that it knows."""
+    """Two keys and no third, which its strict schema would refuse."""
     host = host_of({"turn_id": "t", "model": "gpt-5"})
-    card = "  /resume-hooks:handoff [next step]   or  >handoff [next step]\n\nTo confirm, type /resume-hooks:trim yes"
+    card = "To confirm, type >trim yes in Claude Code"
     found = json.loads(block(card, host))
-    assert found == {"decision": "block", "reason": "  >handoff [next step]\n\nTo confirm, type >trim yes"}
+    assert found == {"decision": "block", "reason": "To confirm, type >trim yes in Codex"}
     assert "hookSpecificOutput" in json.loads(block(card, host_of({"session_id": "s"})))

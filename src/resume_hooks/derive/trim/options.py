@@ -38,7 +38,7 @@ RULE_NAMES = tuple(RULE_WORDS)
 NUMBERS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
 LISTS = {"tools", "only", "skip"}
 _RULE_LINES = "\n".join(f"      {name:<13}{words}" for name, words in RULE_WORDS.items())
-HELP = f""">trim options, in any order:
+HELP = f"""options, in any order:
   --tools Read,Bash     only these tools (patterns: mcp__*)
   --threshold 300       trim outputs longer than this (characters); Bash=2000 for one tool
   --keep-recent 3       turns at the end that stay as they are

@@ -18,7 +18,7 @@ from resume_hooks.hooks.session_list.found import found
 from resume_hooks.hooks.session_list.rows import cut, listed, told
 from resume_hooks.hooks.session_list.said import PATIENCE, Said, said_of
 from resume_hooks.hooks.session_list.state import Choices
-from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.hooks.triggers import of_command
 from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister
 from resume_hooks.sessions import locate
@@ -239,8 +239,8 @@ def done(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str,
 
 
 def _handed_off(row: ListedSession) -> TriggerAnswer:
-    trigger = Trigger("handoff", "", slash=True, pasted=False, hooked=False)
-    return prompt.lane_answer(prompt.LANES["handoff"], trigger, row.session_id, {"transcript_path": row.path})
+    trigger = of_command("handoff", "", hooked=False)
+    return prompt.lane_answer(trigger, row.session_id, {"transcript_path": row.path})
 
 
 def _opened(session_id: str, row: ListedSession, event: dict[str, Any], remark: str) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from resume_hooks.clock import DAY, HOUR, MINUTE
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN
-from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card, sign
+from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card
+from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.checkpoints.checkpoint import Mark, Placed
 from resume_hooks.parts.checkpoints.rewind_text import LeftOut
 from resume_hooks.parts.checkpoints.state import NONE
@@ -22,14 +23,14 @@ from resume_hooks.system.text import one_line, plain
 if TYPE_CHECKING:  # what a child is decided with is nothing to a checkpoint
     from resume_hooks.parts.checkpoints.rewind import RewindPlan
 
-_REWIND = "/resume-hooks:rewind <report>   or  >rewind <report>"
 _STAYS = "a rewind brings back the conversation up to here; files, git and processes stay as they are"
 _BOX = "the input box still holds the command: one Ctrl+C clears it, a second one quits"
 _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 
 
-def set_card(placed: Placed, *, replaced: bool, already: bool, slash: bool) -> str:
+def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool) -> str:
     """``>checkpoint``: what was marked, and how to come back."""
+    slash = trigger.slash
     done = "already set here" if already else "replaced" if replaced else "set"
     marked = list(_described(placed.mark))
     if placed.unfinished and not already:
@@ -45,7 +46,7 @@ def set_card(placed: Placed, *, replaced: bool, already: bool, slash: bool) -> s
         "",
         *(f"  {line}" for line in marked),
         "",
-        f"  back to here, with a report   {_REWIND}",
+        f"  back to here, with a report   {trigger.name('rewind')} report",
         f"  {_STAYS}",
         *box,
         "",
@@ -54,28 +55,28 @@ def set_card(placed: Placed, *, replaced: bool, already: bool, slash: bool) -> s
     return "\n".join(lines)
 
 
-def question_card(active: Mark, goal: str, unkept: str, *, slash: bool) -> str:
+def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str:
     """A second ``>checkpoint``: the one that is active, and how to replace it; ``unkept`` says why it can't be."""
-    yes = f"{sign(slash=slash)}checkpoint yes"
+    yes = f"{trigger.name('checkpoint')} yes"
     new = [f"new goal: {one_line(plain(goal), ROW * 2)}"] if goal else []
-    ways = [unkept] if unkept else ["replace it by one here    /resume-hooks:checkpoint yes   or  >checkpoint yes"]
+    ways = [unkept or f"replace it by one here    {yes}"]
     lines = [
         f"checkpoint not set · another is active, set {age(active)}",
         "",
         *(f"  {line}" for line in (*_described(active, its=True), *new)),
         "",
         *(f"  {line}" for line in ways),
-        f"  back to it, with a report {_REWIND}",
+        f"  back to it, with a report {trigger.name('rewind')} report",
         "",
-        NOTHING if unkept else f"{'Replace' if slash else 'To replace it'}: {yes}",
+        NOTHING if unkept else f"{'Replace' if trigger.slash else 'To replace it'}: {yes}",
     ]
     return "\n".join(lines)
 
 
-def unasked_card(active: Mark | None, *, expired: bool, slash: bool) -> str:
+def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str:
     """A yes to which nothing is open."""
     why = f"the question is older than {OPEN // 60} minutes" if expired else "no question about a checkpoint is open"
-    words, typed = f"there is nothing to confirm: {why}", f"{sign(slash=slash)}checkpoint [goal]"
+    words, typed = f"there is nothing to confirm: {why}", f"{trigger.name('checkpoint')} [goal]"
     if active is None:
         return refusal_card(words, f"  {NONE}", last=f"First: {typed}")
     described = "\n".join(f"  {line}" for line in (f"active is, set {age(active)}:", *_described(active)))
@@ -117,9 +118,11 @@ def standing_card(receipt: Receipt, copied: Copied, text: str, *, slash: bool) -
     return child_card("already rewound", receipt, copied, facts, slash=slash)
 
 
-def none_card(text: str, *, slash: bool) -> str:
+def none_card(trigger: Trigger) -> str:
     """A ``>rewind`` without a checkpoint."""
-    return refusal_card(NONE, text and f"  Your text: {text}", last=f"First: {sign(slash=slash)}checkpoint [goal]")
+    return refusal_card(
+        NONE, trigger.text and f"  Your text: {trigger.text}", last=f"First: {trigger.name('checkpoint')} [goal]"
+    )
 
 
 def age(mark: Mark) -> str:

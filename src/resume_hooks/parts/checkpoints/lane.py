@@ -12,7 +12,6 @@ from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import Question
-from resume_hooks.hooks.plain_cards import sign
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit, without_transcript
 from resume_hooks.parts.checkpoints import cards, checkpoint, state
 from resume_hooks.parts.checkpoints.checkpoint import Placed
@@ -45,12 +44,12 @@ def _set(session: SessionFile, request: Request) -> TriggerAnswer:
             confirmations.keep(Question(session.session_id, placed.mark.goal, time.time(), kind=CHECKPOINT))
         except OSError as error:
             unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command} --yes"
-        return show(cards.question_card(active, placed.mark.goal, unkept, slash=request.slash))
+        return show(cards.question_card(active, placed.mark.goal, unkept, request.trigger))
     if active is None:
         state.keep(placed.mark)
     else:
         placed = placed._replace(mark=active)
-    return show(cards.set_card(placed, replaced=False, already=active is not None, slash=request.slash))
+    return show(cards.set_card(placed, request.trigger, replaced=False, already=active is not None))
 
 
 def _replace(session: SessionFile, request: Request) -> TriggerAnswer:
@@ -58,11 +57,11 @@ def _replace(session: SessionFile, request: Request) -> TriggerAnswer:
     question = confirmations.find(session.session_id, CHECKPOINT)
     if question is None or not question.is_open:
         active = state.find(session.session_id)
-        return show(cards.unasked_card(active, expired=question is not None, slash=request.slash))
+        return show(cards.unasked_card(active, request.trigger, expired=question is not None))
     placed = _placed(session, question.options, request)
     state.keep(placed.mark)
     confirmations.take(session.session_id, CHECKPOINT)
-    return show(cards.set_card(placed, replaced=True, already=False, slash=request.slash))
+    return show(cards.set_card(placed, request.trigger, replaced=True, already=False))
 
 
 def _placed(session: SessionFile, goal: str, request: Request) -> Placed:
@@ -79,8 +78,9 @@ def _rewind(request: Request) -> TriggerAnswer:
     from resume_hooks.parts.checkpoints import rewind
 
     if not plain(request.text).strip():
-        typed = f"{sign(slash=request.slash)}rewind what you found out and what came of it"
-        raise UsageError(rewind.EMPTY, f"Type it after the command: {typed}")
+        raise UsageError(
+            rewind.EMPTY, f"Type it after the command: {request.typed} what you found out and what came of it"
+        )
     with time_limit(request.command):
         decided = rewind.plan(request.session, mark, request.text, request.where)
     # Outside the limit: what is written is never cut in two.
@@ -99,7 +99,7 @@ def _without_mark(request: Request) -> TriggerAnswer:
     """Answer a rewind to which no checkpoint is active: with the child that the last one made, or with what to do."""
     standing = existing_child(request.session, "rewind", request.where) if request.path is not None else None
     if standing is None:
-        return show(cards.none_card(request.text, slash=request.slash))
+        return show(cards.none_card(request.trigger))
     return TriggerAnswer(
         standing.in_client,
         lambda copied: cards.standing_card(standing, copied, request.text, slash=request.slash),

@@ -1,0 +1,28 @@
+// Owns the names of our commands in the client. Made by `make docs` from the trigger table.
+
+export const COMMANDS = [
+  {"name": "handoff", "description": "Go on in a fresh session that knows this one and its ancestors", "argumentHint": "[next step]"},
+  {"name": "rollover", "description": "Go on in a fresh session with a model's summary; costs tokens, up to two minutes", "argumentHint": "[focus]"},
+  {"name": "trim", "description": "Go on in a copy without old tool output; asks first", "argumentHint": "[options]"},
+  {"name": "untrim", "description": "Go on in a copy in which what was trimmed is back", "argumentHint": ""},
+  {"name": "full", "description": "Show how full this session is and how to go on", "argumentHint": "[--table]", "immediate": true},
+  {"name": "mark", "description": "Mark this place before you try something", "argumentHint": "[goal]"},
+  {"name": "back", "description": "Go back to the mark in a new session; of what came after, only your report stays", "argumentHint": "report"},
+  {"name": "search", "description": "Find what was said in this project; --all: in every project", "argumentHint": "[--all] words", "immediate": true},
+  {"name": "sessions", "description": "List the newest sessions of this project; --all: of every project", "argumentHint": "[--all]", "immediate": true},
+  {"name": "lineage", "description": "Show this session's ancestors, oldest first", "argumentHint": "", "immediate": true},
+  {"name": "recall", "description": "Show what was done here, to paste if the model has lost it", "argumentHint": "", "immediate": true},
+]
+
+export const PREFIXED = [
+  "resume-hooks:handoff",
+  "resume-hooks:rollover",
+  "resume-hooks:trim",
+  "resume-hooks:resume",
+  "resume-hooks:checkpoint",
+  "resume-hooks:rewind",
+  "resume-hooks:search",
+  "resume-hooks:session",
+  "resume-hooks:lineage",
+  "resume-hooks:help",
+]

@@ -1,0 +1,103 @@
+"""One name for one thing: every answer names triggers in the form in which it was asked."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from resume_hooks.hooks import fallback, prompt, triggers
+from resume_hooks.hooks.inside import answered
+from resume_hooks.hooks.triggers import BARE, ROWS, SLASH, TYPED, of_command, recognise
+from resume_hooks.seam import Trigger as Row
+from resume_hooks.system import clipboard
+from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
+from tests.hooks.test_trim import bulky
+
+CLIENTS = {"resume", "clear", "compact"}
+"""Commands of the client's own that answers name."""
+
+WORDS = ("", "yes", "help", "cancel", "y", "yes now", "--nonsense", "prompt", "--all nothingatall", "go on with it")
+NAMED = re.compile(r"(?<![\w./>~-])(?P<sign>>|/resume-hooks:|/)(?P<name>[a-z][a-z-]+)(?![\w/.:-])")
+NONE = session_id(8)
+FORMS = [
+    *((TYPED, f">{name}") for name in sorted(triggers.VERBS)),
+    *((SLASH, f"resume-hooks:{name}") for name in sorted(triggers.VERBS)),
+    *((BARE, row.bare) for row in ROWS.values() if row.bare),
+]
+
+
+@pytest.fixture(autouse=True)
+def sessions(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is worth a trim, one that is not; nobody's clipboard."""
+    monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
+    monkeypatch.setenv("PATH", "")
+    write_session(config_home.project(), SESSION, bulky())
+    write_session(config_home.project(), session_id(7), conversation(2))
+
+
+def answers(asked: str, text: str) -> Iterator[str]:
+    """All that is said to what was typed: by the hook or the module, and where the engine is missing."""
+    for session in (SESSION, session_id(7), NONE, "no id"):
+        event = {"session_id": session, "args": text, "waiting": True}
+        if asked.startswith(TYPED):
+            trigger = recognise(f"{asked} {text}")
+            if trigger is None:
+                return
+            yield prompt.card(trigger, event)
+        else:
+            trigger = of_command(asked, text)
+            yield from map(str, _texts(answered(asked, event)))
+            yield from map(str, _texts(answered(asked, {**event, "screen": True})))
+        yield fallback.answer(trigger, session)
+        yield prompt.guarded(_broken, str, trigger, event)
+
+
+def _texts(reply: dict[str, object]) -> list[object]:
+    return [reply.get(key, "") for key in ("text", "ask", "by_hand", "remark", "wait")]
+
+
+def _broken() -> str:
+    raise RuntimeError("boom")
+
+
+@pytest.mark.parametrize(("sign", "asked"), FORMS, ids=[asked for _, asked in FORMS])
+def test_every_answer_names_what_was_typed(sign: str, asked: str) -> None:
+    """No other form, and nothing that is not there; the module's own commands have no other name."""
+    known = {row.bare for row in ROWS.values() if row.bare and (sign == BARE or row.inside)}
+    for text in WORDS:
+        for said in answers(asked, text):
+            for found in NAMED.finditer(said):
+                if found["sign"] == BARE:
+                    assert found["name"] in known | CLIENTS, said
+                else:
+                    assert (found["sign"], found["name"] in triggers.VERBS) == (sign, True), said
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS.values() if row.bare], ids=lambda row: row.bare)
+def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asked for that; the older forms copy as ever."""
+    copied: list[str] = []
+
+    def copy(text: str, **_: object) -> clipboard.Copied:
+        copied.extend([text] if text else [])
+        return clipboard.NOT_COPIED
+
+    monkeypatch.setattr(clipboard, "copy", copy)
+    monkeypatch.setattr(fallback, "copy", copy)
+    event = {"session_id": SESSION, "args": "", "waiting": True}
+    for screen in (True, False):
+        json.dumps(answered(row.bare, {**event, "screen": screen}))
+    fallback.answer(of_command(row.bare, ""), SESSION)
+    assert copied == []
+    if row.name in {"resume", "handoff", "recover-context"}:
+        answered(f"resume-hooks:{row.name}", event)
+        assert len(copied) == 1
+
+
+def test_each_name_stands_once() -> None:
+    """No command has two names in one form, but for the older aliases of a trigger."""
+    bare = [row.bare for row in ROWS.values() if row.bare]
+    assert len(bare) == len(set(bare))
