@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from resume_hooks import clock, part_table, settings
-from resume_hooks.archive.retention.expiring_soon import outlook
+from resume_hooks.archive.retention.expiring import outlook
 from resume_hooks.archive.trash.contents import all_deleted, strays
 from resume_hooks.archive.vault import policy
 from resume_hooks.archive.vault.verify import unreadable

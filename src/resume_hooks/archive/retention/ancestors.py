@@ -20,7 +20,7 @@ from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session_files import all_sessions, is_known, session_file
 
 if TYPE_CHECKING:
-    from resume_hooks.archive.retention.background import BackgroundArchiver
+    from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
 LIMIT = 0.05
 """Seconds that a verb spends on this at most, the last one begun aside."""
@@ -37,7 +37,7 @@ def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
     due = [session for path in files[::-1] if (session := unarchived(path, where))]
     if not due:
         return []
-    from resume_hooks.archive.retention.background import is_quick  # see _archiver
+    from resume_hooks.archive.retention.archive_sessions import is_quick  # see _archiver
 
     archiver, until, said = _archiver(where), time.monotonic() + LIMIT, []
     for session in due if archiver.may else ():
@@ -106,6 +106,6 @@ def _why(error: Exception) -> str:
 
 
 def _archiver(where: Where) -> BackgroundArchiver:
-    from resume_hooks.archive.retention.background import BackgroundArchiver  # 15 ms, mostly not needed
+    from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver  # 15 ms, mostly not needed
 
     return BackgroundArchiver(where)

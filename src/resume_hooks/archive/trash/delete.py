@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.archive.trash import contents, restore
-from resume_hooks.archive.trash.contents import StrayFolder
-from resume_hooks.archive.trash.manifest import BY_ID, TrashEntry, TrashPart, write_manifest
+from resume_hooks.archive.trash.contents import BY_ID, StrayFolder, TrashEntry, TrashPart, write_manifest
 from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, all_folders, is_session_file
 from resume_hooks.sessions.archived.layout import PROJECTS
