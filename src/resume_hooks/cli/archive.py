@@ -102,9 +102,9 @@ def _slim(session: SessionFile, options: ArchiveOptions) -> int:
     """Archive a session, read the vault's copy back, and only then make a copy that leads to it."""
     # What makes children takes 40 ms to load, for which no other archive waits.
     from resume_hooks.derive.child.write import carry_out
-    from resume_hooks.derive.trim import slim
+    from resume_hooks.derive.trim.plan import slim_plan
 
-    plan = slim.plan(session, options.where)
+    plan = slim_plan(session, options.where)
     if options.dry_run:
         outcomes = archive_sessions.preview([session], options.where)
     else:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 from resume_hooks.archive.retention.ancestors import archive_ancestors
-from resume_hooks.derive.child.copy_tasks import copy_tasks
+from resume_hooks.derive.child.copy_files import copy_tasks
 from resume_hooks.derive.child.draft import NOBODY, Draft, inode_of
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import WriteFailed

@@ -17,12 +17,17 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.parent_scan import EveryRecord
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.rewrite_chain import chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import EveryRecord, chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher, receipt
-from resume_hooks.derive.imports.block_filter import fitting_id
-from resume_hooks.derive.imports.record_filter import FIELDS, ConversationOnly, has_fitting_blocks, is_hidden, is_said
+from resume_hooks.derive.imports.record_filter import (
+    FIELDS,
+    ConversationOnly,
+    fitting_id,
+    has_fitting_blocks,
+    is_hidden,
+    is_said,
+)
 from resume_hooks.errors import NotATranscript
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.child_titles import root_of

@@ -13,10 +13,9 @@ from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.derive.originals import Originals
 from resume_hooks.derive.trim.calibration import Scale, weigh
-from resume_hooks.derive.trim.candidates import TrimMaterial, material
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.savings import Savings, savings_of
-from resume_hooks.derive.trim.selection import Choice, Origins, choose, edits_of, without_screens
+from resume_hooks.derive.trim.rules import TrimMaterial, material
+from resume_hooks.derive.trim.selection import Choice, Origins, Savings, choose, edits_of, savings_of, without_screens
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline_scan import first_words
@@ -304,3 +303,21 @@ def _unknown(tools: tuple[str, ...], trimmable: TrimMaterial) -> tuple[str, ...]
 def _tools_trimmed(choices: tuple[Choice, ...]) -> int:
     """How many outputs of tools are trimmed."""
     return len({choice.piece.call for choice in choices if choice.piece.kind == RESULT})
+
+
+LARGE = 10_000
+"""Characters of a content, and bytes of a record, from which on it is large."""
+
+SLIM = Options(
+    threshold=LARGE,
+    keep_recent=0,
+    only=("attachments", "media", "results", "inputs", "pasted"),
+    min_savings=0,
+    screen=LARGE,
+)
+"""What a slim copy leaves out: all that is large, wherever it stands. Text stays as it was read."""
+
+
+def slim_plan(session: SessionFile, where: Where) -> TrimPlan:
+    """Decide on a slim copy. NothingToTrim if there is no conversation, UsageError for what can't be a parent."""
+    return plan(read(session), where, SLIM, method="slim")

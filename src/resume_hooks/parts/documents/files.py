@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 
 from resume_hooks import settings
-from resume_hooks.derive.beside import FilesBeside
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.fresh_child import RolloverPlan
+from resume_hooks.derive.fresh_child import FilesBeside, RolloverPlan
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents import ledger
 from resume_hooks.parts.documents.document import current_session, document, file_name

@@ -2,26 +2,239 @@
 
 Oldest first, so that each finds its parent: links lead to what the parents are called here. Where one can't be written,
 those that were written before it go again.
+
+The id of a whole one stays where that is free, so that what was written down elsewhere still leads there. Left behind
+are file checkpoints, whose copies no bundle holds; a record stands in their place, so that every other one keeps its
+number.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
+import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks import clock
+from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import receipt, write
+from resume_hooks.derive.child.relocate import Relocation, relocation
+from resume_hooks.derive.child.write import Body, ChildPlan, Sizes, receipt, write
 from resume_hooks.derive.imports import plan
-from resume_hooks.derive.imports.bundle import full_session as whole
-from resume_hooks.derive.imports.bundle.full_session import WholePlan
 from resume_hooks.derive.imports.bundle.read_bundle import BundledSession
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
-from resume_hooks.errors import NotATranscript, ResumeHooksError
-from resume_hooks.paths import Where
-from resume_hooks.reading.bundle import Head
+from resume_hooks.errors import NotATranscript, ResumeHooksError, WriteFailed
+from resume_hooks.paths import Where, find_session, private_folder
+from resume_hooks.reading.bundle import STAYED, Head, stand_in
 from resume_hooks.sessions.link_log import Link, record_link
+from resume_hooks.sessions.opening_layout import ChildSetting
+from resume_hooks.sessions.project_folder import project_folder
+from resume_hooks.sessions.session_files import SessionFile, session_file
+from resume_hooks.storage.move import PART, inside, is_same, remove
+from resume_hooks.transcripts.bookkeeping import SNAPSHOTS
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.invariants import Check
+from resume_hooks.transcripts.lines import Line, read_lines
+from resume_hooks.transcripts.raw_edit import encode, with_field
+from resume_hooks.transcripts.records import Record, kind, parse
+from resume_hooks.transcripts.tokens import session_context
+from resume_hooks.transcripts.transcript import scan
+
+_NAMING = (b'"sessionId"', b'"cwd"', b'_metadata"', b'"forkedFrom"', b'"original_session', b'"file-history-')
+"""What a line holds that names a session, a folder, or a file's copies."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedLines(Body):
+    """The lines of a bundled session as they stand in the file ``path``.
+
+    ``called`` maps the ids of sessions to what they are called here.
+    """
+
+    source: str
+    path: str
+    relocation: Relocation
+    called: Mapping[str, str]
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines with their endings."""
+        with open(self.source, "rb") as stream:
+            for line in read_lines(stream):
+                yield self._line(line)
+
+    def _line(self, line: Line) -> bytes:
+        body = line.body
+        if not any(naming in body for naming in _NAMING):
+            return body + b"\n"
+        record = parse(body) or {}
+        if kind(record) in SNAPSHOTS:
+            return stand_in(STAYED) + b"\n"
+        for key, value in self._renamed(record).items():
+            body = with_field(body, record, key, value) or encode({**record, key: value})
+            record = {**record, key: value}
+        return (self.relocation.line(body) if record.get("cwd") else body) + b"\n"
+
+    def _renamed(self, record: Record) -> Record:
+        """The fields of a record that name sessions under another name than they have here."""
+        changed = {key: self._name(key, record[key]) for key in record if key in _FIELDS}
+        return {key: value for key, value in changed.items() if value != record[key]}
+
+    def _name(self, key: str, value: object) -> object:
+        if isinstance(value, str):
+            return self._called(value) if _FIELDS[key] is str else value
+        if not isinstance(value, dict):
+            return value
+        return {name: self._called(inner) if name in _NAMES else inner for name, inner in value.items()}
+
+    def _called(self, value: object) -> object:
+        """A session's id, or the path of its file, as it is here."""
+        if not isinstance(value, str):
+            return value
+        stem = value.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl")
+        here = self.called.get(stem)
+        if here is None:
+            return value
+        return here if value == stem else os.path.join(os.path.dirname(self.path), f"{here}.jsonl")
+
+
+_NAMES = frozenset({"parent_session_id", "parent_session_file", "parent_file", "sessionId"})
+"""Fields inside a record's own that name a session."""
+
+_FIELDS: dict[str, type] = {
+    "sessionId": str,
+    "original_session": str,
+    "original_session_id": str,
+    "forkedFrom": dict,
+    "continue_metadata": dict,
+    "trim_metadata": dict,
+}
+"""A record's fields that name a session, or hold what does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholePlan(ChildPlan):
+    """A bundled session as it comes in; ``existing`` is the same session if it is here with these very records."""
+
+    body: MovedLines
+    packed: BundledSession
+    existing: SessionFile | None
+    uuids: tuple[str, ...]
+
+    def checks(self, path: str) -> list[Check]:
+        """That nothing was lost; it is no child of ours, so it may hold whatever its client wrote."""
+        was = self.packed.head.session_id
+        names = _NamesSeen(was if was != self.draft.session_id else "")
+        written = scan(path, observers=(names,))
+        return [
+            Check("every line is there", written.line_count == self.packed.sums.lines),
+            Check("every record is there, in its order", tuple(n.uuid for n in written.nodes) == self.uuids),
+            Check("no line is damaged", not written.bad_lines and not written.torn),
+            Check("no record carries an id that the session has elsewhere", names.sound),
+            Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
+        ]
+
+    @contextlib.contextmanager
+    def sidecars(self, where: Where) -> Iterator[list[str]]:
+        """Put what lay beside the session there. WriteFailed."""
+        own, made, done = self.draft.path.removesuffix(".jsonl"), False, False
+        part = os.path.join(os.path.dirname(own), f".{os.path.basename(own)}{PART}")
+        try:
+            if self.packed.files and not os.path.lexists(own):
+                if os.path.lexists(part):
+                    remove(part)  # of an import that was killed
+                _copy_beside(self.packed, part, where)
+                os.rename(part, own)
+                made = True
+            yield []
+            done = True
+        except OSError as error:
+            raise WriteFailed(
+                f"Could not write {own}: {error.strerror or error}", "Nothing was changed. Check free space."
+            ) from error
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+            if made and not done:
+                shutil.rmtree(own, ignore_errors=True)
+
+
+def whole_plan(packed: BundledSession, home: str, called: Mapping[str, str], where: Where, *, force: bool) -> WholePlan:
+    """Decide on a session of the folder ``home``, a real path. NotATranscript for what is none."""
+    transcript = scan(packed.path)
+    own_id, folder = packed.head.session_id, project_folder(home, where)
+    move = relocation(packed.head.cwd or HeadTail(packed.path).cwd, home)
+    size = session_context(packed.path, transcript.chain).tokens
+
+    def at(path: str, session_id: str, existing: SessionFile | None = None) -> WholePlan:
+        return WholePlan(
+            draft=Draft("import", ChildSetting(session_id, home, "", "", ""), path, "", own_title=packed.head.title),
+            body=MovedLines(packed.path, path, move, {**called, own_id: session_id}),
+            sizes=Sizes(size, size),
+            packed=packed,
+            existing=existing,
+            uuids=tuple(node.uuid for node in transcript.nodes),
+        )
+
+    there, wanted = find_session(own_id, where), os.path.join(folder, f"{own_id}.jsonl")
+    if there is None and not os.path.lexists(wanted) and _is_free(wanted.removesuffix(".jsonl"), packed):
+        return at(wanted, own_id)
+    if there is not None and not force and _holds(there, at(there, own_id).body):
+        return at(there, own_id, session_file(there))
+    new_id = str(uuid.uuid4())
+    return at(os.path.join(folder, f"{new_id}.jsonl"), new_id)
+
+
+def take_back(path: str) -> None:
+    """Remove a session that was written a moment ago, with what lies beside it."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+    shutil.rmtree(path.removesuffix(".jsonl"), ignore_errors=True)
+
+
+def _copy_beside(packed: BundledSession, folder: str, where: Where) -> None:
+    """Write what lay beside a session into a new private folder. OSError."""
+    os.mkdir(folder, 0o700)
+    for place, path in packed.files:
+        target = os.path.join(folder, *place.split("/"))
+        private_folder(os.path.dirname(target), where)
+        shutil.copyfile(path, target)
+        os.chmod(target, 0o600)
+
+
+def _is_free(own: str, packed: BundledSession) -> bool:
+    """Whether nothing lies beside a session to be, or just what came with it, as a killed import leaves it."""
+    if not os.path.lexists(own):
+        return True
+    try:
+        there = {name.replace(os.sep, "/") for name in inside(own)}
+        same = all(is_same(path, os.path.join(own, *place.split("/"))) for place, path in packed.files)
+    except OSError:
+        return False
+    return same and there == {place for place, _ in packed.files}
+
+
+def _holds(path: str, body: MovedLines) -> bool:
+    """Whether a file holds these very lines."""
+    try:
+        with open(path, "rb") as stream:
+            return all(line == stream.read(len(line)) for line in body.lines()) and not stream.read(1)
+    except OSError:
+        return False  # gone since it was found
+
+
+class _NamesSeen:
+    """A watcher: whether no record carries the id that the session ``was`` called by, ``""`` for none."""
+
+    def __init__(self, was: str) -> None:
+        self._was = was
+        self.sound = True
+
+    def __call__(self, line: Line, record: Record, node: object) -> None:  # noqa: ARG002 - an observer's form
+        """Take in one record."""
+        self.sound = self.sound and (not self._was or record.get("sessionId") != self._was)
+
 
 AS_IMPORTED = "import"
 
@@ -82,7 +295,7 @@ def _bring(
     """Write one session, unless it is here already."""
     decided: WholePlan | ImportPlan
     if options.whole:
-        decided, files = whole.plan(packed, options.home, called, where, force=options.force), len(packed.files)
+        decided, files = whole_plan(packed, options.home, called, where, force=options.force), len(packed.files)
     else:
         source = ImportSource(packed.path, name, packed.sums.sha256, packed.size)
         decided, files = plan.plan(source, options.home, where), 0
@@ -99,7 +312,7 @@ def _all_or_none(imported: list[ImportedSession], options: BundleOptions) -> Ite
     except (ResumeHooksError, OSError, KeyboardInterrupt):
         for came in () if options.dry_run else imported:
             if came.receipt.written:
-                whole.take_back(came.receipt.file)
+                take_back(came.receipt.file)
         raise
 
 
