@@ -70,7 +70,6 @@ class _HomeSeen:
         self._home = ""
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Take in one record."""
         self._home = self._home or string(record, "cwd")
 
     def checks(self) -> list[Check]:

@@ -165,7 +165,6 @@ class _Marked:
         self.numbers: set[int] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Take in one record."""
         if node is None or not any(word in line.raw for word in _WORDS):
             return
         if is_marked(record) or origins_in(record) or lacking(record):

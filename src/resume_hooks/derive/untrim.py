@@ -149,7 +149,6 @@ class _ContentsSeen:
         self._found: dict[str, bytes] = {}
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Take in one record."""
         if node is not None and node.uuid in self._wanted:
             self._found[node.uuid] = _digest(record)
 

@@ -47,7 +47,8 @@ def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
             else:
                 archiver.archive(session.path)
         except (ResumeHooksError, OSError) as error:
-            said.append(f"The ancestor {session.session_id} is not in the vault yet: {_why(error)}.")
+            why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            said.append(f"The ancestor {session.session_id} is not in the vault yet: {why}.")
             with contextlib.suppress(OSError):
                 pending.add(session.session_id, where)
     return said
@@ -99,10 +100,6 @@ def unarchived(path: str, where: Where) -> DatedSession | None:
         return None
     dated = DatedSession(session.session_id, session.path, session.mtime, session.size)
     return None if is_archived(dated.session_id, dated.mtime, where) else dated
-
-
-def _why(error: Exception) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
 def _archiver(where: Where) -> BackgroundArchiver:

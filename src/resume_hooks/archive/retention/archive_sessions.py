@@ -130,7 +130,6 @@ def is_quick(session: DatedSession, where: Where) -> bool:
 
 
 def _sizes(folder: str) -> Iterator[int]:
-    """The sizes of the files in a folder and those in it."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

@@ -300,7 +300,6 @@ def _named(wanted: str, entries: list[TrashEntry], where: Where) -> list[TrashEn
 
 
 def _sizes(folder: str) -> Iterator[int]:
-    """The bytes of each file in a folder, as far as it can be looked through."""
     for root, _, files in os.walk(folder):
         for name in files:
             with contextlib.suppress(OSError):

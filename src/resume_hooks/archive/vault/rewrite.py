@@ -53,7 +53,6 @@ def rewrite(
 
 
 def _placed(archived: ArchivedSession, placed: Mapping[ArchivedFile, ArchivedFile]) -> ArchivedSession:
-    """A manifest with its files where they lie now."""
     states = (state._replace(parts=tuple(placed[part] for part in state.parts)) for state in archived.earlier)
     parts = tuple(placed[part] for part in archived.parts)
     return archived._replace(parts=parts, earlier=tuple(states), archived_at=clock.now())

@@ -151,7 +151,6 @@ _Both = tuple[str, str]
 
 
 def _of_vault(copy: str, targets: _Both, outputs: Collection[str] | None, backups: Collection[str]) -> list[_Step]:
-    """What lies beside the archived copy of a transcript."""
     sources = _beside(copy), os.path.join(os.path.dirname(copy), HISTORY)
     return [_Step(sources[0], targets[0], outputs, _copy), _Step(sources[1], targets[1], backups, _copy)]
 

@@ -144,7 +144,6 @@ def _document(block: Record) -> Record:
 
 
 def _within(form: str, media_type: str, data: str) -> Record:
-    """A source that holds its data itself."""
     return {"type": form, "media_type": media_type, "data": data}
 
 
@@ -284,7 +283,6 @@ def has_fitting_blocks(record: Record) -> bool:
 
 
 def _said(record: Record) -> Record:
-    """The fields of a record that hold what was said in it."""
     match kind(record):
         case "user":
             inner = {"role": "user", "content": taken_over(message(record).get("content"), "user")}

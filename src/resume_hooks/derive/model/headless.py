@@ -185,7 +185,6 @@ def _reason(result: dict[str, Any]) -> str:
 
 
 def _answering(result: dict[str, Any]) -> str:
-    """The model that wrote most of the answer."""
     used = result.get("modelUsage")
     rows = {name: row for name, row in used.items() if isinstance(row, dict)} if isinstance(used, dict) else {}
     most = max(rows, key=lambda name: answers.count(rows[name].get("outputTokens")), default="")

@@ -127,7 +127,6 @@ def _summary(begun: SummaryRollover, calls: ModelCalls, where: Where) -> str:
 
 
 def _numbers(digest: Digest, session_id: str) -> frozenset[int]:
-    """The records of a session that its digest names."""
     refs = (entry.ref.rpartition(":") for entries in digest.sections.values() for entry in entries)
     return frozenset(int(number) for session, _, number in refs if session == session_id and number.isdigit())
 

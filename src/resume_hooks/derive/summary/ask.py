@@ -152,6 +152,5 @@ def _calls(material: SummaryMaterial, digest: str, wish: str, answers: list[Summ
 
 
 def _task(place: str, wish: str) -> str:
-    """The whole task, with what the user wants of it."""
     wanted = f"{WISH}\n{wish.strip()}" if wish.strip() else ""
     return "\n\n".join(part for part in (TASK.format(most=POINTS), place, wanted) if part)

@@ -154,6 +154,7 @@ def decision_of(
     savings = savings_of(choices, origins, scanned.scale, before.tokens)
     gone = {(choice.piece.number, choice.piece.address) for choice in choices}
     kept = (p for p in trimmable.pieces if p.kind == THINKING and (p.number, p.address) not in gone)
+    called = {call.tool.lower() for call in trimmable.calls.values()}
     return Decision(
         choices=tuple(choices),
         savings=savings,
@@ -161,7 +162,7 @@ def decision_of(
         after=before._replace(tokens=before.tokens - savings.tokens),
         thoughts=frozenset(piece.digest for piece in kept),
         origins=origins,
-        unknown_tools=_unknown(options.tools, trimmable),
+        unknown_tools=tuple(name for name in options.tools if not any(fnmatchcase(tool, name) for tool in called)),
     )
 
 
@@ -274,7 +275,6 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Sessi
 
 
 def _parameters(options: Options) -> dict[str, object]:
-    """How a trim was asked for, as its child tells it."""
     return {
         "target_tools": list(options.tools),
         "threshold": options.limit(""),
@@ -285,7 +285,6 @@ def _parameters(options: Options) -> dict[str, object]:
 
 
 def _stats(decision: Decision) -> dict[str, int]:
-    """What a trim came to, as its child tells it."""
     return {
         "original_tokens": decision.before.tokens,
         "trimmed_tokens": decision.after.tokens,
@@ -295,13 +294,7 @@ def _stats(decision: Decision) -> dict[str, int]:
     }
 
 
-def _unknown(tools: tuple[str, ...], trimmable: TrimMaterial) -> tuple[str, ...]:
-    called = {call.tool.lower() for call in trimmable.calls.values()}
-    return tuple(pattern for pattern in tools if not any(fnmatchcase(name, pattern) for name in called))
-
-
 def _tools_trimmed(choices: tuple[Choice, ...]) -> int:
-    """How many outputs of tools are trimmed."""
     return len({choice.piece.call for choice in choices if choice.piece.kind == RESULT})
 
 

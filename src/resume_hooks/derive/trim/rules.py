@@ -245,7 +245,6 @@ def _thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # no
 
 
 def _media(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
-    """Images and documents, in prompts and in outputs of tools."""
     yield from map(Pick, _of(MEDIA, material))
 
 

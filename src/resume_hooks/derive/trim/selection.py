@@ -194,7 +194,6 @@ class _ScreenEdit:
         self._origin = origin
 
     def __call__(self, record: Record) -> Record | None:
-        """The record without it."""
         edited = self._first(record) if self._first else record
         if edited is None or "toolUseResult" not in edited:
             return edited

@@ -13,11 +13,10 @@ from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.maintenance.fsck.branches import LONGER, NEWER
 from resume_hooks.maintenance.fsck.damaged_bytes import GARBAGE, TORN, UTF8, salvaged
 from resume_hooks.maintenance.fsck.diagnose import diagnose
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport
-from resume_hooks.maintenance.fsck.links import MARKS_LOST, TWICE, walked
+from resume_hooks.maintenance.fsck.links import LONGER, MARKS_LOST, NEWER, TWICE, walked
 from resume_hooks.maintenance.fsck.messages import ALTERED, without_thinking
 from resume_hooks.maintenance.fsck.sidecars import OUTPUT_GONE
 from resume_hooks.paths import Where
@@ -213,7 +212,6 @@ class _RecordsSeen:
         self._missing = {node.uuid for node in body.linear.nodes if node.number not in body.edits}
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Take in one record."""
         if node is not None:
             self._missing.discard(node.uuid)
 
@@ -263,7 +261,6 @@ def _edits(report: DefectReport) -> dict[int, Edit]:
 
 
 def _lost(report: DefectReport, body: ChainRewrite, chain: Sequence[Node]) -> list[str]:
-    """What the child can't hold, in words."""
     kept = {node.uuid for node in chain}
     lost = [
         told(finding)

@@ -25,7 +25,7 @@ def require_out(options: Any) -> None:
 
 
 def beside(decided: RolloverPlan, where: Where, options: Any) -> Callable[[Receipt | None], FilesBeside]:
-    """The answer to ``beside a handoff``: see ``derive.beside``."""
+    """The answer to ``beside a handoff``: see ``derive.fresh_child``."""
     given = options.out if options else None
     chosen = settings.load(where)
     if not (given or chosen["handoff_dir"].value or chosen["ledger_file"].value):

@@ -24,8 +24,8 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.relocate import Relocation, relocation
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes, receipt, write
 from resume_hooks.derive.imports import plan
-from resume_hooks.derive.imports.bundle.read_bundle import BundledSession
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
+from resume_hooks.derive.imports.read_bundle import BundledSession
 from resume_hooks.errors import NotATranscript, ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, find_session, private_folder
 from resume_hooks.reading.bundle import STAYED, Head, stand_in
@@ -216,7 +216,6 @@ def _is_free(own: str, packed: BundledSession) -> bool:
 
 
 def _holds(path: str, body: MovedLines) -> bool:
-    """Whether a file holds these very lines."""
     try:
         with open(path, "rb") as stream:
             return all(line == stream.read(len(line)) for line in body.lines()) and not stream.read(1)
@@ -232,7 +231,6 @@ class _NamesSeen:
         self.sound = True
 
     def __call__(self, line: Line, record: Record, node: object) -> None:  # noqa: ARG002 - an observer's form
-        """Take in one record."""
         self.sound = self.sound and (not self._was or record.get("sessionId") != self._was)
 
 
