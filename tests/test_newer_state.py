@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.archive.trash import contents
-from resume_hooks.archive.trash.manifest import MANIFEST
+from resume_hooks.archive.trash.contents import MANIFEST
 from resume_hooks.errors import WriteFailed
 from resume_hooks.search.engine import find
 from resume_hooks.search.index.connect import opened_index

@@ -70,6 +70,6 @@ def test_what_these_modules_import_is_in_the_list() -> None:
                         if (SOURCE / f"{name.replace('.', '/')}.py").is_file() and name not in MODULES:
                             missing.add(name)
     assert missing <= {
-        "__main__", "derive.child.copy_tasks", "hooks.after_compaction", "hooks.background", "hooks.context_notice",
+        "__main__", "derive.child.copy_files", "hooks.after_compaction", "hooks.background", "hooks.context_notice",
         "hooks.expiring_sessions", "hooks.inside", "hooks.prompt",
     }, "the hooks do without those where they don't load"  # fmt: skip

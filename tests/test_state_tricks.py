@@ -16,7 +16,7 @@ from resume_hooks.archive.trash import contents
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.confirmations import Question
-from resume_hooks.maintenance.state_permissions import oddities
+from resume_hooks.maintenance.doctor import oddities
 from resume_hooks.paths import Where, is_private, private_folder
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import FILE_NAME

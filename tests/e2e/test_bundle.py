@@ -15,8 +15,8 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedSession, import_sessions
-from resume_hooks.derive.imports.bundle.read_bundle import unpacked
+from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
+from resume_hooks.derive.imports.read_bundle import unpacked
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import BundleRedactor, export
 from resume_hooks.sessions import locate

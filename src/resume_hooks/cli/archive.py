@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks import clock
-from resume_hooks.archive.retention import archive_now
-from resume_hooks.archive.retention.archive_now import ArchiveOutcome, ArchiveReport
+from resume_hooks.archive.retention import archive_sessions
+from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome, ArchiveReport
 from resume_hooks.archive.vault import first_use_notice
 from resume_hooks.archive.vault.commit import forget
 from resume_hooks.archive.vault.lookup import find
-from resume_hooks.archive.vault.policy_state import went
+from resume_hooks.archive.vault.policy import went
 from resume_hooks.archive.vault.verify import ArchiveFinding, unreadable, verify
 from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.child import receipt_text
@@ -80,12 +80,12 @@ def _kept(options: ArchiveOptions) -> list[ArchivedSession]:
 
 def _archive(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
     if options.dry_run:
-        would = archive_now.preview(sessions, options.where)
+        would = archive_sessions.preview(sessions, options.where)
         data = NOTHING | {"archived": would}
         options.emit(data, lambda: f"{_counted(would)}\n\nNothing was written.")
         return 0
     with at_work("Archiving", quiet=options.as_json) as advance:
-        done = archive_now.archive_sessions(sessions, options.where, advance)
+        done = archive_sessions.archive_sessions(sessions, options.where, advance)
     data = NOTHING | {
         "archived": done.outcomes,
         "dropped": done.dropped,
@@ -102,14 +102,14 @@ def _slim(session: SessionFile, options: ArchiveOptions) -> int:
     """Archive a session, read the vault's copy back, and only then make a copy that leads to it."""
     # What makes children takes 40 ms to load, for which no other archive waits.
     from resume_hooks.derive.child.write import carry_out
-    from resume_hooks.derive.trim import slim
+    from resume_hooks.derive.trim.plan import slim_plan
 
-    plan = slim.plan(session, options.where)
+    plan = slim_plan(session, options.where)
     if options.dry_run:
-        outcomes = archive_now.preview([session], options.where)
+        outcomes = archive_sessions.preview([session], options.where)
     else:
         with at_work("Archiving", quiet=options.as_json) as advance:
-            outcomes = list(archive_now.archive_sessions([session], options.where, advance).outcomes)
+            outcomes = list(archive_sessions.archive_sessions([session], options.where, advance).outcomes)
         _require_kept(outcomes[0])
     made = carry_out(plan, options.where, dry_run=options.dry_run)
     data = NOTHING | {"archived": outcomes, "slim": made, "written": made.written}

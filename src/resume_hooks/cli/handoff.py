@@ -7,13 +7,21 @@ import shlex
 from resume_hooks.cli.child import answer, make, receipt_text, require_client, require_start
 from resume_hooks.cli.editor import edit, require_terminal
 from resume_hooks.cli.verbs.children import HandoffOptions, RolloverOptions
-from resume_hooks.derive import agents, digest_edit
-from resume_hooks.derive.beside import FilesBeside, beside
+from resume_hooks.derive import agents
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt as child_receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import Contents, RolloverPlan, digest_reference, opening_tier
+from resume_hooks.derive.fresh_child import (
+    Contents,
+    FilesBeside,
+    RolloverPlan,
+    beside,
+    digest_reference,
+    digest_to_edit,
+    edited_digest,
+    opening_tier,
+)
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
@@ -110,8 +118,8 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, options: HandoffOptio
     """Let the user change what the child is told, then make it. ResumeHooksError where they cancel."""
     beside(first, options.where, options)  # refuses before anybody has written a word in vain
     old = first.draft.session_id
-    with edit(digest_edit.to_edit(opening_tier(first.contents.digest, first.draft))) as text:
-        if edited_text := digest_edit.saved(text):
+    with edit(digest_to_edit(opening_tier(first.contents.digest, first.draft))) as text:
+        if edited_text := edited_digest(text):
             # Planned again: meanwhile other children may be made, and the parent may grow.
             child = agents.draft_of(parent, "handoff", options.where, options.output_dir, to=options.to or "")
             edited_text = edited_text.replace(digest_reference(old), digest_reference(child.session_id))

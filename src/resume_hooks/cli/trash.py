@@ -10,9 +10,8 @@ import click
 
 from resume_hooks import clock, seam
 from resume_hooks.archive.trash import contents, delete, restore
-from resume_hooks.archive.trash.contents import StrayFolder
+from resume_hooks.archive.trash.contents import StrayFolder, TrashEntry
 from resume_hooks.archive.trash.delete import Deletion
-from resume_hooks.archive.trash.manifest import TrashEntry
 from resume_hooks.archive.vault import lookup
 from resume_hooks.archive.vault import restore as retrieval
 from resume_hooks.archive.vault.lookup import states

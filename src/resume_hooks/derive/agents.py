@@ -165,7 +165,6 @@ def untrim(
 
 
 def _told(session: SessionFile, where: Where, to: str, output_dir: str | None) -> ForkPlan:
-    """The conversation of a session as another agent's."""
     from resume_hooks.derive.conversation import conversation, told_lines
     from resume_hooks.derive.fork import ForkPlan
     from resume_hooks.transcripts.transcript import scan

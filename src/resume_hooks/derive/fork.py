@@ -14,9 +14,15 @@ from typing import Final
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of, snapshots_of
 from resume_hooks.derive.child.draft import Draft, draft
-from resume_hooks.derive.child.parent_scan import EveryRecord, ParentScan, lineage_if_needed, scan_parent
 from resume_hooks.derive.child.relocate import Relocation, relocation
-from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import (
+    ChainRewrite,
+    EveryRecord,
+    ParentScan,
+    chain_rewrite,
+    lineage_if_needed,
+    scan_parent,
+)
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import Cut, Truncator
 from resume_hooks.errors import NothingToFork, UsageError
@@ -64,7 +70,6 @@ class _HomeSeen:
         self._home = ""
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Take in one record."""
         self._home = self._home or string(record, "cwd")
 
     def checks(self) -> list[Check]:

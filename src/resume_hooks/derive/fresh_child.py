@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from resume_hooks import seam
 from resume_hooks.derive.child.bookkeeping import carried_lines
 from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.errors import NothingToHandOff, UsageError
+from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text, entries
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.redaction.texts import left_out, redact
 from resume_hooks.sessions.lineage import Ancestor
+from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.opening_layout import opening_lines, opening_text, task_step
+from resume_hooks.sessions.opening_layout import NEXT_STEP, opening_lines, opening_text, task_step
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.text import counted, encodable, one_line, plain, plain_line
 from resume_hooks.transcripts import tokens
@@ -186,3 +190,64 @@ def opening_of(path: str) -> object:
     with open(path, "rb") as stream:
         bodies = (line.body for line in read_lines(stream))
         return next((message(r).get("content") for body in bodies if (r := parse(body)) and kind(r) == USER), None)
+
+
+class FilesBeside(NamedTuple):
+    """Files that were written, or would be: documents and a ledger (``""`` for none); warnings about the others."""
+
+    documents: tuple[str, ...] = ()
+    ledger: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def beside(decided: RolloverPlan, where: Where, options: object = None) -> Callable[[Receipt | None], FilesBeside]:
+    """What writes the files that parts put beside a handoff, in the user's project, or tells of them. UsageError.
+
+    The question ``beside a handoff`` is asked before anything is made: given are the plan of a child, where things are,
+    and what was asked of the verb, or None for a trigger. What comes back is a function. Given the child's receipt,
+    once it is made, it writes the files; given None it says which those would be. UsageError for what can't be meant;
+    no failure after that costs the child: it is a warning.
+    """
+    asked = [answer(decided, where, options) for answer in seam.answers("beside a handoff")]
+
+    def done(receipt: Receipt | None) -> FilesBeside:
+        found = [write(receipt) for write in asked]
+        return FilesBeside(
+            tuple(path for files in found for path in files.documents),
+            next((files.ledger for files in found if files.ledger), ""),
+            tuple(warning for files in found for warning in files.warnings),
+        )
+
+    return done
+
+
+MAX_EDITED = 20_000  # characters: more than five times what we would write, and the child stays quick to read
+
+NOTE = """\
+# What the fresh session is told of the work so far, after its lineage and before your next step.
+# Change it as you like and save. These lines at the top, which begin with #, and blank lines are left out.
+# To cancel, save nothing but them, or end the editor with an error: then no session is made.
+"""
+
+
+def digest_to_edit(opening: str) -> str:
+    """The text that the editor opens."""
+    return f"{NOTE}\n{opening}\n"
+
+
+def edited_digest(text: str) -> str:
+    """What is used of a saved text; ``""`` if it cancels. UsageError if it is too long.
+
+    Without control characters, markers of a lineage block, blank lines, and lines that would pass for the head of the
+    next step: a reader of the child finds that behind the first blank line after the digest.
+    """
+    rows = [row.rstrip() for row in plain(text).split("\n")]
+    first = next((at for at, row in enumerate(rows) if row and not row.startswith("#")), len(rows))
+    used = [unmarked(row) for row in rows[first:] if row]
+    edited = "\n".join(f" {row}" if row == NEXT_STEP else row for row in used)
+    if len(edited) > MAX_EDITED:
+        raise UsageError(
+            f"The text has {len(edited):,} characters, more than {MAX_EDITED:,}, so no session was made",
+            "Put what is long into a file and name the file.",
+        )
+    return edited

@@ -16,10 +16,9 @@ from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, is_marked, origins_in, pairs
-from resume_hooks.derive.rebuilt_records import Refilling, lacking, originals_of
 from resume_hooks.derive.trim.calibration import Scale
 from resume_hooks.derive.trim.plan import LEGEND
-from resume_hooks.derive.trimmed_session import TrimmedSession
+from resume_hooks.derive.trimmed_session import Refilling, TrimmedSession, lacking, originals_of
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage_block import OPENING
@@ -150,7 +149,6 @@ class _ContentsSeen:
         self._found: dict[str, bytes] = {}
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Take in one record."""
         if node is not None and node.uuid in self._wanted:
             self._found[node.uuid] = _digest(record)
 

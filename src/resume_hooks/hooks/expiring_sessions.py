@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from resume_hooks.archive.retention.keep_expiring import Slice, archive_expiring
+from resume_hooks.archive.retention.expiring import Slice, archive_expiring
 from resume_hooks.archive.vault import first_use_notice
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, private_folder

@@ -8,11 +8,10 @@ import time
 from collections.abc import Sequence
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.beside import FilesBeside, beside
 from resume_hooks.derive.child.existing import existing_child, one_at_a_time
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents, RolloverPlan, opening_of
+from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents, FilesBeside, RolloverPlan, beside, opening_of
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import pending_handoff, reply
 from resume_hooks.hooks.child_cards import child_card

@@ -103,7 +103,7 @@ def _carry_tasks(child_id: str, session_id: str) -> None:
     if sys.version_info < ENGINE_SINCE or not os.path.isdir(os.path.join(Where().config, TASKS, child_id)):
         return
     with contextlib.suppress(ImportError):  # not installed yet: the child still has it
-        from resume_hooks.derive.child.copy_tasks import copy_tasks  # most sessions have no tasks
+        from resume_hooks.derive.child.copy_files import copy_tasks  # most sessions have no tasks
 
         copy_tasks(child_id, session_id, Where())
 

@@ -52,7 +52,10 @@ def report(findings: Sequence[Finding], cwd: str, where: Where) -> dict[str, Any
         "report": VERSION,
         "made_at": clock.now(),
         "versions": _versions(who),
-        "findings": [_finding(finding, who) for finding in findings],
+        "findings": [
+            {"code": each.code, "level": each.level, "detail": who.text(each.detail) if each.code in TOLD else ""}
+            for each in findings
+        ],
         "settings": _settings(where, who),
         "log": _log(where),
     }
@@ -72,7 +75,6 @@ def _versions(who: Anonymous) -> dict[str, Any]:
 
 
 def _plugins() -> list[str]:
-    """The versions of the plugin that the client has."""
     known = read_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get("plugins")
     copies = [
         copy
@@ -98,13 +100,7 @@ def _word(value: object) -> str:
     return value if _WORD.fullmatch(value) else "other"
 
 
-def _finding(finding: Finding, who: Anonymous) -> dict[str, Any]:
-    detail = who.text(finding.detail) if finding.code in TOLD else ""
-    return {"code": finding.code, "level": finding.level, "detail": detail}
-
-
 def _settings(where: Where, who: Anonymous) -> list[dict[str, Any]]:
-    """The settings that somebody set."""
     rows: list[dict[str, Any]] = []
     for name, setting in settings.load(where).items():
         value: object = setting.value

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shlex
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock, part_table, settings
-from resume_hooks.archive.retention.expiring_soon import outlook
+from resume_hooks.archive.retention.expiring import outlook
 from resume_hooks.archive.trash.contents import all_deleted, strays
 from resume_hooks.archive.vault import policy
 from resume_hooks.archive.vault.verify import unreadable
-from resume_hooks.maintenance.state_permissions import oddities
-from resume_hooks.paths import Where, read_object
+from resume_hooks.paths import Where, is_own, read_object
 from resume_hooks.seam import function_of, with_parts
 from resume_hooks.search.index.status import status_of
 from resume_hooks.sessions import locate
@@ -30,6 +30,13 @@ from resume_hooks.system.subprocesses import which
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.giants import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.tail_scan import is_live_part_within
+
+PRIVATE = ("pending", "log")
+"""Folders of the state folder that hold nothing but files of our own."""
+
+MOST_ENTRIES = 10_000
+"""Entries that are looked at."""
+
 
 OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
 """Words in the hooks of other tools that answer to the same triggers."""
@@ -254,6 +261,47 @@ def _state(_: str) -> Finding:
         more = f", and {len(found) - 1:,} more like it" if len(found) > 1 else ""
         return problem(f"{found[0].path} {found[0].why}{more}", found[0].remedy, "odd")
     return ok(f"{folder} is private and writable")
+
+
+class Oddity(NamedTuple):
+    """An entry that is not as we make it: ``why`` is the rest of a sentence, ``remedy`` a command."""
+
+    path: str
+    why: str
+    remedy: str
+
+
+def oddities(folder: str) -> list[Oddity]:
+    """Everything odd in a state folder, the first ones first by name; what can't be looked at is passed over."""
+    paths = itertools.chain(_entries(folder), *(_entries(os.path.join(folder, name)) for name in PRIVATE))
+    return [found for path in itertools.islice(paths, MOST_ENTRIES) if (found := _odd(path))]
+
+
+def _entries(folder: str) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as listed:
+            yield from sorted(entry.path for entry in listed if not os.path.islink(folder))
+    except OSError:
+        return
+
+
+def _odd(path: str) -> Oddity | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None  # gone since it was listed
+    word, mode = shlex.quote(path), status.st_mode
+    if stat.S_ISLNK(mode):
+        return Oddity(path, "is a symbolic link, which is not followed", f"Run: rm {word}")
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        return Oddity(path, "is neither a file nor a folder", f"Run: rm {word}")
+    if not is_own(status):
+        return Oddity(path, "belongs to another user", f"Run: sudo chown -R $USER {word}")
+    if stat.S_ISREG(mode) and status.st_nlink > 1:
+        return Oddity(path, "has a second name elsewhere", f"Run: cp {word} {word}.new && mv {word}.new {word}")
+    if mode & 0o077:
+        return Oddity(path, "can be read or written by others", f"Run: chmod -R go-rwx {word}")
+    return None
 
 
 def _unmade(folder: str) -> Finding:

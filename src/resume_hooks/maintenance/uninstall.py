@@ -144,7 +144,6 @@ def purged(state: str) -> list[str]:
 
 
 def _copies() -> tuple[str, ...]:
-    """The folders of copies that can be made anew."""
     where = Where()
     return unpacked(where), os.path.join(where.state, COPIES)
 

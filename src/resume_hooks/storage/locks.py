@@ -75,7 +75,10 @@ def locked_folder(folder: str, where: Where, busy: str, failed: str, patience: f
         yield
     finally:
         if locked:
-            _remove_if_empty(folder)
+            with contextlib.suppress(OSError):  # whoever has the lock file open tries anew
+                if os.listdir(folder) == [NAME]:
+                    os.unlink(os.path.join(folder, NAME))
+                    os.rmdir(folder)
         os.close(descriptor)
 
 
@@ -123,11 +126,3 @@ def _leads_to(path: str, descriptor: int) -> bool:
         return os.path.samestat(os.lstat(path), os.fstat(descriptor))
     except FileNotFoundError:
         return False
-
-
-def _remove_if_empty(folder: str) -> None:
-    """Remove a folder that holds the lock file alone; whoever has that open tries anew."""
-    with contextlib.suppress(OSError):
-        if os.listdir(folder) == [NAME]:
-            os.unlink(os.path.join(folder, NAME))
-            os.rmdir(folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive.retention import ancestors, background, pending
+from resume_hooks.archive.retention import ancestors, archive_sessions, pending
 from resume_hooks.archive.retention.ancestors import archive_ancestors, archive_parents, archive_pending
 from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.receipt import Receipt
@@ -54,7 +54,7 @@ def test_a_parent_that_is_kept_costs_no_more(config_home: ConfigHome, monkeypatc
     root = aged(config_home, 1, 0)
     rolled(config_home, root)
     with monkeypatch.context() as patch:
-        patch.setattr(background, "archive_session", None)
+        patch.setattr(archive_sessions, "archive_session", None)
         assert rolled(config_home, root).warnings == ()
     rolled(config_home, went_on(root.path))
     kept = find(root.session_id, config_home.where)
@@ -82,7 +82,7 @@ def test_a_vault_that_refuses_is_a_warning(config_home: ConfigHome) -> None:
 def test_what_takes_long_is_left_for_later(config_home: ConfigHome) -> None:
     """A verb does not wait for a large session; the next start's second hook archives it."""
     root = aged(config_home, 1, 0)
-    with_backups(config_home, root, 0, count=background.MOST_FILES + 1)
+    with_backups(config_home, root, 0, count=archive_sessions.MOST_FILES + 1)
     assert rolled(config_home, root).warnings == ()
     assert archived_ids(config_home.where) == []
     assert archive_pending(config_home.where, at_once) == 1
@@ -141,6 +141,6 @@ def test_another_error_of_the_vault_is_told(config_home: ConfigHome, monkeypatch
     def refuse(*_: object, **__: object) -> None:
         raise WriteFailed("No room", "Make some.")
 
-    monkeypatch.setattr(background, "archive_session", refuse)
+    monkeypatch.setattr(archive_sessions, "archive_session", refuse)
     root = aged(config_home, 1, 0)
     assert rolled(config_home, root).warnings == (f"The ancestor {root.session_id} is not in the vault yet: No room.",)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.retention.expiring_soon import outlook
+from resume_hooks.archive.retention.expiring import outlook
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.maintenance.doctor import _expiry
 from resume_hooks.search.listing import SessionLister, page

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from resume_hooks.archive.retention import background, keep_expiring
-from resume_hooks.archive.retention.keep_expiring import Slice, archive_expiring
+from resume_hooks.archive.retention import archive_sessions, expiring
+from resume_hooks.archive.retention.expiring import Slice, archive_expiring
 from resume_hooks.sessions.archived.manifest import archived_ids, find
 from tests.archive.retention.aged import DAY, aged, at_once, never, with_backups, with_output
 from tests.builders import CWD, ConfigHome, session_id
@@ -97,9 +97,9 @@ def test_what_the_vault_would_not_keep(config_home: ConfigHome, name: str, value
 def test_what_takes_long_is_left_while_somebody_waits(config_home: ConfigHome, what: str) -> None:
     """Many files or bytes; others go on meanwhile."""
     session = aged(config_home, 1, 29)
-    folder = with_backups(config_home, session, 29, count=background.MOST_FILES + 1 if what == "files" else 1)
+    folder = with_backups(config_home, session, 29, count=archive_sessions.MOST_FILES + 1 if what == "files" else 1)
     if what == "bytes":
-        (folder / "large@v1").write_bytes(bytes(background.MOST_BYTES))
+        (folder / "large@v1").write_bytes(bytes(archive_sessions.MOST_BYTES))
         os.utime(folder, (time.time() - 29 * DAY,) * 2)
     aged(config_home, 2, 25)
     found = sliced(config_home)
@@ -116,4 +116,4 @@ def test_a_vault_that_refuses(config_home: ConfigHome) -> None:
     (state / "vault").write_text("in the way")
     found = sliced(config_home)
     assert (found.kept, found.failed, found.left) == (0, 2, 0)
-    assert found.look == pytest.approx(time.time() + keep_expiring.AGAIN, abs=60)
+    assert found.look == pytest.approx(time.time() + expiring.AGAIN, abs=60)

@@ -14,7 +14,7 @@ import pytest
 from resume_hooks.archive.trash import contents
 from resume_hooks.archive.trash import delete as deletion
 from resume_hooks.archive.trash import restore as restoring
-from resume_hooks.archive.trash.manifest import GONE, MANIFEST, TrashEntry
+from resume_hooks.archive.trash.contents import GONE, MANIFEST, TrashEntry
 from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index

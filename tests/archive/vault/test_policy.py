@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.archive.trash import delete
-from resume_hooks.archive.vault import first_use_notice, policy, policy_state
+from resume_hooks.archive.vault import first_use_notice, policy
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.schema.sessions import KeptSession
@@ -72,7 +72,7 @@ def test_the_oldest_go_first(config_home: ConfigHome) -> None:
 
 def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many generations above it, whatever the limit; once nothing is there that came from it, it goes."""
-    monkeypatch.setattr(policy_state, "APART", 0)
+    monkeypatch.setattr(policy, "APART", 0)
     one = kept(config_home, 1, 100)
     two = kept(config_home, 2, 90, parent=1)
     three = kept(config_home, 3, 80, parent=2, present=True)
@@ -90,8 +90,8 @@ def test_by_age(config_home: ConfigHome) -> None:
     old, young = kept(config_home, 1, 100), kept(config_home, 2, 10)
     stored_settings.store("vault_days", "30", config_home.where)
     assert policy.apply(config_home.where) == policy.apply(config_home.where) == []
-    assert policy_state.went(config_home.where) == []
-    note = Path(vault(config_home.where), policy_state.FILE)
+    assert policy.went(config_home.where) == []
+    note = Path(vault(config_home.where), policy.FILE)
     for since in (
         time.time() + 9 * DAY,
         time.time() - 60,
@@ -100,7 +100,7 @@ def test_by_age(config_home: ConfigHome) -> None:
         assert policy.apply(config_home.where) == []
     note.write_text(json.dumps({"version": 1, "since": {old: int(time.time() - DAY)}}))
     (gone,) = policy.apply(config_home.where)
-    (told,) = policy_state.went(config_home.where)
+    (told,) = policy.went(config_home.where)
     assert (told.session_id, told.stored, told.why) == (old, gone.stored, gone.why)
     assert (gone.session_id, "30 days of vault_days" in gone.why) == (old, True)
     assert left(config_home) == {young}
@@ -138,7 +138,7 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
 
 def test_an_employers_retention(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing more is kept; what was goes when it falls due, ancestors too."""
-    monkeypatch.setattr(policy_state, "APART", 0)
+    monkeypatch.setattr(policy, "APART", 0)
     old = kept(config_home, 1, 25)
     young = kept(config_home, 2, 5, parent=1, present=True)
     managed = tmp_path / "managed-settings.json"

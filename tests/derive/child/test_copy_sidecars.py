@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive.child.copy_sidecars import backups_named, sidecars_of
+from resume_hooks.derive.child.copy_files import backups_named, sidecars_of
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import ChildSetting

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from resume_hooks.derive import agents, fork
-from resume_hooks.derive.child import copy_tasks
+from resume_hooks.derive.child import copy_files
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.sessions import locate
@@ -75,11 +75,11 @@ def test_no_list_makes_no_folder(place: Place) -> None:
 
 
 def _too_large(place: Place) -> None:
-    (place.own / "4.json").write_bytes(b'"' + b"x" * copy_tasks.MAX_TASK + b'"')
+    (place.own / "4.json").write_bytes(b'"' + b"x" * copy_files.MAX_TASK + b'"')
 
 
 def _too_many(place: Place) -> None:
-    for number in range(copy_tasks.MAX_TASKS):
+    for number in range(copy_files.MAX_TASKS):
         (place.own / f"{number + 10}.json").write_bytes(b"{}")
 
 
@@ -122,7 +122,7 @@ def test_a_full_disk(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> int:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr("resume_hooks.derive.child.copy_tasks.state_file.create", full)
+    monkeypatch.setattr("resume_hooks.derive.child.copy_files.state_file.create", full)
     assert any("No space left" in warning for warning in place.child().warnings)
     assert os.listdir(place.lists) == [SESSION]
 
@@ -133,7 +133,7 @@ def test_a_crash_leaves_the_whole_list_or_none(place: Place) -> None:
 
     def prepare() -> Callable[[], object]:
         child = next(children)
-        return lambda: copy_tasks.copy_tasks(SESSION, child, place.home.where)
+        return lambda: copy_files.copy_tasks(SESSION, child, place.home.where)
 
     for _ in crashes(prepare):
         made = [name for name in os.listdir(place.lists) if not name.startswith(".")]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.derive.imports.block_filter import MAX_IMAGE, fitting_id, taken_over
+from resume_hooks.derive.imports.record_filter import MAX_IMAGE, fitting_id, taken_over
 from tests.builders import Record, call, result
 from tests.transcripts.test_media_tokens import FORMS, PNG
 

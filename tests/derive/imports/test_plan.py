@@ -14,8 +14,8 @@ from claude_agent_sdk import list_sessions
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.imports import plan as importing
-from resume_hooks.derive.imports.block_filter import fitting_id
 from resume_hooks.derive.imports.plan import ImportSource
+from resume_hooks.derive.imports.record_filter import fitting_id
 from resume_hooks.errors import CheckFailed, NotATranscript, WriteFailed
 from resume_hooks.paths import project_key
 from resume_hooks.sessions import locate

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from resume_hooks.derive.model.answers import fenced
-from resume_hooks.derive.model.claude_headless import ClaudeHeadless, passed
+from resume_hooks.derive.model.headless import ClaudeHeadless, passed
 from resume_hooks.derive.model.port import ModelCalls, Reply, Spent
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where

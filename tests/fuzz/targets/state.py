@@ -12,7 +12,7 @@ from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.archive.trash import contents, restore
-from resume_hooks.archive.trash.manifest import MANIFEST
+from resume_hooks.archive.trash.contents import MANIFEST
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.hooks import confirmations, hook_state, pending_handoff
 from resume_hooks.paths import Where, is_session_id, read_object

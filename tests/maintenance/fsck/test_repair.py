@@ -13,7 +13,7 @@ from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.damaged_bytes import salvaged
 from resume_hooks.maintenance.fsck.diagnose import examine
-from resume_hooks.maintenance.fsck.repaired_chain import repaired_chain
+from resume_hooks.maintenance.fsck.repair import repaired_chain
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts import records, tokens

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.beside import FilesBeside
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import Contents, RolloverPlan
+from resume_hooks.derive.fresh_child import Contents, FilesBeside, RolloverPlan
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.document import out_path, wanted_for, write_for
 from resume_hooks.paths import Where

@@ -15,7 +15,7 @@ from tests import strangers
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, session_id, write_session
 from tests.cli.conftest import Cli, Document
 from tests.cli.desk import Desk
-from tests.derive.imports.bundle.test_bundle import bundled, kept
+from tests.derive.imports.test_bundle import bundled, kept
 
 CONTENT = session_bytes([*conversation(3), custom_title("Fix the parser")])
 

@@ -20,7 +20,7 @@ from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session_files import all_sessions, is_known, session_file
 
 if TYPE_CHECKING:
-    from resume_hooks.archive.retention.background import BackgroundArchiver
+    from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
 LIMIT = 0.05
 """Seconds that a verb spends on this at most, the last one begun aside."""
@@ -37,7 +37,7 @@ def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
     due = [session for path in files[::-1] if (session := unarchived(path, where))]
     if not due:
         return []
-    from resume_hooks.archive.retention.background import is_quick  # see _archiver
+    from resume_hooks.archive.retention.archive_sessions import is_quick  # see _archiver
 
     archiver, until, said = _archiver(where), time.monotonic() + LIMIT, []
     for session in due if archiver.may else ():
@@ -47,7 +47,8 @@ def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
             else:
                 archiver.archive(session.path)
         except (ResumeHooksError, OSError) as error:
-            said.append(f"The ancestor {session.session_id} is not in the vault yet: {_why(error)}.")
+            why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            said.append(f"The ancestor {session.session_id} is not in the vault yet: {why}.")
             with contextlib.suppress(OSError):
                 pending.add(session.session_id, where)
     return said
@@ -101,11 +102,7 @@ def unarchived(path: str, where: Where) -> DatedSession | None:
     return None if is_archived(dated.session_id, dated.mtime, where) else dated
 
 
-def _why(error: Exception) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-
-
 def _archiver(where: Where) -> BackgroundArchiver:
-    from resume_hooks.archive.retention.background import BackgroundArchiver  # 15 ms, mostly not needed
+    from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver  # 15 ms, mostly not needed
 
     return BackgroundArchiver(where)

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.archive.trash import contents, restore
-from resume_hooks.archive.trash.contents import StrayFolder
-from resume_hooks.archive.trash.manifest import BY_ID, TrashEntry, TrashPart, write_manifest
+from resume_hooks.archive.trash.contents import BY_ID, StrayFolder, TrashEntry, TrashPart, write_manifest
 from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, all_folders, is_session_file
 from resume_hooks.sessions.archived.layout import PROJECTS
@@ -158,17 +157,13 @@ def _put_back(entry: TrashEntry, where: Where) -> None:
             if os.path.lexists(hidden := entry.hidden(part, where)):
                 raise FileExistsError(None, f"a client began it anew, and the old one is {hidden}")
         except OSError as error:
-            gone = entry.missing(where)
+            gone, back = entry.missing(where), f"resume-hooks restore {shlex.quote(entry.locator)}"
             raise WriteFailed(
                 f"{place} could not be put back: {error.strerror or error}",
-                f"{gone[0]} is nowhere." if gone else f"Nothing is lost. When the cause is mended: {_back(entry)}",
+                f"{gone[0]} is nowhere." if gone else f"Nothing is lost. When the cause is mended: {back}",
             ) from error
     with contextlib.suppress(OSError):
         contents.drop(entry.folder)
-
-
-def _back(entry: TrashEntry) -> str:
-    return f"resume-hooks restore {shlex.quote(entry.locator)}"
 
 
 def _parts(session: SessionFile, where: Where) -> Iterable[TrashPart]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.archive.trash import contents
-from resume_hooks.archive.trash.manifest import BY_ID, TrashEntry, TrashPart
+from resume_hooks.archive.trash.contents import BY_ID, TrashEntry, TrashPart
 from resume_hooks.clock import DAY
 from resume_hooks.errors import PlaceTaken, SessionNotFound, WriteFailed
 from resume_hooks.paths import ENDING, Where, find_session, private_folder

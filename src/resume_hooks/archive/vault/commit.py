@@ -159,7 +159,6 @@ def _names(folder: str) -> list[str]:
 
 
 def _stored(archived: ArchivedSession) -> int:
-    """Bytes of all packs that a manifest names."""
     total = 0
     for name in {part.where for part in archived.all_parts}:
         with contextlib.suppress(OSError):

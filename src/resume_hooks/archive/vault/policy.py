@@ -2,33 +2,51 @@
 
 The oldest go first, and never an ancestor of a session that the client or our trash still has, nor what is from another
 config home, of which nobody knows here what came from it; unless an employer's retention says so. For its age nothing
-goes that was not due the day before.
+goes that was not due the day before: since when sessions are due, and what went, is noted beside them, and nothing but
+ids, sizes and reasons, so that no title outlives its session.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
+
+import orjson
 
 from resume_hooks import clock, settings
 from resume_hooks.archive.trash import contents
-from resume_hooks.archive.vault import policy_state
 from resume_hooks.archive.vault.commit import forget
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, VaultOff
-from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import is_foreign
+from resume_hooks.paths import Where, is_private, is_session_id, read_object
+from resume_hooks.sessions.archived.layout import is_foreign, vault
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import all_sessions
+from resume_hooks.storage import state_file
 from resume_hooks.system.claude_settings import managed_days
 
 OFF = "the setting 'vault' is off"
 MANAGED = "{path} has sessions deleted after {days} days, and nothing is kept beyond that"
+
+FILE = "policy.json"
+"""What is noted between two runs, in the vault."""
+
+VERSION = 1
+
+APART = 20 * 60 * 60
+"""Seconds between two runs that find a session too old, so that one wrong clock does not empty the vault."""
+
+MOST = 100
+"""Sessions that went which are remembered, the last ones."""
+
+MOST_DUE = 5_000
+"""Sessions that are noted as due; the others have their turn once those went."""
 
 
 class Dropped(NamedTuple):
@@ -43,6 +61,15 @@ class Dropped(NamedTuple):
     def sentence(self) -> str:
         """The same for people."""
         return f"{self.title} ({self.session_id}, {size_text(self.stored)}) went from the vault: {self.why}."
+
+
+class Gone(NamedTuple):
+    """A session that went from the vault: an instant, the bytes that it took, the end of a sentence."""
+
+    session_id: str
+    at: str
+    stored: int
+    why: str
 
 
 def allowed(where: Where) -> tuple[bool, str]:
@@ -91,16 +118,16 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
     """
     gone: list[Dropped] = []
     going = _due(where, keeping)
-    ripe = policy_state.ripe([each.session_id for each, by_age in going if by_age], where, time.time())
+    aged = ripe([each.session_id for each, by_age in going if by_age], where, time.time())
     by_id = {each.session_id: each for each in all_archived(where)} if going else {}
     for each, by_age in going:
-        if by_age and each.session_id not in ripe:
+        if by_age and each.session_id not in aged:
             continue
         with contextlib.suppress(ResumeHooksError):
             forget(by_id[each.session_id], where)
             gone.append(each)
     if gone:
-        policy_state.remember([(each.session_id, each.stored, each.why) for each in gone], where)
+        remember([(each.session_id, each.stored, each.why) for each in gone], where)
     return gone
 
 
@@ -157,3 +184,62 @@ def _age(archived: ArchivedSession) -> float:
 
 def _dropped(archived: ArchivedSession, why: str) -> Dropped:
     return Dropped(archived.session_id, archived.title, archived.stored, why)
+
+
+def ripe(due: Sequence[str], where: Where, now: float) -> set[str]:
+    """Those of the sessions ``due`` at ``now``, seconds since the epoch, that were so long enough ago.
+
+    The others are noted, as far as a manifest may hold them.
+    """
+    row = _row(where)
+    since = row.get("since")
+    known = since if isinstance(since, dict) else {}
+    seen = {each: known[each] if _is_past(known.get(each), now) else int(now) for each in due[:MOST_DUE]}
+    if seen != known:
+        _write(where, seen, went(where))
+    return {each for each, first in seen.items() if now - int(str(first)) >= APART}
+
+
+def went(where: Where) -> list[Gone]:
+    """The sessions that the policy let go, the last ones, oldest first."""
+    rows = _row(where).get("went")
+    found = [Gone(*each) for each in rows if _is_gone(each)] if isinstance(rows, list) else []
+    return found[-MOST:]
+
+
+def remember(gone: Sequence[tuple[str, int, str]], where: Where) -> None:
+    """Remember what went: ids, bytes and reasons."""
+    since = _row(where).get("since")
+    left = dict(since) if isinstance(since, dict) else {}
+    for session_id, _, _ in gone:
+        left.pop(session_id, None)
+    _write(where, left, [*went(where), *(Gone(each, clock.now(), stored, why) for each, stored, why in gone)])
+
+
+def _row(where: Where) -> dict[str, object]:
+    row = read_object(_path(where)) if is_private(vault(where), where) else {}
+    return row if row.get("version") == VERSION else {}
+
+
+def _write(where: Where, since: Mapping[str, object], gone: Sequence[Gone]) -> None:
+    """Write both. What can't be written is forgotten, and then nothing goes for its age."""
+    row = {"version": VERSION, "since": since, "went": [list(each) for each in gone[-MOST:]]}
+    path = _path(where)
+    with contextlib.suppress(OSError):
+        if is_private(vault(where), where):
+            state_file.replace(path, orjson.dumps(row) + b"\n", where)
+
+
+def _path(where: Where) -> str:
+    return os.path.join(vault(where), FILE)
+
+
+def _is_past(seconds: object, now: float) -> bool:
+    return type(seconds) is int and 0 < seconds <= now
+
+
+def _is_gone(row: object) -> bool:
+    if not isinstance(row, list) or len(row) != len(Gone._fields):
+        return False
+    session_id, at, stored, why = row
+    return is_session_id(session_id) and type(stored) is int and isinstance(at, str) and isinstance(why, str)

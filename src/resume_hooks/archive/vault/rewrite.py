@@ -9,7 +9,7 @@ from itertools import chain
 
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit
-from resume_hooks.archive.vault.client_files import about_of
+from resume_hooks.archive.vault.archive_session import about_of
 from resume_hooks.archive.vault.pack_writer import PackWriter, lines_of
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import beside, unpacked
@@ -53,7 +53,6 @@ def rewrite(
 
 
 def _placed(archived: ArchivedSession, placed: Mapping[ArchivedFile, ArchivedFile]) -> ArchivedSession:
-    """A manifest with its files where they lie now."""
     states = (state._replace(parts=tuple(placed[part] for part in state.parts)) for state in archived.earlier)
     parts = tuple(placed[part] for part in archived.parts)
     return archived._replace(parts=parts, earlier=tuple(states), archived_at=clock.now())

@@ -6,9 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from resume_hooks.archive.retention.archive_now import ArchiveOutcome
-from resume_hooks.archive.trash.contents import StrayFolder
-from resume_hooks.archive.trash.manifest import TrashEntry
+from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome
+from resume_hooks.archive.trash.contents import StrayFolder, TrashEntry
 from resume_hooks.archive.vault.policy import Dropped
 from resume_hooks.archive.vault.restore import Retrieval
 from resume_hooks.archive.vault.verify import ArchiveFinding

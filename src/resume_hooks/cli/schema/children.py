@@ -11,7 +11,7 @@ from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.cut_point import Cut
 from resume_hooks.derive.summary.parts import SummaryMaterial
 from resume_hooks.derive.trim.plan import TrimPlan
-from resume_hooks.derive.trim.savings import LargestPiece, SavingsRow
+from resume_hooks.derive.trim.selection import LargestPiece, SavingsRow
 from resume_hooks.derive.untrim import MissingOriginal, UntrimPlan
 from resume_hooks.reading.digest.entries import DigestEntry
 

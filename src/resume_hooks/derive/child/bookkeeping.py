@@ -78,7 +78,6 @@ def _renamed(body: bytes, session_id: str) -> bytes:
 
 
 def _moved(body: bytes, moving: Relocation) -> bytes:
-    """A snapshot of the same files in the new home."""
     record = parse(body) or {}
     changed = moving.snapshot(record)
     return body if changed == record else encode(changed)

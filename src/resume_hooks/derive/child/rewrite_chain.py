@@ -15,32 +15,90 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.child.chain_edits import OPENING_REACH, Edit, edits_of, opening_with_block, with_block
-from resume_hooks.derive.child.copy_sidecars import backups_named, sidecars_of
+from resume_hooks.derive.child.copy_files import backups_named, sidecars_of
 from resume_hooks.derive.child.draft import NOBODY, Draft
 from resume_hooks.derive.child.write import Body, ChildPlan
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
+from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import ChildSetting, closing_lines, lineage_line, stub_line
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack, check_session
 from resume_hooks.transcripts.linearize import Linear, answers_meet, linearize
 from resume_hooks.transcripts.lines import Line, read_at
 from resume_hooks.transcripts.nodes import Node, ancestors
+from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.raw_edit import encode, with_fields, without_usage
-from resume_hooks.transcripts.records import Record, parse
+from resume_hooks.transcripts.records import USER, Record, parse
+from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import WriteScan
-
-Mark = Callable[[bytes, Node], bytes]
-"""A line of the parent with what the child adds to it."""
 
 LATEST_MS = 4_102_444_800_000
 """The year 2100: what claims to be later is no instant, and nothing could come after it."""
 
 MEETINGS = "{count} directly after another: what stood between is lost, and the API takes them for one."
 """The warning of a child of a damaged session."""
+
+
+class ParentScan(NamedTuple):
+    """A session as a child that takes it over reads it, once; ``read_back`` are the calls and the thinking in it."""
+
+    session: SessionFile
+    transcript: Transcript
+    survey: WriteScan
+    read_back: ReadBack
+    ends: HeadTail
+
+    @property
+    def ratio(self) -> float:
+        """Characters to a token."""
+        return tokens.characters_per_token(self.transcript.chain)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of what the client would send of it."""
+        return tokens.session_context(self.session.path, self.transcript.chain).tokens
+
+    def size(self, after: int) -> ChildSize:
+        """What a child of it that comes to so many tokens says of its size."""
+        return ChildSize(after, round(self.ratio, 2))
+
+
+def scan_parent(session: SessionFile) -> ParentScan:
+    """Scan the live part of a session."""
+    transcript, (survey, read_back) = scan_live(session.path, lambda: (WriteScan(), ReadBack()))
+    return ParentScan(session, transcript, survey, read_back, HeadTail(session.path))
+
+
+class EveryRecord:
+    """A watcher: whether something holds for every line of a child."""
+
+    def __init__(self, name: str, holds: Callable[[Line, Record, Node | None], bool]) -> None:
+        self._name = name
+        self._holds = holds
+        self._sound = True
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:
+        """Take in one record."""
+        self._sound = self._sound and self._holds(line, record, node)
+
+    def checks(self) -> list[Check]:
+        """What was seen."""
+        return [Check(self._name, self._sound)]
+
+
+def lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
+    """The lineage block, ``""`` for none: a conversation that begins with a user's words needs none before it."""
+    first = next(node for node in transcript.chain if node.spoken)
+    return "" if first.kind == USER and not first.results else draft.block
+
+
+Mark = Callable[[bytes, Node], bytes]
+"""A line of the parent with what the child adds to it."""
 
 
 class Closing(NamedTuple):

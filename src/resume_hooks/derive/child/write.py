@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 from resume_hooks.archive.retention.ancestors import archive_ancestors
-from resume_hooks.derive.child.copy_tasks import copy_tasks
+from resume_hooks.derive.child.copy_files import copy_tasks
 from resume_hooks.derive.child.draft import NOBODY, Draft, inode_of
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import WriteFailed
@@ -142,7 +142,10 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
 
         create_session(draft.path, chain(plan.body.lines(), title.lines()), check)
         _require_same_parent(draft, where)
-    warnings = [*missed, *(_belongings(plan, where) if draft.parent is not NOBODY else [])]
+    warnings = [*missed]
+    if draft.parent is not NOBODY:
+        warnings += copy_tasks(draft.parent.session_id, draft.session_id, where) if plan.keeps_tasks else []
+        warnings += _link(draft, where)
     return receipt(plan, Written(title.text, tuple(passed), tuple(warnings)))
 
 
@@ -204,13 +207,6 @@ class _Title:
             self._stack.enter_context(titles_locked(self._draft.folder))
             self.text = self._draft.free_title()
             yield title_line(self._draft.session_id, self.text) + b"\n"
-
-
-def _belongings(plan: ChildPlan, where: Where) -> list[str]:
-    """Give a child that stands what goes with it: its parent's task list, where it goes on with that, and its link."""
-    draft = plan.draft
-    tasks = copy_tasks(draft.parent.session_id, draft.session_id, where) if plan.keeps_tasks else []
-    return [*tasks, *_link(draft, where)]
 
 
 def _link(draft: Draft, where: Where) -> list[str]:

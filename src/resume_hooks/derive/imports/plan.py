@@ -17,12 +17,17 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.parent_scan import EveryRecord
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.rewrite_chain import chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import EveryRecord, chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher, receipt
-from resume_hooks.derive.imports.block_filter import fitting_id
-from resume_hooks.derive.imports.record_filter import FIELDS, ConversationOnly, has_fitting_blocks, is_hidden, is_said
+from resume_hooks.derive.imports.record_filter import (
+    FIELDS,
+    ConversationOnly,
+    fitting_id,
+    has_fitting_blocks,
+    is_hidden,
+    is_said,
+)
 from resume_hooks.errors import NotATranscript
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.child_titles import root_of
@@ -109,7 +114,6 @@ class _Sorting:
         self.hidden: set[int] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Take in one record."""
         if node is not None and is_said(record):
             self.said.add(line.number)
             if is_hidden(record):
@@ -122,7 +126,7 @@ def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
     transcript, sorting, ends = reading.transcript, reading.sorting, HeadTail(source.path)
     setting = _setting(ends, home)
     folder = project_folder(setting.cwd, where)
-    title = root_of(plain_line(ends.title))
+    title, tag = root_of(plain_line(ends.title)), one_line(plain_line(ends.tag), TITLE_LENGTH)
     child = Draft(KIND, setting, os.path.join(folder, f"{setting.session_id}.jsonl"), title)
     row = linearize(transcript.chain)
     body = chain_rewrite(
@@ -132,7 +136,7 @@ def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
         head=first_line(source, setting.at),
         lineage=_introduction(source, setting.at),
         edits=dict.fromkeys((node.number for node in row.nodes), ConversationOnly(setting)),
-        books=_tag(ends, setting.session_id),
+        books=(encode(label(TAG, tag, setting.session_id)),) if tag else (),
         shrunk=True,
         thoughts=frozenset(reading.read_back.thoughts),
     )
@@ -175,7 +179,11 @@ def first_line(source: ImportSource, at: str) -> bytes:
 
 def _read(source: ImportSource) -> _ImportScan:
     survey, read_back, sorting = WriteScan(), ReadBack(), _Sorting()
-    _refuse_page(source)
+    if is_page(source.path):
+        raise NotATranscript(
+            f"{source.name} is a web page, not a transcript",
+            "Give the raw file, or a page that resume-hooks share wrote: export's holds no session.",
+        )
     try:
         transcript = scan(source.path, observers=(survey, read_back, sorting))
     except NotATranscript as error:
@@ -201,14 +209,6 @@ def is_page(path: str) -> bool:
         return stream.read(HEAD).removeprefix(BOM).lstrip().startswith(b"<")
 
 
-def _refuse_page(source: ImportSource) -> None:
-    if is_page(source.path):
-        raise NotATranscript(
-            f"{source.name} is a web page, not a transcript",
-            "Give the raw file, or a page that resume-hooks share wrote: export's holds no session.",
-        )
-
-
 def _setting(ends: HeadTail, home: str) -> ChildSetting:
     version = ends.version if _VERSION.fullmatch(ends.version) else ""
     return ChildSetting(str(uuid.uuid4()), canonical(home), "", version, clock.now())
@@ -225,11 +225,6 @@ def _introduction(source: ImportSource, at: str) -> str:
 def _is_torn(transcript: Transcript) -> bool:
     """Whether the last line has no ending and is no record: what was broken off on its way."""
     return transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1]
-
-
-def _tag(ends: HeadTail, session_id: str) -> tuple[bytes, ...]:
-    tag = one_line(plain_line(ends.tag), TITLE_LENGTH)
-    return (encode(label(TAG, tag, session_id)),) if tag else ()
 
 
 def _sizes(source: ImportSource, reading: _ImportScan) -> Sizes:
@@ -262,5 +257,4 @@ def _is_allowed(line: Line, record: Record, node: Node | None) -> bool:
 
 
 def _is_sendable(_: Line, record: Record, node: Node | None) -> bool:
-    """Whether every block of a record is one that the API takes."""
     return node is None or (is_said(record) and has_fitting_blocks(record))

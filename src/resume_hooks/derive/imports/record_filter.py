@@ -3,18 +3,34 @@
 Invariant: of a record's fields only those that are named here are in what comes out; a field that clients learn to
 obey tomorrow is left out today. Left out so far: permission modes, system prompts, rights of commands, plans and their
 files, what hooks and tools told the model to do, links to other sessions, what the tokens cost; and ``toolUseResult``,
-which is for the screen alone: one that is malformed ends client 2.1.42.
+which is for the screen alone: one that is malformed ends client 2.1.42. A block that can't be sent has a note in its
+place, so that no message becomes empty and no call loses its answer; done once more, nothing changes any more.
 """
 
 from __future__ import annotations
 
+import binascii
+import hashlib
+import re
+from collections.abc import Callable
+from types import MappingProxyType
+
 from resume_hooks import clock
-from resume_hooks.derive.imports.block_filter import taken_over
 from resume_hooks.sessions.opening_layout import ChildSetting
+from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.attachments import QUEUED, kind_of
 from resume_hooks.transcripts.records import (
+    CALL,
     COMPACTION,
+    DOCUMENT,
+    IMAGE,
+    MEDIA,
+    REDACTED_THINKING,
+    RESULT,
     SYNTHETIC_MODEL,
+    TEXT,
+    THINKING,
+    THOUGHTS,
     Record,
     kind,
     mapping,
@@ -22,6 +38,168 @@ from resume_hooks.transcripts.records import (
     string,
     tokens_before,
 )
+from resume_hooks.transcripts.tokens import image_size
+
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+MAX_IMAGE = 5 * 1024 * 1024
+"""Characters of base64 of one image, and pixels of its side: the API refuses more (its guide to vision)."""
+MAX_SIDE = 8_000
+MAX_DOCUMENT = 32 * 1024 * 1024
+"""Characters of a document: the API takes no larger request."""
+
+TOLD = 200
+"""Characters of a stranger's word in a note."""
+
+_FIT = re.compile(r"[A-Za-z0-9_-]{1,128}")
+"""The API's pattern for ids and names of tools."""
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]")
+_HEAD = 1_024
+"""Bytes at the start of a PDF in which its mark stands."""
+
+
+def taken_over(content: object, role: str) -> str | list[Record]:
+    """The content of a message of ``role`` (user, assistant), or ``queued`` words; a string stays as it is."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return [_note("Content of an unknown form")]
+    return _taken(content, _ALLOWED[role])
+
+
+def fitting_id(call: str) -> str:
+    """The id of a call as the API takes it: itself, or one that is made of it, on both sides of a pair."""
+    if _FIT.fullmatch(call):
+        return call
+    return f"toolu_{hashlib.sha256(call.encode('utf-8', 'replace')).hexdigest()[:24]}"
+
+
+def _taken(blocks: list[object], allowed: frozenset[str]) -> list[Record]:
+    return [_block(block, allowed) for block in blocks if isinstance(block, dict)]
+
+
+def _block(block: Record, allowed: frozenset[str]) -> Record:
+    kind = string(block, "type")
+    if kind not in allowed:
+        return _note(f"A block of the kind {plain_line(kind)[:TOLD] or 'that has no name'}")
+    return _ordered(_FORMS[kind](block), block)
+
+
+def _ordered(row: Record, like: Record) -> Record:
+    """``row`` with its fields in the order of the original: the request is the same to the byte."""
+    return {key: row[key] for key in like if key in row} | row
+
+
+def _text(block: Record) -> Record:
+    return {"type": TEXT, "text": string(block, "text")}
+
+
+def _thought(block: Record) -> Record:
+    """As signed. One without its signature stays so, and is mended away."""
+    fields = _THOUGHT[block["type"]]
+    return {"type": block["type"], **{key: block[key] for key in fields if isinstance(block.get(key), str)}}
+
+
+def _call(block: Record) -> Record:
+    name, given = string(block, "name"), block.get("input")
+    fit = name if _FIT.fullmatch(name) else _UNFIT.sub("_", name)[:64] or "unnamed"
+    arguments = given if isinstance(given, dict) else {} if given is None else {"input": given}
+    row = {"type": CALL, "id": fitting_id(string(block, "id")), "name": fit, "input": arguments}
+    return {**row, "caller": _DIRECT} if block.get("caller") == _DIRECT else row
+
+
+def _result(block: Record) -> Record:
+    row: Record = {"type": RESULT, "tool_use_id": fitting_id(string(block, "tool_use_id"))}
+    content, error = block.get("content"), block.get("is_error")
+    if isinstance(content, list):
+        inner = _taken(content, _ALLOWED["result"])
+        content = [part for part in inner if part["type"] != TEXT or part["text"].strip()]  # blank text is refused
+        if any(part["type"] != TEXT for part in content):
+            error = None  # which the API takes with text alone
+    elif not isinstance(content, str):
+        content = "" if content is None else "[Content of an unknown form was left out]"
+    row["content"] = content
+    return {**row, "is_error": error} if isinstance(error, bool) else row
+
+
+def _image(block: Record) -> Record:
+    source = mapping(block, "source")
+    media_type, data = string(source, "media_type"), string(source, "data")
+    if source.get("type") == "base64" and media_type in IMAGE_TYPES and len(data) <= MAX_IMAGE:
+        content = _decoded(data)
+        size = image_size(content)
+        if _image_type(content) == media_type and size is not None and 0 < min(size) <= max(size) <= MAX_SIDE:
+            return {"type": IMAGE, "source": _ordered(_within("base64", media_type, data), source)}
+    return _note(f"An image {_where(source)}")
+
+
+def _document(block: Record) -> Record:
+    source = mapping(block, "source")
+    form, data = (string(source, "type"), string(source, "media_type")), string(source, "data")
+    written = form == ("text", "text/plain") and data.strip()
+    printed = form == ("base64", "application/pdf") and b"%PDF" in _decoded(data)[:_HEAD]
+    if (written or printed) and len(data) <= MAX_DOCUMENT:
+        return {"type": DOCUMENT, "source": _ordered(_within(*form, data), source)}
+    return _note(f"A document {_where(source)}")
+
+
+def _within(form: str, media_type: str, data: str) -> Record:
+    return {"type": form, "media_type": media_type, "data": data}
+
+
+def _where(source: Record) -> str:
+    """Where a source leads that was not taken over: an address and a file of elsewhere may be anything by now."""
+    place = string(source, "url") or string(source, "file_id")
+    return f"from {plain_line(place)[:TOLD]}" if place else "in a form that can't be sent"
+
+
+def _image_type(content: bytes) -> str:
+    """What an image is by its first bytes, in which the API wants to see what was said of it."""
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    return next((name for mark, name in _MARKS.items() if content.startswith(mark)), "")
+
+
+def _decoded(data: str) -> bytes:
+    """The bytes of strict base64; ``b""`` for what is none."""
+    try:
+        return binascii.a2b_base64(data, strict_mode=True)
+    except ValueError:  # of base64, and for letters beyond ASCII
+        return b""
+
+
+def _note(what: str) -> Record:
+    return {"type": TEXT, "text": f"[{what} was left out]"}
+
+
+_MARKS = MappingProxyType({b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"})
+_THOUGHT = MappingProxyType({THINKING: ("thinking", "signature"), REDACTED_THINKING: ("data",)})
+_DIRECT = {"type": "direct"}
+"""Who called, as 2.1.329 writes it down; other callers name what ran elsewhere."""
+
+_SHOWN = MEDIA | {TEXT}
+_ALLOWED = MappingProxyType(
+    {
+        "user": _SHOWN | {RESULT},
+        "assistant": THOUGHTS | {TEXT, CALL},
+        "queued": _SHOWN,
+        "result": _SHOWN,
+    }
+)
+"""The kinds of blocks that the API takes in each place and that tell of nothing elsewhere."""
+
+_FORMS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
+    {
+        TEXT: _text,
+        THINKING: _thought,
+        REDACTED_THINKING: _thought,
+        CALL: _call,
+        RESULT: _result,
+        IMAGE: _image,
+        DOCUMENT: _document,
+    }
+)
+
 
 PROMPT = "prompt"
 """How words were queued that a person typed; others tell of tasks that ran elsewhere."""
@@ -105,7 +283,6 @@ def has_fitting_blocks(record: Record) -> bool:
 
 
 def _said(record: Record) -> Record:
-    """The fields of a record that hold what was said in it."""
     match kind(record):
         case "user":
             inner = {"role": "user", "content": taken_over(message(record).get("content"), "user")}
@@ -115,7 +292,7 @@ def _said(record: Record) -> Record:
         case "attachment":
             inner = {"type": QUEUED, "prompt": _queued(record), "commandMode": PROMPT}
             return {"attachment": inner}
-    return _note(record)
+    return _notice(record)
 
 
 def _answer(answer: Record) -> Record:
@@ -141,7 +318,7 @@ def _origin(record: Record) -> Record:
     return {"origin": NOTIFICATION} if notified else {}
 
 
-def _note(record: Record) -> Record:
+def _notice(record: Record) -> Record:
     note = {"subtype": string(record, "subtype"), "content": string(record, "content"), "level": "info"}
     if note["subtype"] != COMPACTION:
         return note

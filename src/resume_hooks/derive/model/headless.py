@@ -1,19 +1,198 @@
-"""Which client's model is asked: that of the session's own agent where its program is here, else of one that is.
+"""Which client's model is asked, and how Claude Code is: ``claude -p``, by the user's own account.
 
 Each client has a function that makes its model of ``where`` and a name; those of parts stand in the table of agents.
+
+Invariant: foreign text goes in on stdin alone, fenced as data, and nothing in it makes the client act: no tool, no
+slash command, no file that it mentions. The answer fits the form that was asked for, or there is none.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import tempfile
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from resume_hooks.derive.model import claude_headless
-from resume_hooks.derive.model.port import HeadlessModel
+import orjson
+
+from resume_hooks import settings
+from resume_hooks.derive.model import answers
+from resume_hooks.derive.model.port import Form, HeadlessModel, Reply
+from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
+from resume_hooks.redaction.texts import redact
 from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.system import capture, claude_cli
+from resume_hooks.system.capture import Captured
+from resume_hooks.system.processes import command_of_client
+from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.records import string
+
+_AT, _INERT = "@", "\N{FULLWIDTH COMMERCIAL AT}"
+"""Clients add files that a prompt mentions (``@path``) to the request, tools or not; this sign mentions nothing."""
+
+_PASSED = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "IS_SANDBOX", "CLOUD_ML_REGION"}
+    | {"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_API_KEY_HELPER_TTL_MS", "NODE_EXTRA_CA_CERTS"}
+    | {"CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE"}
+    | {"CLAUDE_CODE_CERT_STORE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"}
+)  # fmt: skip
+_PASSED_PREFIXES = (
+    "LC_", "XDG_", "SSL_CERT_", "ANTHROPIC_", "AWS_", "GOOGLE_", "GCLOUD_", "CLOUDSDK_", "VERTEX_", "AZURE_",
+    "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_",
+)  # fmt: skip
+"""What the client needs to reach its provider. Its own variables of the running session stay out of it."""
+
+_QUIET = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
+    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
+    "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "16000",
+    "CLAUDE_CODE_MAX_RETRIES": "2",
+    "MAX_STRUCTURED_OUTPUT_RETRIES": "2",
+    "MAX_THINKING_TOKENS": "0",
+}
+"""No instructions of the user's or a project's, no files, no long tries. 2.1.329 thinks by its effort all the same."""
+
+_SETTINGS = json.dumps({"disableAllHooks": True, "outputStyle": "default", "env": _QUIET})
+"""Given on the command line, since the ``env`` of the user's settings wins over the environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeHeadless:
+    """The client on PATH, else the one that runs us, as a model; ``name`` is what ``--model`` takes.
+
+    ``where`` is the environment that it comes from.
+    """
+
+    where: Where
+    name: str
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is installed."""
+        return bool(self._client())
+
+    def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
+        """See ``port.Model``."""
+        answers.refuse_nested(self.where)
+        client = self._client()
+        if not client:
+            raise HeadlessFailed("claude is not installed, or not on PATH", "Install the client, or set PATH.")
+        started = time.monotonic()
+        prompt = answers.fenced(instructions, redact(text)[0]).replace(_AT, _INERT).encode("utf-8", "replace")
+        command = [*client, *_options(self.name, json.dumps(form.model_json_schema()))]
+        ran = self._run(command, prompt, limit)
+        if ran.late:
+            raise HeadlessFailed(
+                f"{self.name} did not answer within {limit:.0f} s",
+                "Give it longer, in a shell: --timeout SECONDS",
+            )
+        return _reply(ran, form, self.name, time.monotonic() - started)
+
+    def _client(self) -> list[str]:
+        program = claude_cli.executable(self.where)
+        return [program] if program else command_of_client(self.where)
+
+    def _run(self, command: list[str], prompt: bytes, limit: float) -> Captured:
+        """Run it in a temporary folder: no project's files are near, and what clients leave there is removed."""
+        try:
+            with tempfile.TemporaryDirectory(prefix="resume-hooks-", ignore_cleanup_errors=True) as folder:
+                empty, scratch = (os.path.join(folder, name) for name in ("empty", "tmp"))
+                os.mkdir(empty)
+                os.mkdir(scratch)
+                environ = {**passed(self.where), **_QUIET, answers.CHILD: "1", "TMPDIR": scratch}
+                return capture.run(command, prompt, environ=environ, folder=empty, limit=limit)
+        except OSError as error:
+            raise HeadlessFailed(f"claude could not be started: {error.strerror or error}") from error
+
+
+def model(where: Where, name: str) -> ClaudeHeadless:
+    """The model of a name, "" for that of the settings."""
+    return ClaudeHeadless(where, name or str(settings.load()["summary_model"].value))
+
+
+def passed(where: Where) -> dict[str, str]:
+    """The variables of an environment that the client gets."""
+    return {
+        name: value
+        for name, value in where.environ.items()
+        if name in _PASSED or name.upper() in _PASSED or name.startswith(_PASSED_PREFIXES)
+    }
+
+
+def _options(name: str, schema: str) -> list[str]:
+    """All known to clients 2.1.42 to 2.1.329. Of settings the user's are read: they may hold the way to sign in."""
+    return [
+        *("-p", "--output-format", "json", "--no-session-persistence", "--model", name, "--effort", "medium"),
+        *("--tools", "", "--strict-mcp-config", "--disable-slash-commands", "--permission-mode", "dontAsk"),
+        *("--setting-sources", "user", "--settings", _SETTINGS),
+        *("--system-prompt", answers.SYSTEM, "--json-schema", schema),
+    ]
+
+
+def _reply(ran: Captured, form: type[Form], name: str, seconds: float) -> Reply[Form]:
+    """The answer of a run. HeadlessFailed for anything that does not fit the form."""
+    result = _result(ran, name)
+    cost = _amount(result.get("total_cost_usd"))
+    if ran.status or result.get("is_error") is True or result.get("stop_reason") == "refusal":
+        raise HeadlessFailed(f"{name} gave no answer: {_reason(result)}", cost_usd=cost)
+    structured = result.get("structured_output")
+    answer = structured if isinstance(structured, dict) else answers.strictly(string(result, "result"))
+    data = answers.fitted(answer, form, name, cost, undone=lambda raw: raw.replace(_INERT.encode(), _AT.encode()))
+    usage = result.get("usage")
+    counts: dict[str, Any] = usage if isinstance(usage, dict) else {}
+    return Reply(
+        data,
+        cost,
+        sum(answers.count(counts.get(key)) for key in counts if key.endswith("input_tokens")),
+        answers.count(counts.get("output_tokens")),
+        round(seconds, 1),
+        _answering(result) or name,
+    )
+
+
+def _result(ran: Captured, name: str) -> dict[str, Any]:
+    """The client's record of the run; a verbose client prints it last in a list of everything that happened."""
+    if ran.much:
+        raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT >> 20} MB")
+    try:
+        output = orjson.loads(ran.out)
+    except orjson.JSONDecodeError:
+        output = None
+    rows = output if isinstance(output, list) else [output]
+    account = next((row for row in reversed(rows) if isinstance(row, dict) and row.get("type") == "result"), None)
+    if account is not None:
+        return account
+    reason = answers.line(next((line for line in ran.err.decode("utf-8", "replace").split("\n") if line.strip()), ""))
+    if ran.status < 0:
+        raise HeadlessFailed(f"claude was ended by signal {-ran.status}")
+    if ran.status:
+        raise HeadlessFailed(f"claude ended with status {ran.status}{f': {reason}' if reason else ''}")
+    raise HeadlessFailed("claude answered no JSON")
+
+
+def _reason(result: dict[str, Any]) -> str:
+    errors = result.get("errors")
+    first = errors[0] if isinstance(errors, list) and errors else None
+    return answers.line(first if isinstance(first, str) else string(result, "result")) or "no reason given"
+
+
+def _answering(result: dict[str, Any]) -> str:
+    used = result.get("modelUsage")
+    rows = {name: row for name, row in used.items() if isinstance(row, dict)} if isinstance(used, dict) else {}
+    most = max(rows, key=lambda name: answers.count(rows[name].get("outputTokens")), default="")
+    return one_line(plain_line(most), 80)
+
+
+def _amount(value: object) -> float | None:
+    return float(value) if type(value) in {int, float} and isinstance(value, (int, float)) and value >= 0 else None
 
 
 def model_for(session: SessionFile, where: Where, name: str = "") -> HeadlessModel:
@@ -22,7 +201,7 @@ def model_for(session: SessionFile, where: Where, name: str = "") -> HeadlessMod
     Where no client is here the model of the session's own agent, which says so once it is asked.
     """
     others = [known for known in registry.OTHERS if known.model]
-    makers: dict[str, Callable[[Where, str], HeadlessModel]] = {NAME: claude_headless.model}
+    makers: dict[str, Callable[[Where, str], HeadlessModel]] = {NAME: model}
     makers |= {each.name: function_of(each.part, each.model) for each in others}
     found = [makers[agent](where, name) for agent in sorted(makers, key=lambda agent: agent != session.agent)]
     return next((one for one in found if one.is_here), found[0])

@@ -17,8 +17,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import Written
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.derive.model.port import ModelCalls, Spent
-from resume_hooks.derive.summary.ask import summarise
-from resume_hooks.derive.summary.form import summary_text
+from resume_hooks.derive.summary.ask import summarise, summary_text
 from resume_hooks.derive.summary.parts import material
 from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionLive, UsageError
 from resume_hooks.paths import Where
@@ -128,7 +127,6 @@ def _summary(begun: SummaryRollover, calls: ModelCalls, where: Where) -> str:
 
 
 def _numbers(digest: Digest, session_id: str) -> frozenset[int]:
-    """The records of a session that its digest names."""
     refs = (entry.ref.rpartition(":") for entries in digest.sections.values() for entry in entries)
     return frozenset(int(number) for session, _, number in refs if session == session_id and number.isdigit())
 

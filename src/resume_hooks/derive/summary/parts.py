@@ -103,7 +103,6 @@ def _split(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]:
 
 
 def _part(shown: Sequence[_Shown], room: int) -> SummaryPart:
-    """Some records in the characters that a part has."""
 
     def gap(first: int, last: int) -> str:
         return f"… {counted(last - first + 1, 'record')} of turns {shown[first].turn} to {shown[last].turn} left out"

@@ -100,6 +100,8 @@ def plan(
         else:
             reference = decision.origins.of(node.number).reference
             results |= {string(block, "tool_use_id"): _as_text(block, reference) for block in records.results(edited)}
+    called = {call for message in shown[start:] for call in message.calls}
+    answered = {call for message in shown[start:] for call in message.results}
     return InClient(
         messages=(
             *_grouped(shown, range(start, end), silent),
@@ -108,7 +110,7 @@ def plan(
         texts=texts,
         results=results,
         inputs=inputs,
-        gone=tuple(_unpaired(shown[start:])),
+        gone=tuple(sorted(called ^ answered)),  # calls that nobody answered, answers that nobody asked for
         decision=decision,
     )
 
@@ -175,10 +177,3 @@ def _thinks(scanned: SessionScan, turn: Sequence[ShownMessage]) -> bool:
     known = scanned.transcript.by_uuid
     answers = [known.get(message.handle) for message in turn if message.role == records.ASSISTANT]
     return any(node is None or node.number in scanned.pieces.thinking_in for node in answers)
-
-
-def _unpaired(shown: Sequence[ShownMessage]) -> list[str]:
-    """The calls that nobody answered, and the answers that nobody asked for."""
-    called = [call for message in shown for call in message.calls]
-    answered = [call for message in shown for call in message.results]
-    return sorted(set(called) ^ set(answered))

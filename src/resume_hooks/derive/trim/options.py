@@ -153,7 +153,6 @@ def parse(text: str, where: Where | None = None) -> Options:
 
 
 def _option(words: list[str]) -> tuple[str, str]:
-    """Take one option off the front of ``words``."""
     word = words.pop(0)
     name, equals, value = word.removeprefix("--").partition("=")
     name = name.lower()

@@ -13,10 +13,9 @@ from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.derive.originals import Originals
 from resume_hooks.derive.trim.calibration import Scale, weigh
-from resume_hooks.derive.trim.candidates import TrimMaterial, material
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.savings import Savings, savings_of
-from resume_hooks.derive.trim.selection import Choice, Origins, choose, edits_of, without_screens
+from resume_hooks.derive.trim.rules import TrimMaterial, material
+from resume_hooks.derive.trim.selection import Choice, Origins, Savings, choose, edits_of, savings_of, without_screens
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import first_words
@@ -155,6 +154,7 @@ def decision_of(
     savings = savings_of(choices, origins, scanned.scale, before.tokens)
     gone = {(choice.piece.number, choice.piece.address) for choice in choices}
     kept = (p for p in trimmable.pieces if p.kind == THINKING and (p.number, p.address) not in gone)
+    called = {call.tool.lower() for call in trimmable.calls.values()}
     return Decision(
         choices=tuple(choices),
         savings=savings,
@@ -162,7 +162,7 @@ def decision_of(
         after=before._replace(tokens=before.tokens - savings.tokens),
         thoughts=frozenset(piece.digest for piece in kept),
         origins=origins,
-        unknown_tools=_unknown(options.tools, trimmable),
+        unknown_tools=tuple(name for name in options.tools if not any(fnmatchcase(tool, name) for tool in called)),
     )
 
 
@@ -275,7 +275,6 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Sessi
 
 
 def _parameters(options: Options) -> dict[str, object]:
-    """How a trim was asked for, as its child tells it."""
     return {
         "target_tools": list(options.tools),
         "threshold": options.limit(""),
@@ -286,7 +285,6 @@ def _parameters(options: Options) -> dict[str, object]:
 
 
 def _stats(decision: Decision) -> dict[str, int]:
-    """What a trim came to, as its child tells it."""
     return {
         "original_tokens": decision.before.tokens,
         "trimmed_tokens": decision.after.tokens,
@@ -296,11 +294,23 @@ def _stats(decision: Decision) -> dict[str, int]:
     }
 
 
-def _unknown(tools: tuple[str, ...], trimmable: TrimMaterial) -> tuple[str, ...]:
-    called = {call.tool.lower() for call in trimmable.calls.values()}
-    return tuple(pattern for pattern in tools if not any(fnmatchcase(name, pattern) for name in called))
-
-
 def _tools_trimmed(choices: tuple[Choice, ...]) -> int:
-    """How many outputs of tools are trimmed."""
     return len({choice.piece.call for choice in choices if choice.piece.kind == RESULT})
+
+
+LARGE = 10_000
+"""Characters of a content, and bytes of a record, from which on it is large."""
+
+SLIM = Options(
+    threshold=LARGE,
+    keep_recent=0,
+    only=("attachments", "media", "results", "inputs", "pasted"),
+    min_savings=0,
+    screen=LARGE,
+)
+"""What a slim copy leaves out: all that is large, wherever it stands. Text stays as it was read."""
+
+
+def slim_plan(session: SessionFile, where: Where) -> TrimPlan:
+    """Decide on a slim copy. NothingToTrim if there is no conversation, UsageError for what can't be a parent."""
+    return plan(read(session), where, SLIM, method="slim")

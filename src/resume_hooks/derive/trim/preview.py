@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from resume_hooks.derive.trim.options import RULE_WORDS
 from resume_hooks.derive.trim.plan import TrimPlan
-from resume_hooks.derive.trim.savings import SavingsRow
+from resume_hooks.derive.trim.selection import SavingsRow
 from resume_hooks.system.text import one_line, plain_line
 
 NAMED = 5  # pieces that a person is shown one by one

@@ -1,4 +1,4 @@
-"""Apply the rules of a trim: the first that names a piece decides; and the edits that replace what was chosen."""
+"""Apply the rules of a trim: the first that names a piece decides; the edits that replace it, and what that saves."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.trim.calibration import Scale
-from resume_hooks.derive.trim.candidates import TrimMaterial
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.rules import RULES, Pick
+from resume_hooks.derive.trim.rules import RULES, Pick, TrimMaterial
 from resume_hooks.transcripts import placeholders
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.placeholders import SHORTEST, Origin
+from resume_hooks.transcripts.placeholders import SHORTEST, Origin, OriginalReference
 from resume_hooks.transcripts.records import WRITERS, Record
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, PROMPT, RESULT, TEXT, THINKING, Piece
 
@@ -22,6 +21,7 @@ HEAD, TAIL = 500, 300  # characters of a long prompt that stay at its two ends, 
 COMMAND_HEAD = 120  # characters of a long command that stay, and a space
 KEPT_OF_PROMPT, KEPT_OF_COMMAND = HEAD + TAIL + 2, COMMAND_HEAD + 1
 
+LARGEST = 10  # pieces that are named one by one
 SHOWN = WRITERS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
 """Tools whose ``toolUseResult`` stays: it is small, or the coloured diff on the screen."""
 
@@ -194,7 +194,6 @@ class _ScreenEdit:
         self._origin = origin
 
     def __call__(self, record: Record) -> Record | None:
-        """The record without it."""
         edited = self._first(record) if self._first else record
         if edited is None or "toolUseResult" not in edited:
             return edited
@@ -218,3 +217,67 @@ def _replace(record: Record, choice: Choice) -> None:
         holder[last] = f"{holder[last][:COMMAND_HEAD]} {choice.placeholder}"
     else:
         holder[last] = choice.placeholder
+
+
+class SavingsRow(NamedTuple):
+    """What goes by one name: how many pieces, and their tokens before and after."""
+
+    name: str
+    pieces: int
+    tokens_before: int
+    tokens_after: int
+
+
+class LargestPiece(NamedTuple):
+    """One of the largest pieces and where its original is."""
+
+    original: OriginalReference
+    rule: str
+    tool: str
+    target: str
+    tokens: int
+
+
+class Savings(NamedTuple):
+    """The numbers of a trim. ``characters`` less in what is sent; ``ratio`` characters a token, the session's own."""
+
+    tokens: int
+    characters: int
+    ratio: float
+    rules: tuple[SavingsRow, ...]
+    tools: tuple[SavingsRow, ...]
+    largest: tuple[LargestPiece, ...]
+
+
+def savings_of(choices: Sequence[Choice], origins: Origins, scale: Scale, most: int) -> Savings:
+    """Count what ``choices`` save; at most ``most`` tokens, what is sent in all."""
+    largest = sorted(choices, key=lambda choice: scale.tokens(choice.piece), reverse=True)[:LARGEST]
+    return Savings(
+        tokens=min(most, round(sum(choice.tokens_saved(scale) for choice in choices))),
+        characters=sum(max(0, choice.piece.characters - len(choice.placeholder) - choice.kept) for choice in choices),
+        ratio=round(scale.ratio, 2),
+        rules=_rows(choices, scale, lambda choice: choice.rule),
+        tools=_rows([choice for choice in choices if choice.tool], scale, lambda choice: choice.tool),
+        largest=tuple(
+            LargestPiece(
+                origins.of(choice.piece.number).reference,
+                choice.rule,
+                choice.tool,
+                choice.target,
+                round(scale.tokens(choice.piece)),
+            )
+            for choice in largest
+        ),
+    )
+
+
+def _rows(choices: Sequence[Choice], scale: Scale, name_of: Callable[[Choice], str]) -> tuple[SavingsRow, ...]:
+    groups: dict[str, list[Choice]] = {}
+    for choice in choices:
+        groups.setdefault(name_of(choice), []).append(choice)
+    rows = []
+    for name, chosen in groups.items():
+        before = sum(scale.tokens(choice.piece) for choice in chosen)
+        saved = sum(choice.tokens_saved(scale) for choice in chosen)
+        rows.append(SavingsRow(name, len(chosen), round(before), round(before - saved)))
+    return tuple(sorted(rows, key=lambda row: row.tokens_after - row.tokens_before))

@@ -150,9 +150,6 @@ def salvaged(transcript: Transcript) -> list[Node]:
     with open(transcript.path, "rb") as stream:
         for line in read_lines(stream):
             if line.number in bad:
-                nodes += [node for node in map(_node, pieces(line)) if node.uuid not in known]
+                found = (node_of(records.parse(piece.raw) or {}, piece) for piece in pieces(line))
+                nodes += [node for node in found if node.uuid not in known]
     return sorted(nodes, key=lambda node: node.offset)
-
-
-def _node(piece: Line) -> Node:
-    return node_of(records.parse(piece.raw) or {}, piece)

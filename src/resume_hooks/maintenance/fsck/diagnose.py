@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.maintenance.fsck import branches, damaged_bytes, links, messages, order
-from resume_hooks.maintenance.fsck.branches import LeafHint
+from resume_hooks.maintenance.fsck import damaged_bytes, links, messages
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind, report
+from resume_hooks.maintenance.fsck.links import LeafHint
 from resume_hooks.maintenance.fsck.sidecars import NamedFiles, TrimmedRecords, of_originals, of_sidecars
 from resume_hooks.paths import Where, session_id_of
 from resume_hooks.sessions.session_files import SessionFile
@@ -84,10 +84,10 @@ def _findings(transcript: Transcript, ledger: DefectCollector, session_id: str, 
     yield from damaged_bytes.of_bad_lines(transcript)
     yield from (finding for finding in ledger.where_live if finding.record in live)
     yield from messages.of_alone(transcript.chain, ledger.thoughts.alone)
-    yield from order.of_pairs(transcript.chain)
+    yield from messages.of_pairs(transcript.chain)
     yield from links.of_ties(transcript)
-    yield from branches.of_branches(transcript, ledger.hints)
+    yield from links.of_branches(transcript, ledger.hints)
     yield from links.of_compactions(transcript)
-    yield from order.of_sequence(transcript, session_id_of(transcript.path))
+    yield from messages.of_sequence(transcript, session_id_of(transcript.path))
     yield from of_sidecars(ledger.named, session_id, where)
     yield from of_originals(ledger.trimmed, transcript.path, where)

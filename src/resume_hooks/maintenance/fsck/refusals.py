@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from resume_hooks.maintenance.fsck import damaged_bytes, messages, order
+from resume_hooks.maintenance.fsck import damaged_bytes, messages
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind
 
 
@@ -17,7 +17,9 @@ class KnownRefusal(NamedTuple):
 
 
 _THINKING = frozenset({messages.UNSIGNED, messages.TEXTLESS, messages.REDACTED, messages.ALTERED})
-_PAIRS = frozenset({order.REPEATED_CALL, order.REPEATED_RESULT, order.LATE, order.UNANSWERED, order.ORPHAN})
+_PAIRS = frozenset(
+    {messages.REPEATED_CALL, messages.REPEATED_RESULT, messages.LATE, messages.UNANSWERED, messages.ORPHAN}
+)
 _BLANK = frozenset({messages.BLANK_PROMPT, messages.BLANK_BLOCK, messages.EMPTY_MESSAGE})
 
 REFUSALS = (
@@ -33,11 +35,13 @@ REFUSALS = (
             "orphaned tool_result",
             "duplicate tool_use id",
         ),
-        _PAIRS | {order.RESULT_FIRST},
+        _PAIRS | {messages.RESULT_FIRST},
     ),
     KnownRefusal(("text content blocks must", "must have non-empty content"), _BLANK),
     KnownRefusal(("surrogate", "not valid json"), frozenset({damaged_bytes.SURROGATE})),
-    KnownRefusal(("first message must use the user role",), frozenset({order.NO_PROMPT_FIRST, order.RESULT_FIRST})),
+    KnownRefusal(
+        ("first message must use the user role",), frozenset({messages.NO_PROMPT_FIRST, messages.RESULT_FIRST})
+    ),
 )
 
 _STATUS = re.compile(r"\b400\b")

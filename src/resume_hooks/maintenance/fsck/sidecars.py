@@ -52,19 +52,15 @@ class NamedFiles:
 
 def of_sidecars(named: NamedFiles, session_id: str, where: Where) -> Iterator[Defect]:
     """The named files that are not there."""
-    home = where.projects
     for path, number in named.outputs.items():
-        if not _lies_in(path, home) or not os.path.exists(path):
+        inside = "\0" not in path and os.path.normpath(path).startswith(where.projects + os.sep)
+        if not inside or not os.path.exists(path):
             yield Defect(OUTPUT_GONE, f"{path} is gone", number)
     folder = os.path.join(where.config, FILE_HISTORY, session_id)
     there = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     for name, number in named.backups.items():
         if name not in there:
             yield Defect(BACKUP_GONE, f"{os.path.join(folder, name)} is gone", number)
-
-
-def _lies_in(path: str, home: str) -> bool:
-    return "\0" not in path and os.path.normpath(path).startswith(home + os.sep)
 
 
 ORIGINAL_GONE = Kind(

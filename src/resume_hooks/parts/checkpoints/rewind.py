@@ -13,8 +13,14 @@ from typing import Final, NamedTuple
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.parent_scan import ParentScan, lineage_if_needed, scan_parent
-from resume_hooks.derive.child.rewrite_chain import ChainRewrite, Closing, chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import (
+    ChainRewrite,
+    Closing,
+    ParentScan,
+    chain_rewrite,
+    lineage_if_needed,
+    scan_parent,
+)
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.fresh_child import Opening, fresh
 from resume_hooks.errors import UsageError

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks import settings
-from resume_hooks.derive.beside import FilesBeside
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.fresh_child import RolloverPlan
+from resume_hooks.derive.fresh_child import FilesBeside, RolloverPlan
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 
@@ -26,7 +25,7 @@ def require_out(options: Any) -> None:
 
 
 def beside(decided: RolloverPlan, where: Where, options: Any) -> Callable[[Receipt | None], FilesBeside]:
-    """The answer to ``beside a handoff``: see ``derive.beside``."""
+    """The answer to ``beside a handoff``: see ``derive.fresh_child``."""
     given = options.out if options else None
     chosen = settings.load(where)
     if not (given or chosen["handoff_dir"].value or chosen["ledger_file"].value):

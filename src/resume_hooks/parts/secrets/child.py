@@ -14,8 +14,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of
 from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.child.draft import draft
-from resume_hooks.derive.child.parent_scan import ParentScan
-from resume_hooks.derive.child.rewrite_chain import chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import ParentScan, chain_rewrite
 from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.cleaner import Cleaner

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Mapping
 
 from resume_hooks.archive.trash import contents
-from resume_hooks.archive.trash.manifest import MANIFEST, unweighed, weighed, write_manifest
+from resume_hooks.archive.trash.contents import MANIFEST, unweighed, weighed, write_manifest
 from resume_hooks.archive.vault import commit, rewrite
 from resume_hooks.errors import ResumeHooksError, SessionLive, WriteFailed
 from resume_hooks.parts.secrets import replace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import Had, ReceiptForm, Strict
-from resume_hooks.derive.imports.bundle.bring_in import ImportedSession
+from resume_hooks.derive.imports.bring_in import ImportedSession
 from resume_hooks.derive.imports.plan import ImportPlan
 
 

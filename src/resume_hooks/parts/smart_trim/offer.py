@@ -12,10 +12,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from resume_hooks.derive.trim.candidates import TrimMaterial
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import Trimmable
-from resume_hooks.derive.trim.rules import RULES
+from resume_hooks.derive.trim.rules import RULES, TrimMaterial
 from resume_hooks.derive.trim.selection import Choice, Origins, choose, may_go
 from resume_hooks.paths import Where
 from resume_hooks.reading.render import block_text

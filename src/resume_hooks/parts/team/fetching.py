@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedSession, import_sessions
-from resume_hooks.derive.imports.bundle.read_bundle import BundledSession, is_place
+from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
+from resume_hooks.derive.imports.read_bundle import BundledSession, is_place
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.parts.team.connect import Connection
 from resume_hooks.parts.team.cursor import Cursor, keep_cursor, place_at

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from resume_hooks.derive.imports.bundle.read_bundle import is_place
+from resume_hooks.derive.imports.read_bundle import is_place
 from resume_hooks.errors import SessionLive, SessionNotFound
 from resume_hooks.parts.team.connect import FORGOTTEN, Connection, TeamFailed, refusals
 from resume_hooks.parts.team.cursor import (

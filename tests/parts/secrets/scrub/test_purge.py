@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks import clock, seam
 from resume_hooks.archive.trash import contents, restore
-from resume_hooks.archive.trash.manifest import unweighed, write_manifest
+from resume_hooks.archive.trash.contents import unweighed, write_manifest
 from resume_hooks.archive.vault import archive_session, verify
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write

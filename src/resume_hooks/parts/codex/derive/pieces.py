@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from resume_hooks.derive.trim.candidates import TrimMaterial, protected_from
 from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.rules import TrimMaterial, protected_from
 from resume_hooks.derive.trim.selection import HEAD, TAIL, Choice
 from resume_hooks.parts.codex.transcripts import items as of_items
 from resume_hooks.transcripts.attachments import Address

@@ -13,9 +13,9 @@ from typing import Any
 
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.trim.calibration import Scale
-from resume_hooks.derive.trim.candidates import TrimMaterial
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Decision, Words
+from resume_hooks.derive.trim.rules import TrimMaterial
 from resume_hooks.derive.trim.selection import Choice, Origins
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.derive import pieces as contents

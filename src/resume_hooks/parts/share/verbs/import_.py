@@ -15,9 +15,9 @@ from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.imports import plan
-from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedSession, import_sessions
-from resume_hooks.derive.imports.bundle.read_bundle import BundledSession, is_bundle, unpacked
+from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
+from resume_hooks.derive.imports.read_bundle import BundledSession, is_bundle, unpacked
 from resume_hooks.errors import ImportFailed, UsageError
 from resume_hooks.parts.share.export.shared_page import carried
 from resume_hooks.parts.share.verbs import ImportOptions

@@ -85,7 +85,7 @@ def search(options: SearchOptions) -> None:
 def resume(options: ResumeOptions) -> None:
     """Make a session here of one of the team's, and start the client if asked to."""
     from resume_hooks.cli.child import require_client, require_folder  # as above
-    from resume_hooks.derive.imports.bundle.bring_in import BundleOptions  # as above
+    from resume_hooks.derive.imports.bring_in import BundleOptions  # as above
     from resume_hooks.parts.team import fetching
 
     team = joined.required(options.where)

@@ -1,7 +1,11 @@
-"""A session out of one's own bundle, every record of it: at home in another folder, otherwise as it was.
+"""A bundle's sessions as sessions of a folder: their conversations alone, or whole, as one's own are moved.
 
-Its id stays where that is free, so that what was written down elsewhere still leads there. Left behind are file
-checkpoints, whose copies no bundle holds; a record stands in their place, so that every other one keeps its number.
+Oldest first, so that each finds its parent: links lead to what the parents are called here. Where one can't be written,
+those that were written before it go again.
+
+The id of a whole one stays where that is free, so that what was written down elsewhere still leads there. Left behind
+are file checkpoints, whose copies no bundle holds; a record stands in their place, so that every other one keeps its
+number.
 """
 
 from __future__ import annotations
@@ -12,14 +16,20 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from resume_hooks import clock
 from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.relocate import Relocation, relocation
-from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
-from resume_hooks.derive.imports.bundle.read_bundle import BundledSession
-from resume_hooks.errors import WriteFailed
+from resume_hooks.derive.child.write import Body, ChildPlan, Sizes, receipt, write
+from resume_hooks.derive.imports import plan
+from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
+from resume_hooks.derive.imports.read_bundle import BundledSession
+from resume_hooks.errors import NotATranscript, ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, find_session, private_folder
-from resume_hooks.reading.bundle import STAYED, stand_in
+from resume_hooks.reading.bundle import STAYED, Head, stand_in
+from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import SessionFile, session_file
@@ -32,8 +42,6 @@ from resume_hooks.transcripts.raw_edit import encode, with_field
 from resume_hooks.transcripts.records import Record, kind, parse
 from resume_hooks.transcripts.tokens import session_context
 from resume_hooks.transcripts.transcript import scan
-
-"""Kinds of records that tell of copies of the user's files."""
 
 _NAMING = (b'"sessionId"', b'"cwd"', b'_metadata"', b'"forkedFrom"', b'"original_session', b'"file-history-')
 """What a line holds that names a session, a folder, or a file's copies."""
@@ -152,7 +160,7 @@ class WholePlan(ChildPlan):
                 shutil.rmtree(own, ignore_errors=True)
 
 
-def plan(packed: BundledSession, home: str, called: Mapping[str, str], where: Where, *, force: bool) -> WholePlan:
+def whole_plan(packed: BundledSession, home: str, called: Mapping[str, str], where: Where, *, force: bool) -> WholePlan:
     """Decide on a session of the folder ``home``, a real path. NotATranscript for what is none."""
     transcript = scan(packed.path)
     own_id, folder = packed.head.session_id, project_folder(home, where)
@@ -208,7 +216,6 @@ def _is_free(own: str, packed: BundledSession) -> bool:
 
 
 def _holds(path: str, body: MovedLines) -> bool:
-    """Whether a file holds these very lines."""
     try:
         with open(path, "rb") as stream:
             return all(line == stream.read(len(line)) for line in body.lines()) and not stream.read(1)
@@ -224,5 +231,93 @@ class _NamesSeen:
         self.sound = True
 
     def __call__(self, line: Line, record: Record, node: object) -> None:  # noqa: ARG002 - an observer's form
-        """Take in one record."""
         self.sound = self.sound and (not self._was or record.get("sessionId") != self._was)
+
+
+AS_IMPORTED = "import"
+
+
+class ImportedSession(NamedTuple):
+    """A session of a bundle here; ``existing`` where the same was here before.
+
+    ``files`` beside it came along.
+    """
+
+    head: Head
+    receipt: Receipt
+    existing: bool
+    files: int
+
+    @property
+    def session_id(self) -> str:
+        """What it is called here."""
+        return self.receipt.session_id or self.receipt.parent_session_id
+
+
+class BundleOptions(NamedTuple):
+    """How a bundle comes in: ``home``, a real path; ``whole`` as it was; ``force`` where the same is here already."""
+
+    home: str
+    whole: bool
+    force: bool
+    dry_run: bool
+
+
+def import_sessions(
+    packed: list[BundledSession], name: str, options: BundleOptions, where: Where
+) -> list[ImportedSession]:
+    """Write the sessions of the bundle ``name``, in its order. ImportFailed, NotATranscript, WriteFailed, CheckFailed.
+
+    An ancestor in which nothing was said has no conversation to import: it is passed over.
+    """
+    imported: list[ImportedSession] = []
+    called: dict[str, str] = {}
+    with _all_or_none(imported, options):
+        for each in packed:
+            try:
+                came = _bring(each, name, options, called, where)
+            except NotATranscript:
+                if each is packed[-1]:
+                    raise
+                continue
+            imported.append(came)
+            called[each.head.session_id] = came.session_id
+    if not options.dry_run:
+        _link(imported, called, where)
+    return imported
+
+
+def _bring(
+    packed: BundledSession, name: str, options: BundleOptions, called: Mapping[str, str], where: Where
+) -> ImportedSession:
+    """Write one session, unless it is here already."""
+    decided: WholePlan | ImportPlan
+    if options.whole:
+        decided, files = whole_plan(packed, options.home, called, where, force=options.force), len(packed.files)
+    else:
+        source = ImportSource(packed.path, name, packed.sums.sha256, packed.size)
+        decided, files = plan.plan(source, options.home, where), 0
+    if decided.existing is not None and not options.force:
+        return ImportedSession(packed.head, plan.known(decided, decided.existing), existing=True, files=files)
+    made = receipt(decided) if options.dry_run else write(decided, where)
+    return ImportedSession(packed.head, made, existing=False, files=files)
+
+
+@contextlib.contextmanager
+def _all_or_none(imported: list[ImportedSession], options: BundleOptions) -> Iterator[None]:
+    try:
+        yield
+    except (ResumeHooksError, OSError, KeyboardInterrupt):
+        for came in () if options.dry_run else imported:
+            if came.receipt.written:
+                take_back(came.receipt.file)
+        raise
+
+
+def _link(imported: list[ImportedSession], called: Mapping[str, str], where: Where) -> None:
+    """Tell of each new session whose parent came along what it came from; where that can't be told, nothing is lost."""
+    for came in imported:
+        parent = called.get(came.head.parent_session_id, "")
+        if parent and not came.existing:
+            with contextlib.suppress(OSError):
+                record_link(Link(came.session_id, parent, came.head.kind or AS_IMPORTED, clock.now()), where)

@@ -1,9 +1,11 @@
-"""Copy or link what lies beside a parent's transcript to its child: large tool outputs, backups of the user's files.
+"""Copy what the client keeps of a parent outside its transcript: large outputs, file backups, the task list.
 
 A child gets them under its own id, so that they outlive the parent: outputs as hard links where the file system can,
-backups as copies, since clients before 2.1.329 write a new version of a backup into the file that has its name. What
-the client has no more comes out of the vault, all of it copied: nothing that it may write to shares a file with that.
-Invariant: either the child's file comes into being, or its sidecars go again.
+backups as copies, since clients before 2.1.329 write a new version of a backup into the file that has its name, tasks
+as copies, done ones too. What the client has no more comes out of the vault, all of it copied: nothing that it may
+write to shares a file with that.
+
+Invariants: either the child's file comes into being, or its sidecars go again; a child has the whole task list or none.
 """
 
 from __future__ import annotations
@@ -15,17 +17,85 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
+import orjson
+
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.errors import SessionNotFound, WriteFailed
-from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, private_folder
+from resume_hooks.paths import TASKS, TOOL_RESULTS, Where, is_session_id, open_regular, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, opened
 from resume_hooks.sessions.locate import SessionFile, is_known
+from resume_hooks.storage import state_file
 from resume_hooks.storage.state_file import MODE
+
+MAX_TASKS = 1_000
+"""Tasks that a list may have; of more nothing is copied."""
+
+MAX_TASK = 1024 * 1024
+"""Bytes of one task."""
+
+_TASK = re.compile(r"[A-Za-z0-9_-]+\.json")
+_HIGH_WATER = ".highwatermark"
+"""The highest number that a deleted task had, so that none is given twice."""
+
 
 _BACKUP = re.compile(rb'"backupFileName":\s*"([^"\\/]+)"')
 """The name of a backup in a line about the user's files."""
+
+
+def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
+    """Give a session that is there the task list of another, by their ids; a sentence on what could not be, or none."""
+    home = os.path.join(where.config, TASKS)
+    source = os.path.join(home, parent)
+    if not is_session_id(parent) or not os.path.lexists(source):
+        return []
+    try:
+        if found := _read(source):
+            _write(found, home, child)
+    except OSError as error:
+        why = f"{error.filename or source}: {error.strerror}"
+        return [f"The task list could not be copied ({why}); the parent's is as it was."]
+    return []
+
+
+def _read(folder: str) -> dict[str, bytes]:
+    """The files of a task list; none where it has no task. OSError for what is no task list, or can't be read."""
+    for path in (os.path.dirname(folder), folder):
+        if os.path.islink(path):
+            raise OSError(None, "it is a symbolic link", path)
+    names = sorted(name for name in os.listdir(folder) if _TASK.fullmatch(name))
+    if len(names) > MAX_TASKS:
+        raise OSError(None, f"it has more than {MAX_TASKS:,} tasks", folder)
+    found = {name: _read_file(os.path.join(folder, name)) for name in names}
+    mark = os.path.join(folder, _HIGH_WATER)
+    return found | {_HIGH_WATER: _read_file(mark)} if found and os.path.lexists(mark) else found
+
+
+def _read_file(path: str) -> bytes:
+    with open_regular(path, follow=False) as stream:
+        content = stream.read(MAX_TASK + 1)
+    if len(content) > MAX_TASK:
+        raise OSError(None, f"it is larger than {MAX_TASK:,} bytes", path)
+    try:
+        orjson.loads(content)
+    except ValueError as error:
+        raise OSError(None, "it is damaged, or was just being written", path) from error
+    return content
+
+
+def _write(files: dict[str, bytes], home: str, session_id: str) -> None:
+    """Make a session's task list of these files, whole or not at all. OSError."""
+    state_file.sweep(home)
+    temporary = state_file.temporary_in(home)
+    os.mkdir(temporary, 0o700)
+    try:
+        for name, content in files.items():
+            state_file.create(os.path.join(temporary, name), [content])
+        os.rename(temporary, os.path.join(home, session_id))
+    finally:
+        state_file.discard(temporary)
+    state_file.sync_folder(home)
 
 
 def backups_named(lines: Iterable[bytes]) -> frozenset[str]:
@@ -81,7 +151,6 @@ _Both = tuple[str, str]
 
 
 def _of_vault(copy: str, targets: _Both, outputs: Collection[str] | None, backups: Collection[str]) -> list[_Step]:
-    """What lies beside the archived copy of a transcript."""
     sources = _beside(copy), os.path.join(os.path.dirname(copy), HISTORY)
     return [_Step(sources[0], targets[0], outputs, _copy), _Step(sources[1], targets[1], backups, _copy)]
 

@@ -1,4 +1,4 @@
-"""Keeping what the client is about to delete, in slices: the most urgent first, as much as there is time for.
+"""What the client is about to delete: told, and kept in slices, the most urgent first, as much as there is time for.
 
 A project's sessions are kept from seven days before their end on. A client that starts there sweeps all projects by
 that project's settings, so what it would take from others within a day is kept as well, when nobody waits.
@@ -17,9 +17,45 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, all_folders
 from resume_hooks.sessions.expiry import SOON, Ending, Endings, is_archived
 from resume_hooks.system import claude_settings
+from resume_hooks.system.claude_settings import Retention, retention
 
 AGAIN = 60 * 60
 """Seconds after which what could not be kept is tried again."""
+
+
+class Outlook(NamedTuple):
+    """``sessions`` that go whole, of how many ``projects``; ``younger`` ones that lose files by themselves.
+
+    ``unkept`` of both are not in the vault as they are. ``first`` is when the first of them may go, in seconds since
+    the epoch, None where none does. ``retention`` is what decides.
+    """
+
+    retention: Retention
+    sessions: int
+    projects: int
+    younger: int
+    unkept: int
+    first: float | None
+
+
+def outlook(cwd: str, where: Where) -> Outlook:
+    """What goes within seven days, were a client started in ``cwd``."""
+    found = retention(cwd, where)
+    ends = _going(found.days, where) if found.days is not None else []
+    whole = [ending for ending in ends if ending.whole]
+    return Outlook(
+        retention=found,
+        sessions=len(whole),
+        projects=len({os.path.dirname(ending.session.path) for ending in whole}),
+        younger=len(ends) - len(whole),
+        unkept=sum(not is_archived(ending.session.session_id, ending.written, where) for ending in ends),
+        first=min((ending.at for ending in ends), default=None),
+    )
+
+
+def _going(days: int, where: Where) -> list[Ending]:
+    endings, until = Endings(days, where), time.time() + SOON
+    return [ending for folder in all_folders(where) for ends in endings.of(folder) if (ending := ends.before(until))]
 
 
 class Slice(NamedTuple):
@@ -59,7 +95,7 @@ def archive_expiring(project: str, cwd: str, where: Where, is_over: Callable[[],
 def _keep(due: Sequence[Ending], where: Where, is_over: Callable[[], bool], *, waiting: bool) -> tuple[int, int, int]:
     """How many were kept, how many could not be, and how many are left."""
     # Most starts have nothing to keep, and need not load what keeps.
-    from resume_hooks.archive.retention.background import BackgroundArchiver, is_quick
+    from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver, is_quick
 
     archiver, kept, failed, left = BackgroundArchiver(where), 0, 0, 0
     for number, ending in enumerate(due if archiver.may else ()):

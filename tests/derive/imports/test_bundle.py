@@ -15,9 +15,9 @@ import pytest
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import ChildPlan, write
-from resume_hooks.derive.imports.bundle import bring_in
-from resume_hooks.derive.imports.bundle.bring_in import BundleOptions, ImportedSession, import_sessions
-from resume_hooks.derive.imports.bundle.read_bundle import is_bundle, unpacked
+from resume_hooks.derive.imports import bring_in
+from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
+from resume_hooks.derive.imports.read_bundle import is_bundle, unpacked
 from resume_hooks.errors import CheckFailed, ImportFailed, NotATranscript
 from resume_hooks.paths import Where, project_key
 from resume_hooks.reading.bundle import BundleRedactor, export
