@@ -11,7 +11,7 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import orjson
@@ -25,6 +25,7 @@ from resume_hooks.storage import project_files, state_file
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.storage.move import is_stub, remove, weigh
 from resume_hooks.storage.state_file import sync_folder
+from resume_hooks.storage.typed_rows import read_as
 
 FOLDER = "trash"
 IN_USE = "Another command is at work in the trash"
@@ -145,32 +146,12 @@ def write_manifest(entry: TrashEntry, where: Where) -> None:
 def read_manifest(folder: str, session_id: str) -> TrashEntry | None:
     """The entry that a folder's manifest describes; None if none can be acted upon."""
     row = read_object(os.path.join(folder, MANIFEST))
-    complete = row.get("complete")
-    texts = [row.get(name) for name in ("title", "cwd", "ended", "deleted_at")]
-    parts = tuple(part for each in _rows(row) if (part := _part(each, session_id)))
-    if row.get("version") != VERSION or folder.endswith(GONE):
+    entry = read_as(TrashEntry, {**row, "session_id": session_id, "folder": folder})
+    if row.get("version") != VERSION or folder.endswith(GONE) or entry is None or not entry.parts:
         return None
-    if not all(isinstance(text, str) for text in texts) or not isinstance(complete, bool) or not parts:
+    if not all(_is_place(part.place.split("/"), session_id) for part in entry.parts):
         return None
-    if parts[0].name != f"{session_id}.jsonl" or len(parts) != len(_rows(row)):
-        return None
-    title, cwd, ended, deleted_at = map(str, texts)
-    return TrashEntry(session_id, folder, title, cwd, ended, deleted_at, parts, complete)
-
-
-def _rows(row: Mapping[str, object]) -> list[object]:
-    parts = row.get("parts")
-    return parts if isinstance(parts, list) else []
-
-
-def _part(row: object, session_id: str) -> TrashPart | None:
-    """A part as a manifest has it; None where its place is none that a session's parts have."""
-    if not isinstance(row, dict):
-        return None
-    place, files, size, digest = (row.get(name) for name in TrashPart._fields)
-    if not (isinstance(place, str) and isinstance(files, int) and isinstance(size, int) and isinstance(digest, str)):
-        return None
-    return TrashPart(place, files, size, digest) if _is_place(place.split("/"), session_id) else None
+    return entry if entry.parts[0].name == f"{session_id}.jsonl" else None
 
 
 def _is_place(steps: list[str], session_id: str) -> bool:

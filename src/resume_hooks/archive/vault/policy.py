@@ -29,6 +29,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.storage import state_file
+from resume_hooks.storage.typed_rows import read_as
 from resume_hooks.system.claude_settings import managed_days
 
 OFF = "the setting 'vault' is off"
@@ -90,13 +91,11 @@ def require_allowed(where: Where) -> None:
         raise VaultOff(f"Nothing was kept: {why}", remedy)
 
 
-def due(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
-    """What has to go from the vault, the oldest first; the sessions in ``keeping`` stay. All manifests are read."""
-    return [each for each, _ in _due(where, keeping)]
+def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[Dropped, bool]]:
+    """What has to go from the vault, the oldest first, and whether for its age; the sessions in ``keeping`` stay.
 
-
-def _due(where: Where, keeping: Collection[str]) -> list[tuple[Dropped, bool]]:
-    """What has to go, and whether for its age."""
+    All manifests are read.
+    """
     archived = all_archived(where)[::-1]
     path, days = managed_days()
     if days:
@@ -117,7 +116,7 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
     What can't be removed stays for the next time, and so does what is too old for the first time.
     """
     gone: list[Dropped] = []
-    going = _due(where, keeping)
+    going = due(where, keeping)
     aged = ripe([each.session_id for each, by_age in going if by_age], where, time.time())
     by_id = {each.session_id: each for each in all_archived(where)} if going else {}
     for each, by_age in going:
@@ -203,8 +202,8 @@ def ripe(due: Sequence[str], where: Where, now: float) -> set[str]:
 def went(where: Where) -> list[Gone]:
     """The sessions that the policy let go, the last ones, oldest first."""
     rows = _row(where).get("went")
-    found = [Gone(*each) for each in rows if _is_gone(each)] if isinstance(rows, list) else []
-    return found[-MOST:]
+    found = [read_as(Gone, each) for each in rows] if isinstance(rows, list) else []
+    return [each for each in found if each and is_session_id(each.session_id)][-MOST:]
 
 
 def remember(gone: Sequence[tuple[str, int, str]], where: Where) -> None:
@@ -236,10 +235,3 @@ def _path(where: Where) -> str:
 
 def _is_past(seconds: object, now: float) -> bool:
     return type(seconds) is int and 0 < seconds <= now
-
-
-def _is_gone(row: object) -> bool:
-    if not isinstance(row, list) or len(row) != len(Gone._fields):
-        return False
-    session_id, at, stored, why = row
-    return is_session_id(session_id) and type(stored) is int and isinstance(at, str) and isinstance(why, str)

@@ -108,7 +108,7 @@ def write(decided: Retrieval, where: Where) -> Retrieval:
                 os.unlink(piece.path)
             _put(piece, renamed)
             now = os.lstat(piece.source)
-            os.chmod(piece.path, piece.part.mode | MODE)
+            os.chmod(piece.path, piece.part.mode & 0o777 | MODE)
             os.utime(piece.path, (now.st_atime, max(now.st_mtime, oldest)))
         except ResumeHooksError:
             raise
@@ -133,7 +133,7 @@ def _put(piece: RestoredFile, renamed: str) -> None:
             yield each
 
     def check(temporary: str) -> None:
-        if piece.part.sha256 and before.hexdigest() != piece.part.sha256:
+        if before.hexdigest() != piece.part.sha256:
             raise CheckFailed(f"{piece.source} is not what was kept: its hash differs", "Nothing of it was written.")
         if sha_of(temporary, os.path.getsize(temporary)) != whole.hexdigest():
             raise CheckFailed(f"{piece.path} was read back otherwise than it was written", "Nothing of it was kept.")

@@ -15,6 +15,7 @@ import orjson
 from resume_hooks.paths import Where, is_session_id, read_regular
 from resume_hooks.sessions.archived.layout import MANIFEST, folder_of, is_link, is_place, vault
 from resume_hooks.storage import locks
+from resume_hooks.storage.typed_rows import read_as
 
 VERSION = 1
 """Of the manifests; one of a newer engine is left alone."""
@@ -44,9 +45,6 @@ class ArchivedFile(NamedTuple):
     where: str
     offset: int
     seen: int
-
-
-_TYPES = [str, int, str, int, int, str, int, int]
 
 
 class EarlierState(NamedTuple):
@@ -187,14 +185,9 @@ def why_unreadable(session_id: str, where: Where) -> str:
 
 def to_bytes(archived: ArchivedSession) -> bytes:
     """The manifest of an archived session, as ``find`` reads it."""
-    row = archived._asdict() | {"version": VERSION}
-    row["parts"] = [list(part) for part in archived.parts]
-    row["about"] = list(archived.about)
-    row["earlier"] = [
-        {"archived_at": each.archived_at, "parts": [list(part) for part in each.parts]} for each in archived.earlier
-    ]
+    row = archived._asdict() | {"version": VERSION, "earlier": [each._asdict() for each in archived.earlier]}
     del row["folder"]
-    return orjson.dumps(row) + b"\n"
+    return orjson.dumps(row, default=list) + b"\n"
 
 
 def _row(session_id: str, where: Where) -> dict[str, object]:
@@ -206,62 +199,22 @@ def _row(session_id: str, where: Where) -> dict[str, object]:
 
 
 def _kept(row: Mapping[str, object], session_id: str, folder: str) -> ArchivedSession | None:
-    texts = [row.get(name) for name in ("place", "title", "cwd", "ended", "archived_at")]
-    stored, complete, earlier = row.get("stored"), row.get("complete"), row.get("earlier")
-    parts = _parts(row.get("parts"), session_id)
-    if not all(isinstance(text, str) for text in texts) or row.get("session_id") != session_id or not parts:
+    archived = read_as(ArchivedSession, {**row, "folder": folder, "about": {}})
+    if archived is None or archived.session_id != session_id or not 0 <= archived.stored < _MOST_NS:
         return None
-    if not _within(stored, 0, _MOST_NS) or not isinstance(complete, bool) or not isinstance(earlier, list):
+    states = [archived.parts, *(earlier.parts for earlier in archived.earlier)]
+    if not all(states) or not all(_is_sound(part, session_id) for part in archived.all_parts):
         return None
-    place, title, cwd, ended, archived_at = map(str, texts)
-    before = tuple(_earlier(each, session_id) for each in earlier)
-    if parts[0].place != place or not place.endswith(f"/{session_id}.jsonl") or None in before:
+    place = archived.transcript.place
+    if place != archived.place or not place.endswith(f"/{session_id}.jsonl"):
         return None
-    known = tuple(each for each in before if each)
-    about, home = _about(row.get("about")), row.get("home", "")
-    told = (place, title, cwd, ended, archived_at, parts, int(str(stored)), complete, known, about)
-    return ArchivedSession(session_id, folder, *told, home if isinstance(home, str) else "")
+    return archived._replace(about=read_as(About, row.get("about")) or About())
 
 
-def _about(row: object) -> About:
-    """What a manifest says of its session; what has another form counts as not said."""
-    if not isinstance(row, list) or len(row) != len(About._fields):
-        return About()
-    created, ended, titles, tag, pulls, listed, parent = row
-    lists = [each for each in (titles, pulls, parent) if isinstance(each, list)]
-    texts = [created, ended, tag, *(text for each in lists for text in each)]
-    if len(lists) != 3 or not isinstance(listed, bool) or not all(isinstance(text, str) for text in texts):
-        return About()
-    return About(created, ended, tuple(titles), tag, tuple(pulls), listed, tuple(parent))
-
-
-def _earlier(row: object, session_id: str) -> EarlierState | None:
-    if not isinstance(row, dict) or not isinstance(row.get("archived_at"), str):
-        return None
-    parts = _parts(row.get("parts"), session_id)
-    return EarlierState(row["archived_at"], parts) if parts else None
-
-
-def _parts(rows: object, session_id: str) -> tuple[ArchivedFile, ...]:
-    """The parts of a manifest; none at all where one of them can't be one of this session's."""
-    if not isinstance(rows, list):
-        return ()
-    parts = tuple(part for row in rows if (part := _part(row, session_id)))
-    return parts if len(parts) == len(rows) else ()
-
-
-def _part(row: object, session_id: str) -> ArchivedFile | None:
-    if not isinstance(row, list) or list(map(type, row)) != _TYPES:
-        return None
-    part = ArchivedFile(*row)
-    if not all(_within(each, 0, _MOST_BYTES) for each in (part.size, part.mode, part.offset, part.seen)):
-        return None
-    if not _within(part.mtime_ns, -_MOST_NS, _MOST_NS):
-        return None
-    if not (is_place(part.place, session_id) and _PACK.fullmatch(part.where) and _SHA.fullmatch(part.sha256)):
-        return None
-    return part._replace(mode=part.mode & 0o777)
-
-
-def _within(number: object, least: int, above: int) -> bool:
-    return type(number) is int and least <= number < above
+def _is_sound(part: ArchivedFile, session_id: str) -> bool:
+    """Whether a file can be one of this session's."""
+    sizes = (part.size, part.mode, part.offset, part.seen)
+    if not all(0 <= each < _MOST_BYTES for each in sizes) or not -_MOST_NS <= part.mtime_ns < _MOST_NS:
+        return False
+    named = _PACK.fullmatch(part.where) and _SHA.fullmatch(part.sha256)
+    return named is not None and is_place(part.place, session_id)

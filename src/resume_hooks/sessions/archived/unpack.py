@@ -233,7 +233,7 @@ def _put(part: ArchivedFile, pieces: Iterable[bytes], folder: str, where: Where)
     if whole.hexdigest() != part.sha256:
         raise OSError(None, "It is not what was kept: its hash differs", path)
     if part.place.startswith(f"{HISTORY}/"):  # a file of the user's gets its mode back; all else is private
-        os.chmod(path, part.mode | MODE)
+        os.chmod(path, part.mode & 0o777 | MODE)
     os.utime(path, ns=(part.mtime_ns, part.mtime_ns))
 
 
