@@ -13,8 +13,7 @@ from resume_hooks.cli.output import columns
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import is_foreign, real
-from resume_hooks.sessions.archived.manifest import ArchivedSession
-from resume_hooks.sessions.archived.sessions import all_vaulted
+from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import all_sessions
@@ -40,7 +39,7 @@ def kept_text(kept: ArchivedSession, where: Where) -> str:
 def print_list(options: SessionsOptions, project: Project | None, scope: str) -> None:
     """Print a page of the sessions that only the vault has, of a project or of all; the last written first."""
     present = {session.session_id for session in all_sessions(options.where)}
-    gone = all_vaulted(options.where, present)
+    gone = all_archived(options.where, present)
     wanted = [kept for kept in gone if project is None or project.holds([kept.cwd], kept.project)]
     end = options.offset + options.limit if options.limit else None
     shown = list(islice(wanted, options.offset, end))

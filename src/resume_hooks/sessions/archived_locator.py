@@ -12,9 +12,9 @@ from functools import cached_property
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, canonical, is_session_id, project_key, project_names
-from resume_hooks.sessions.archived.layout import session_in
-from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_ids
-from resume_hooks.sessions.archived.sessions import all_vaulted, below, opened, place_of, vaulted
+from resume_hooks.sessions.archived.layout import below, real, session_in
+from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_ids
+from resume_hooks.sessions.archived.sessions import opened, vaulted
 from resume_hooks.sessions.locator_candidates import Facts, Surroundings
 from resume_hooks.sessions.locator_forms import (
     Resolver,
@@ -85,7 +85,7 @@ class VaultStore(SessionStore):
     @cached_property
     def archived(self) -> list[ArchivedSession]:
         """All of them, the last written first."""
-        return all_vaulted(self._where, self._present())
+        return all_archived(self._where, self._present())
 
     def projects(self) -> list[str]:
         """The names of the project folders that they came from."""
@@ -105,7 +105,7 @@ class VaultStore(SessionStore):
 
     def _file(self, archived: ArchivedSession) -> SessionFile:
         part = archived.transcript
-        return SessionFile(archived.session_id, place_of(archived, self._where), part.mtime_ns / 1e9, part.size)
+        return SessionFile(archived.session_id, real(archived.place, self._where), part.mtime_ns / 1e9, part.size)
 
 
 class ArchivedSurroundings(Surroundings):

@@ -18,8 +18,9 @@ from resume_hooks import clock
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, is_session_file, session_id_of
 from resume_hooks.sessions.agents.registry import agent_at, found, is_foreign, left_of, store_of
-from resume_hooks.sessions.archived.manifest import ArchivedSession, find
-from resume_hooks.sessions.archived.sessions import all_vaulted, is_archived_copy, opened, own_path, place_of
+from resume_hooks.sessions.archived.layout import real
+from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, find
+from resume_hooks.sessions.archived.sessions import is_archived_copy, opened, own_path
 from resume_hooks.sessions.link_log import read_links, read_superseded
 from resume_hooks.system.text import one_line, plain
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
@@ -159,7 +160,7 @@ class Family:
             if located:
                 return *self._generation(located, seen), located
         if archived := self._kept(parent.session_id):
-            return *self._generation(archived, seen), place_of(archived, self._where)
+            return *self._generation(archived, seen), real(archived.place, self._where)
         missing = Ancestor(parent.session_id, parent.file, "", "unknown", "unknown", None, None, MISSING, "", "", 0)
         return missing, None, child
 
@@ -177,7 +178,7 @@ class Family:
             return self.parent_of(session)
         noted = session.about.parent
         recorded = Parent(*noted) if len(noted) == len(Parent._fields) else None
-        return self._or_linked(recorded, session.session_id, place_of(session, self._where))
+        return self._or_linked(recorded, session.session_id, real(session.place, self._where))
 
     @cached_property
     def _superseded(self) -> dict[str, str]:
@@ -218,7 +219,7 @@ class Family:
         """The children of every session by its id, oldest first: id, path or archived copy, parent."""
         children: dict[str, list[tuple[str, str | ArchivedSession, Parent]]] = {}
         present = store_of(self._where).sessions()
-        archived = all_vaulted(self._where, {session.session_id for session in present})
+        archived = all_archived(self._where, {session.session_id for session in present})
         sessions: list[tuple[float, str, str | ArchivedSession]] = [
             *((session.mtime, session.session_id, session.path) for session in reversed(present)),
             *((each.transcript.mtime_ns / 1e9, each.session_id, each) for each in archived),
@@ -260,7 +261,7 @@ def _row(session: str | ArchivedSession, parent: Parent | None, where: Where) ->
         title, created, ended, size = ends.title, ends.created, ends.ended, ends.size
         status = KEPT if is_archived_copy(session, where) else TYPED if left_of(agent.name) else "present"
     else:
-        session_id, place, about = session.session_id, place_of(session, where), session.about
+        session_id, place, about = session.session_id, real(session.place, where), session.about
         title, created, ended, size = session.title, about.created, about.ended, session.transcript.size
         status = KEPT
     derived: tuple[str, str, str | None, str | None] = ("original", "original", None, None)

@@ -10,7 +10,7 @@ from pathlib import Path
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.archived.manifest import ArchivedSession
-from resume_hooks.sessions.archived.unpack import history, opened
+from resume_hooks.sessions.archived.unpack import opened
 from resume_hooks.sessions.session_files import SessionFile
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 
@@ -50,11 +50,10 @@ def client_files(home: ConfigHome) -> dict[str, bytes]:
 def kept_files(kept: ArchivedSession, home: ConfigHome) -> dict[str, bytes]:
     """What the vault hands out of a session, by the places where its files belong."""
     folder = Path(opened(kept, home.where)).parent
-    backups = Path(history(kept, home.where))
     found = {}
     for part in kept.parts:
         steps = part.place.split("/")
-        path = backups / steps[-1] if steps[0] == "file-history" else folder.joinpath(*steps[2:])
+        path = folder / "file-history" / steps[-1] if steps[0] == "file-history" else folder.joinpath(*steps[2:])
         found[part.place] = path.read_bytes()
     return found
 

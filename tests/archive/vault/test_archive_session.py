@@ -21,7 +21,8 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import folder_of, unpacked, vault
 from resume_hooks.sessions.archived.manifest import all_archived, find, why_unreadable
-from resume_hooks.sessions.archived.unpack import home_of, opened
+from resume_hooks.sessions.archived.sessions import project_folder_of
+from resume_hooks.sessions.archived.unpack import opened
 from resume_hooks.storage import locks, stored_settings
 from resume_hooks.system import claude_settings
 from tests.archive.vault.laid_out import OLD, client_files, kept_files, laid_out, vault_files
@@ -46,7 +47,7 @@ def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
     assert int(os.stat(opened(kept, config_home.where)).st_mtime) == int(OLD)
     assert all_archived(config_home.where) == [kept]
     assert verify(kept) == []
-    assert home_of(opened(kept, config_home.where), config_home.where) == os.path.dirname(session.path)
+    assert project_folder_of(opened(kept, config_home.where), config_home.where) == os.path.dirname(session.path)
     assert {os.stat(path).st_mode & 0o777 for path in (kept.folder, vault(config_home.where))} == {0o700}
     assert {path.stat().st_mode & 0o777 for path in Path(kept.folder).iterdir()} == {0o600}
 

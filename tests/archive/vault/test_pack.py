@@ -80,7 +80,7 @@ def test_what_is_unpacked_is_private(config_home: ConfigHome) -> None:
     kept = archive_session(session, config_home.where)
     folder = Path(opened(kept, config_home.where)).parent
     modes = {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()}
-    backups = Path(unpack.history(kept, config_home.where))
+    backups = folder / "file-history"
     assert modes == {0o600, 0o644}
     assert all(path.stat().st_mode & 0o077 == 0 or backups in path.parents for path in folder.rglob("*"))
 

@@ -82,13 +82,20 @@ def is_foreign(home: str, where: Where) -> bool:
 
 def session_in(path: str, where: Where) -> str:
     """The session whose archived or unpacked files ``path`` is one of; ``""`` for any other path."""
+    first = _steps_to(path, where)[:1]
+    return first[0] if first and is_session_id(first[0]) else ""
+
+
+def below(path: str, where: Where) -> str:
+    """What a path in the vault names, as it lay in its project folder; ``""`` for any other path."""
+    return os.sep.join(_steps_to(path, where)[2:])  # <id>/<state>/...
+
+
+def _steps_to(path: str, where: Where) -> list[str]:
+    """The names that lead to a path from the folder of archived or of unpacked sessions; none for any other path."""
     full = os.path.abspath(path)
-    for home in (vault(where), unpacked(where)):
-        below = os.path.relpath(full, home) if full.startswith(os.path.join(home, "")) else ""
-        first = below.split(os.sep)[0]
-        if is_session_id(first):
-            return first
-    return ""
+    homes = (os.path.join(home, "") for home in (vault(where), unpacked(where)))
+    return next((full[len(home) :].split(os.sep) for home in homes if full.startswith(home)), [])
 
 
 MAX_FILES = 20_000

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
 import orjson
@@ -116,11 +116,12 @@ class ArchivedSession(NamedTuple):
             yield from earlier.parts
 
 
-def all_archived(where: Where) -> list[ArchivedSession]:
-    """Every archived session whose manifest can be read, the last written first. Only manifests are read."""
-    if os.path.islink(vault(where)):
-        return []
-    found = (find(session_id, where) for session_id in archived_ids(where))
+def all_archived(where: Where, present: Container[str] = ()) -> list[ArchivedSession]:
+    """Every archived session whose manifest can be read, but for those ``present`` elsewhere, the last written first.
+
+    Only manifests are read.
+    """
+    found = (find(session_id, where) for session_id in archived_ids(where) if session_id not in present)
     return sorted(
         (each for each in found if each),
         key=lambda each: (each.ended, each.session_id),

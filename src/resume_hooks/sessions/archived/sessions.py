@@ -11,8 +11,8 @@ import os
 from resume_hooks.errors import OnlyKept
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.agents.registry import original
-from resume_hooks.sessions.archived.layout import real, session_in, unpacked, vault
-from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_ids, find
+from resume_hooks.sessions.archived.layout import below, session_in
+from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.session_files import SessionFile, session_file
 
 
@@ -33,34 +33,10 @@ def own_path(path: str, where: Where) -> str:
     return os.path.join(where.projects, archived.project, below(path, where)) if archived else original(path, where)
 
 
-def below(path: str, where: Where) -> str:
-    """What a path in the vault names, as it lay in its project folder; ``""`` for any other path."""
-    full = os.path.abspath(path)
-    for home in (vault(where), unpacked(where)):
-        if full.startswith(os.path.join(home, "")):
-            return os.path.join(*os.path.relpath(full, home).split(os.sep)[2:], "").rstrip(os.sep)  # <id>/<state>/...
-    return ""
-
-
-def place_of(archived: ArchivedSession, where: Where) -> str:
-    """The path that an archived session's transcript had."""
-    return real(archived.place, where)
-
-
 def vaulted(session_id: str, where: Where) -> ArchivedSession | None:
     """What is archived of a session that lies in no project folder any more; None for any other."""
     archived = find(session_id, where)
     return None if archived is None or find_session(session_id, where) else archived
-
-
-def all_vaulted(where: Where, present: frozenset[str] | set[str]) -> list[ArchivedSession]:
-    """The archived sessions whose ids are not among those ``present`` in the projects, the last written first."""
-    gone = (find(session_id, where) for session_id in archived_ids(where) if session_id not in present)
-    return sorted(
-        (each for each in gone if each),
-        key=lambda each: (each.ended, each.session_id),
-        reverse=True,
-    )
 
 
 def opened(archived: ArchivedSession, where: Where) -> SessionFile:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, is_session_id, open_regular, private_folder
-from resume_hooks.sessions.archived.layout import HISTORY, beside, is_link, session_in, unpacked
+from resume_hooks.sessions.archived.layout import HISTORY, beside, is_link, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find
 from resume_hooks.storage.state_file import MODE, create, process_runs, sync_folder
 
@@ -122,21 +122,6 @@ def _is_same(archived: ArchivedSession, folder: str) -> bool:
             sha_of(os.path.join(folder, beside(part.place)), part.size) == part.sha256 for part in archived.parts
         )
     return False
-
-
-def history(archived: ArchivedSession, where: Where) -> str:
-    """The folder of a session's backups of files; it may not exist. Errors as of ``opened``."""
-    return os.path.join(_there(archived, where), HISTORY)
-
-
-def home_of(path: str, where: Where) -> str | None:
-    """The project folder, of the config home, that a session belongs to whose archived or unpacked file ``path`` is.
-
-    None for any other path.
-    """
-    session_id = session_in(path, where)
-    archived = find(session_id, where) if session_id else None
-    return None if archived is None else os.path.join(where.projects, archived.project)
 
 
 def _there(archived: ArchivedSession, where: Where) -> str:
