@@ -76,10 +76,7 @@ class PackWriter:
         self._stream.close()
         stream = unpack.Stream(unpack.read_pack(self._path), self._path)
         for file in self._files:
-            whole = hashlib.sha256()
-            for piece in stream.take(file.size):
-                whole.update(piece)
-            if whole.hexdigest() != file.sha256:
+            if unpack.sha_of_all(stream.take(file.size)) != file.sha256:
                 raise OSError(None, "It was read back otherwise than it was written", self._path)
         if not stream.at_end():
             raise OSError(None, "It holds more than was written", self._path)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -97,17 +97,28 @@ def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[Dropped, bool
     All manifests are read.
     """
     archived = all_archived(where)[::-1]
-    path, days = managed_days()
-    if days:
-        why = f"{path} has sessions deleted after {days} days"
-        return [(_dropped(each, why), True) for each in archived if _age(each) >= days * DAY]
-    going = [row for row in _going(archived, where) if not is_foreign(row[0].home, where)]
+    path, managed = managed_days()
+    if managed:
+        why = f"{path} has sessions deleted after {managed} days"
+        return [(_dropped(each, why), True) for each in archived if _age(each) >= managed * DAY]
+    days, most = settings.number("vault_days", where), settings.size("vault_max", where)
+    taken = sum(each.stored for each in archived)
+    aged = {each.session_id for each in archived if days and _age(each) >= days * DAY}
+    going = [each for each in archived if each.session_id in aged or 0 < most < taken]
+    going = [each for each in going if not is_foreign(each.home, where)]
     if not going:
         return []
     staying = {*keeping, *_ancestors_of_living(archived, where)}
-    return _chosen(
-        [(each, why, takes) for each, why, takes in going if each.session_id not in staying], archived, where
-    )
+    going = [each for each in going if each.session_id not in staying]
+    taken -= sum(each.stored for each in going if each.session_id in aged)
+    found = []
+    for each in going:
+        if each.session_id in aged:
+            found.append((_dropped(each, f"it is older than the {days:,} days of vault_days"), True))
+        elif taken > most:
+            found.append((_dropped(each, f"kept sessions take more than the {size_text(most)} of vault_max"), False))
+            taken -= each.stored
+    return found
 
 
 def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
@@ -128,32 +139,6 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
     if gone:
         remember([(each.session_id, each.stored, each.why) for each in gone], where)
     return gone
-
-
-def _going(archived: list[ArchivedSession], where: Where) -> Iterator[tuple[ArchivedSession, str, int]]:
-    """What the settings let go, as far as sizes and ages tell: candidates, the oldest first."""
-    days, most = settings.number("vault_days", where), settings.size("vault_max", where)
-    over = bool(most) and sum(each.stored for each in archived) > most
-    for each in archived:
-        if days and _age(each) >= days * DAY:
-            yield each, f"it is older than the {days:,} days of vault_days", 0
-        elif over:
-            yield each, f"kept sessions take more than the {size_text(most)} of vault_max", each.stored
-
-
-def _chosen(
-    going: list[tuple[ArchivedSession, str, int]], archived: list[ArchivedSession], where: Where
-) -> list[tuple[Dropped, bool]]:
-    """Of the candidates those that must go: all that are too old, of the others as many as the limit asks for."""
-    most = settings.size("vault_max", where)
-    old = {each.session_id for each, _, takes in going if not takes}
-    left = sum(each.stored for each in archived if each.session_id not in old)
-    chosen = []
-    for each, why, takes in going:
-        if not takes or left > most:
-            chosen.append((_dropped(each, why), not takes))
-            left -= takes
-    return chosen
 
 
 def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[str]:

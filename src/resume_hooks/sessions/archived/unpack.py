@@ -231,8 +231,13 @@ def hashed(pieces: Iterable[bytes], whole: hashlib._Hash) -> Iterator[bytes]:
 
 def sha_of(path: str, size: int) -> str:
     """The sha256, in hex, of the first ``size`` bytes of a file. OSError where it can't be read, or has not so many."""
+    return sha_of_all(pieces_of(path, size))
+
+
+def sha_of_all(pieces: Iterable[bytes]) -> str:
+    """The sha256, in hex, of a content."""
     whole = hashlib.sha256()
-    for piece in pieces_of(path, size):
+    for piece in pieces:
         whole.update(piece)
     return whole.hexdigest()
 
