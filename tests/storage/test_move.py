@@ -155,8 +155,8 @@ def test_what_comes_into_a_folder_while_it_is_copied_stays(tmp_path: Path, monke
     target.parent.mkdir()
     real = moving._copy
 
-    def then_another(old: str, new: str, names: list[str]) -> None:
-        real(old, new, names)
+    def then_another(old: str, new: str) -> None:
+        real(old, new)
         (source / "deep" / "late").write_bytes(b"late")
 
     monkeypatch.setattr(moving, "_copy", then_another)

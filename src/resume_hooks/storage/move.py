@@ -56,6 +56,11 @@ def inside(path: str) -> list[str]:
     return sorted(os.path.relpath(os.path.join(folder, name), path) for folder, names in _walk(path) for name in names)
 
 
+def pairs(one: str, other: str) -> list[tuple[str, str]]:
+    """Everything ``inside`` a path, each with where it belongs in another place. OSError as of ``inside``."""
+    return [(os.path.join(one, name), os.path.join(other, name)) if name else (one, other) for name in inside(one)]
+
+
 def weigh(path: str, *, contents: bool = True) -> Weight:
     """The weight of a file or a folder; without ``contents`` no digest. OSError where something can't be read."""
     names, size, whole = inside(path), 0, hashlib.sha256()
@@ -132,7 +137,7 @@ def _copy_over(source: str, target: str) -> None:
         remove(part)  # of a copy that was interrupted
     seen = _look(source)
     try:
-        _copy(source, part, inside(source))
+        _copy(source, part)
         os.rename(part, target)
     finally:
         if os.path.lexists(part):
@@ -161,13 +166,13 @@ def _state(path: str) -> tuple[int, ...]:
     return (now.st_dev, now.st_ino, now.st_mode, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
 
 
-def _copy(source: str, target: str, names: list[str]) -> None:
+def _copy(source: str, target: str) -> None:
     """Copy what is in ``source``, on disk and compared as read back."""
-    folders = [folder for folder, _ in _walk(source)] if names != [""] else []
+    found = pairs(source, target)
+    folders = [folder for folder, _ in _walk(source)] if _is_folder(source) else []
     for folder in folders:
         os.mkdir(os.path.normpath(os.path.join(target, os.path.relpath(folder, source))), 0o700)
-    for name in names:
-        old, new = (os.path.join(root, name) if name else root for root in (source, target))
+    for old, new in found:
         _copy_file(old, new)
         if not is_same(old, new):
             raise OSError(errno.EIO, "Changed while it was copied", old)

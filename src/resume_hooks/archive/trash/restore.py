@@ -19,7 +19,7 @@ from resume_hooks.clock import DAY
 from resume_hooks.errors import PlaceTaken, SessionNotFound, WriteFailed
 from resume_hooks.paths import ENDING, Where, find_session, private_folder
 from resume_hooks.sessions.archived.layout import PROJECTS
-from resume_hooks.storage.move import inside, is_same, is_stub, move, remove, weigh
+from resume_hooks.storage.move import inside, is_same, is_stub, move, pairs, remove, weigh
 from resume_hooks.system.claude_settings import kept_days
 
 SPARE_DAYS = 7
@@ -47,7 +47,6 @@ class TrashRestoration(NamedTuple):
     entry: TrashEntry
     path: str
     steps: tuple[Step, ...]
-    aged: bool
     warnings: tuple[str, ...]
 
 
@@ -57,7 +56,7 @@ def plan(entry: TrashEntry, where: Where) -> TrashRestoration:
     PlaceTaken where something else lies in its place, SessionNotFound where its transcript is gone from the trash.
     """
     transcript = entry.parts[0]
-    path, warnings, steps = transcript.path(where), [], []
+    path, warnings, steps = transcript.path(where), list[str](), list[Step]()
     try:
         for part in (*entry.parts[1:], transcript):
             kept, place = entry.lies(part, where), part.path(where)
@@ -66,7 +65,7 @@ def plan(entry: TrashEntry, where: Where) -> TrashRestoration:
                     require_real(os.path.dirname(place), os.path.dirname(place))
                 if part.sha256 and not os.path.lexists(place) and weigh(kept).sha256 != part.sha256:
                     warnings.append(CHANGED.format(name=part.name))
-                steps += list(_steps(entry, kept, place))
+                steps += _steps(entry, part, where)
             elif not os.path.lexists(place):
                 if part is transcript:
                     raise SessionNotFound(
@@ -88,7 +87,7 @@ def plan(entry: TrashEntry, where: Where) -> TrashRestoration:
     other = find_session(entry.session_id, where)
     if other is not None and other != path:
         notes.append(TWICE.format(path=other))
-    return TrashRestoration(entry, path, (*shared, *steps), aged, (*notes, *warnings))
+    return TrashRestoration(entry, path, (*shared, *steps), (*notes, *warnings))
 
 
 def write(decided: TrashRestoration, where: Where) -> TrashRestoration:
@@ -98,7 +97,12 @@ def write(decided: TrashRestoration, where: Where) -> TrashRestoration:
     another command took it from the trash.
     """
     with contents.only_one(where):
-        _require_held(decided)
+        if not os.path.isdir(decided.entry.folder):
+            there = os.path.lexists(decided.path)
+            raise SessionNotFound(
+                f"{decided.entry.locator} is no longer in the trash: another command was faster",
+                f"{decided.path} is in its place." if there else "It is not in its place: was the trash emptied?",
+            )
         now = plan(decided.entry, where)
         _write(now, where)
         left = [LEFT.format(path=path) for path in _swept(now.entry, where)]
@@ -114,19 +118,9 @@ def leave_companions(entry: TrashEntry, where: Where) -> None:
     """
     if find_session(entry.session_id, where) is not None:
         for part in entry.parts:
-            for step in _free(entry, part, where) if part.name in BY_ID else ():
+            for step in _steps(entry, part, where, lent=True) if part.name in BY_ID else ():
                 private_folder(os.path.dirname(step.path), where)
                 move(step.kept, step.path)
-
-
-def _require_held(decided: TrashRestoration) -> None:
-    entry = decided.entry
-    if not os.path.isdir(entry.folder):
-        there = os.path.lexists(decided.path)
-        raise SessionNotFound(
-            f"{entry.locator} is no longer in the trash: another command was faster",
-            f"{decided.path} is in its place." if there else "It is not in its place: was the trash emptied?",
-        )
 
 
 def _write(decided: TrashRestoration, where: Where) -> None:
@@ -158,10 +152,7 @@ def _swept(entry: TrashEntry, where: Where) -> list[str]:
         hidden, place = entry.hidden(part, where), part.path(where)
         if os.path.lexists(hidden):
             try:
-                same = is_stub(hidden) or all(
-                    is_same(*(os.path.join(root, name) if name else root for root in (hidden, place)))
-                    for name in inside(hidden)
-                )
+                same = is_stub(hidden) or all(is_same(*pair) for pair in pairs(hidden, place))
                 if same:
                     remove(hidden)
             except OSError:
@@ -174,30 +165,26 @@ def _lent(entry: TrashEntry, place: str, where: Where) -> list[Step]:
     """A part that went with another delete of the session, as far as its place is free."""
     others = (other for other in contents.all_deleted(where) if other.session_id == entry.session_id)
     parts = ((other, part) for other in others if other.folder != entry.folder for part in other.parts)
-    return next(
-        (steps for other, part in parts if part.place == place and (steps := list(_free(other, part, where)))), []
-    )
+    lent = (list(_steps(other, part, where, lent=True)) for other, part in parts if part.place == place)
+    return next(filter(None, lent), [])
 
 
-def _free(entry: TrashEntry, part: TrashPart, where: Where) -> Iterator[Step]:
-    """What an entry has of a part, as far as its place is free."""
+def _steps(entry: TrashEntry, part: TrashPart, where: Where, *, lent: bool = False) -> Iterator[Step]:
+    """What an entry has of a part: as a whole where its place is free, else file by file; if ``lent``, what is free.
+
+    PlaceTaken where something else is there.
+    """
     kept, place = entry.lies(part, where), part.path(where)
-    for name in inside(kept) if kept and os.path.lexists(place) else [""] if kept else []:
-        one, other = (os.path.join(root, name) if name else root for root in (kept, place))
-        if not os.path.lexists(other):
-            require_real(os.path.dirname(other), place if name else os.path.dirname(other))
-            yield Step(one, other, there=False)
-
-
-def _steps(entry: TrashEntry, kept: str, place: str) -> Iterator[Step]:
-    """A part as a whole where its place is free, else file by file. PlaceTaken where something else is there."""
-    if not os.path.lexists(place) or is_stub(place):
+    if not kept:
+        return
+    if not os.path.lexists(place) or (is_stub(place) and not lent):
         yield Step(kept, place, there=False)
         return
-    for name in inside(kept):
-        one, other = (os.path.join(root, name) if name else root for root in (kept, place))
-        if name:
+    for one, other in pairs(kept, place):
+        if other != place:
             require_real(os.path.dirname(other), place)
+        if lent and os.path.lexists(other):
+            continue
         there = os.path.lexists(other) and not is_stub(other)
         if there and not is_same(one, other):
             whole = os.path.basename(other) == f"{entry.session_id}{ENDING}"

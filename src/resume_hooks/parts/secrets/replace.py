@@ -15,10 +15,10 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.contents import is_lines
 from resume_hooks.parts.secrets.locations import RECORDS, Location
-from resume_hooks.paths import Where, open_regular, private_folder, read_at
-from resume_hooks.storage.append_carryover import CHUNK, begins_with
+from resume_hooks.paths import Where, open_regular, private_folder
+from resume_hooks.storage.append_carryover import begins_with
 from resume_hooks.storage.atomic import replace_session
-from resume_hooks.storage.state_file import MODE, sweep, temporary_in
+from resume_hooks.storage.state_file import MODE, create, read_open, sweep, temporary_in
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.invariants import Check, shape_checks
 from resume_hooks.transcripts.transcript import scan
@@ -72,11 +72,7 @@ def _copied(path: str, descriptor: int, where: Where) -> Iterator[str]:
     """An exact copy of an open file, which is removed at the end. OSError, WriteFailed."""
     copy = temporary_in(private_folder(os.path.join(where.state, FOLDER), where))
     try:
-        size, offset = os.fstat(descriptor).st_size, 0
-        target = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
-        with os.fdopen(target, "wb", buffering=0) as stream:
-            while offset < size and (piece := read_at(descriptor, min(CHUNK, size - offset), offset)):
-                offset += stream.write(piece)
+        create(copy, read_open(descriptor, os.fstat(descriptor).st_size), lasting=False)
         if not begins_with(descriptor, copy):
             raise WriteFailed(f"{path} changed while it was copied", f"Nothing was changed. {AGAIN}")
         yield copy
