@@ -123,7 +123,8 @@ class Originals:
         if origin is None:
             return "nothing says where it was"
         session_id = origin.session_id or session_id_of(origin.file) or ""
-        back = f"; bring it back: resume-hooks restore {session_id}" if contents.holds(session_id, self._where) else ""
+        deleted = any(entry.session_id == session_id for entry in contents.all_deleted(self._where))
+        back = f"; bring it back: resume-hooks restore {session_id}" if deleted else ""
         return f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{back}"
 
     def backups(self, session_id: str) -> list[str]:

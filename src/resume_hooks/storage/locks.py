@@ -102,8 +102,7 @@ def _open(path: str, where: Where, failed: str) -> int | None:
     """The open lock file; None if its folder was removed just now. WriteFailed where it can't be made."""
     folder = os.path.dirname(path)
     try:
-        for each in (where.state, os.path.dirname(folder), folder):
-            private_folder(each, where)
+        private_folder(folder, where)
         return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), MODE)
     except FileNotFoundError:
         return None

@@ -103,7 +103,6 @@ def test_a_session_goes_whole_and_comes_back(config_home: ConfigHome, file_syste
     assert (entry.files, entry.size) == (7, sum(len(b) for p, (b, _) in before.items() if p != bystander))
     assert entry.complete
     assert contents.all_deleted(config_home.where) == [entry]
-    assert contents.holds(SESSION, config_home.where)
     assert os.stat(entry.folder).st_mode & 0o777 == 0o700
     assert restore(config_home).warnings == ()
     assert everything(config_home) == before
@@ -129,7 +128,7 @@ def test_killed_anywhere_nothing_is_lost(config_home: ConfigHome, file_systems: 
         # Where there are no links, a moment before it has its name.
         reserved = transcript is not None and not transcript[0]
         assert reserved or transcript in (None, before[path])
-        while contents.holds(SESSION, config_home.where):
+        while contents.all_deleted(config_home.where):
             restore(config_home)
         left = {path: held for path, held in everything(config_home).items() if not path.endswith(move.PART)}
         assert left == before
@@ -167,7 +166,7 @@ def test_an_interrupt_puts_all_back(config_home: ConfigHome, monkeypatch: pytest
     def interrupted(path: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(deletion, "weigh", interrupted)
+    monkeypatch.setattr(contents, "weigh", interrupted)
     with pytest.raises(KeyboardInterrupt):
         deletion.write(plan, config_home.where)
     assert everything(config_home) == before
@@ -408,7 +407,6 @@ def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
     assert deletion.empty(contents.all_deleted(config_home.where), config_home.where) == [entry]
     assert everything(config_home) == before
     assert contents.all_deleted(config_home.where) == []
-    assert not contents.holds(SESSION, config_home.where)
 
 
 @pytest.mark.parametrize(
@@ -551,7 +549,6 @@ def test_killed_before_it_took_anything(config_home: ConfigHome, monkeypatch: py
         assert outcome(lambda: delete(session, config_home)) == 9
     assert everything(config_home) == before
     assert contents.all_deleted(config_home.where) == []
-    assert not contents.holds(SESSION, config_home.where)
     (stray,) = contents.strays(config_home.where)
     assert stray.gone
     deletion.empty([], config_home.where, [stray])

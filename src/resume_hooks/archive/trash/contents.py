@@ -8,7 +8,6 @@ every place in it is one that a session's parts have.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 from collections.abc import Iterator
@@ -170,11 +169,6 @@ def weighed(entry: TrashEntry) -> TrashEntry:
     return entry._replace(parts=tuple(TrashPart(part.place, *weigh(entry.kept(part))) for part in entry.parts))
 
 
-def unweighed(entry: TrashEntry) -> TrashEntry:
-    """An entry whose parts are known without their digests, for as long as they change."""
-    return entry._replace(parts=tuple(part._replace(sha256="") for part in entry.parts))
-
-
 @contextlib.contextmanager
 def only_one(where: Where) -> Iterator[None]:
     """While the block runs no other command moves anything into or out of the trash. SessionLive, WriteFailed."""
@@ -189,56 +183,46 @@ def new_folder(session_id: str, at: str, where: Where) -> str:
     """A private folder for a session that is deleted ``at`` an instant. OSError where it can't be made."""
     folder = os.path.join(_home(where), session_id)
     private_folder(folder, where)
-    if os.path.islink(folder):
-        raise NotADirectoryError(errno.ENOTDIR, "Is a symbolic link", folder)
     made = os.path.join(folder, at.replace(":", "-"))
     os.mkdir(made, 0o700)  # of two deletes within a millisecond one fails
     return made
 
 
-def retire(folder: str) -> str:
-    """Take an entry's folder away from every reader at once; the path of what is left. OSError where it can't be."""
-    gone = folder if folder.endswith(GONE) else folder + GONE
-    if gone != folder:
-        os.rename(folder, gone)
-        sync_folder(os.path.dirname(folder))
-    return gone
-
-
 def drop(folder: str) -> None:
     """Remove a folder of the trash and all that is in it for good. OSError where it can't be; it is a stray then."""
-    remove(retire(folder))
+    gone = folder if folder.endswith(GONE) else folder + GONE
+    if gone != folder:  # no reader sees it from here on
+        os.rename(folder, gone)
+        sync_folder(os.path.dirname(folder))
+    remove(gone)
     with contextlib.suppress(OSError):  # it holds another delete of the same session
         os.rmdir(os.path.dirname(folder))
 
 
 def all_deleted(where: Where) -> list[TrashEntry]:
     """Every deleted session that can be told, the last deleted first."""
-    owned = ((path, os.path.basename(path)) for path in _folders_in(_home(where)))
-    own = ((folder, name) for path, name in owned if is_session_id(name) for folder in _folders_in(path))
-    found = (_taken(folder, session_id, where) for folder, session_id in own)
-    return sorted((entry for entry in found if entry), key=lambda entry: entry.deleted_at, reverse=True)
+    found = (each for each in _contents(where) if isinstance(each, TrashEntry))
+    return sorted(found, key=lambda entry: entry.deleted_at, reverse=True)
 
 
 def strays(where: Where) -> list[StrayFolder]:
     """Every folder in the trash that is no session, with what can be counted of it."""
-    found = []
+    return [each for each in _contents(where) if isinstance(each, StrayFolder)]
+
+
+def _contents(where: Where) -> Iterator[TrashEntry | StrayFolder]:
+    """What each folder of the trash is; a delete that was killed before it took anything is as good as removed."""
     for path in _folders_in(_home(where)):
         session_id = os.path.basename(path)
         for folder in _folders_in(path) if is_session_id(session_id) else [path]:
-            told = read_manifest(folder, session_id) is not None
-            gone = (folder != path and folder.endswith(GONE)) or (told and _taken(folder, session_id, where) is None)
-            if gone or not told:
-                sizes = list(_sizes(folder))
-                found += [StrayFolder(folder, len(sizes), sum(sizes), gone)] if gone or sizes else []
-    return found
-
-
-def holds(session_id: str, where: Where) -> bool:
-    """Whether a session lies in the trash."""
-    if not is_session_id(session_id):
-        return False
-    return any(_taken(folder, session_id, where) for folder in _folders_in(os.path.join(_home(where), session_id)))
+            entry = read_manifest(folder, session_id) if folder != path else None
+            if entry and (entry.complete or any(entry.lies(part, where) for part in entry.parts)):
+                yield entry
+                continue
+            gone = entry is not None or (folder != path and folder.endswith(GONE))
+            sizes = list(_sizes(folder))
+            if gone or sizes:
+                yield StrayFolder(folder, len(sizes), sum(sizes), gone)
 
 
 def find(locator: str, where: Where) -> TrashEntry:
@@ -264,14 +248,6 @@ def find(locator: str, where: Where) -> TrashEntry:
             wanted, rows, remedy="Give one of these, with its instant: resume-hooks restore ID@INSTANT"
         )
     return found[0]
-
-
-def _taken(folder: str, session_id: str, where: Where) -> TrashEntry | None:
-    """The entry of a folder; None if it has none, or was killed before it took anything."""
-    entry = read_manifest(folder, session_id)
-    if entry is None or entry.complete or any(entry.lies(part, where) for part in entry.parts):
-        return entry
-    return None
 
 
 def _named(wanted: str, entries: list[TrashEntry], where: Where) -> list[TrashEntry]:

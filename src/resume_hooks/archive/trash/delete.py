@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.archive.trash import contents, restore
-from resume_hooks.archive.trash.contents import BY_ID, StrayFolder, TrashEntry, TrashPart, write_manifest
+from resume_hooks.archive.trash.contents import BY_ID, StrayFolder, TrashEntry, TrashPart, weighed, write_manifest
 from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, all_folders, is_session_file
 from resume_hooks.sessions.archived.layout import PROJECTS
@@ -131,8 +131,7 @@ def _moved(entry: TrashEntry, where: Where) -> TrashEntry:
         write_manifest(entry, where)
         for part in entry.parts:
             take(part.path(where), entry.kept(part), entry.hidden(part, where))
-        weighed = tuple(TrashPart(part.place, *weigh(entry.kept(part))) for part in entry.parts)
-        whole = entry._replace(parts=weighed, complete=True)
+        whole = weighed(entry._replace(complete=True))
         write_manifest(whole, where)
         kept = True
     except FileNotFoundError as error:

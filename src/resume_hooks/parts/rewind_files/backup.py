@@ -52,8 +52,7 @@ def back_up(decided: FilesPlan, top: int, where: Where) -> str:
     folder = ""
     whole = False
     try:
-        for each in (where.state, os.path.dirname(os.path.dirname(parent)), os.path.dirname(parent), parent):
-            private_folder(each, where)
+        private_folder(parent, where)
         folder = _made(parent, now.replace(":", "-"))
         rows = [_kept(decided.root, top, change, folder, number) for number, change in enumerate(decided.wanted)]
         manifest = os.path.join(folder, MANIFEST)

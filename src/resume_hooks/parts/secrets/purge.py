@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Mapping
 
 from resume_hooks.archive.trash import contents
-from resume_hooks.archive.trash.contents import MANIFEST, unweighed, weighed, write_manifest
+from resume_hooks.archive.trash.contents import MANIFEST, weighed, write_manifest
 from resume_hooks.archive.vault import commit, rewrite
 from resume_hooks.errors import ResumeHooksError, SessionLive, WriteFailed
 from resume_hooks.parts.secrets import replace
@@ -161,7 +161,7 @@ def _clear_trashed(place: Location, cleaner: Cleaner, where: Where) -> None:
                 "Update this resume-hooks, or move it away.",
             )
         entry = entry._replace(title=cleaner.words(entry.title))
-        write_manifest(unweighed(entry), where)
+        write_manifest(entry._replace(parts=tuple(part._replace(sha256="") for part in entry.parts)), where)
         for path in files_in(entry.folder):
             if os.path.dirname(path) != entry.folder or os.path.basename(path) != MANIFEST:
                 own = os.path.basename(path) == entry.parts[0].name

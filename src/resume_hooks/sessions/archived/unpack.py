@@ -144,10 +144,7 @@ def _unpacked(archived: ArchivedSession, where: Where) -> str:
     folder = os.path.join(home, _key(archived))
     if not _is_whole(folder, archived):
         with _refusing(archived):
-            for each in (where.state, unpacked(where), home):
-                if each != where.state and os.path.islink(each):
-                    raise NotADirectoryError(None, "Is a symbolic link", each)
-                private_folder(each, where)
+            private_folder(home, where)
             _make_room(where, archived.size, but=folder)
             _fill(archived, home, folder, where)
     with contextlib.suppress(OSError):
