@@ -92,6 +92,15 @@ def title_of(path: str) -> str:
     return one_line(words, TITLE_LENGTH) or ends.title
 
 
+def beside_sessions(folder: str) -> dict[str, list[str]]:
+    """The transcripts of sub-agents beside those of a folder's sessions, by session, each before its note."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(_beside(folder)):
+        note = f"{path.removesuffix('.jsonl')}.meta.json"
+        found.setdefault(owning_session(path), []).extend([path, note] if os.path.lexists(note) else [path])
+    return found
+
+
 def _beside(folder: str) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:

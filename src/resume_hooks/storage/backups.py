@@ -14,7 +14,7 @@ from resume_hooks import clock
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.storage.append_carryover import begins_with
-from resume_hooks.storage.locks import locked_folder
+from resume_hooks.storage.locks import leads_to, locked_folder
 from resume_hooks.storage.state_file import create, read_open
 
 FOLDER = "backups"
@@ -78,17 +78,10 @@ def held(session_id: str, path: str, where: Where) -> Iterator[Held]:
             try:
                 yield Held(original, backup)
             finally:
-                if _leads_to(path, original):  # it was not replaced
+                if leads_to(path, original):  # it was not replaced
                     drop(backup)
         finally:
             os.close(original)
-
-
-def _leads_to(path: str, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
-    except OSError:
-        return False
 
 
 def instant_of(path: str) -> str:

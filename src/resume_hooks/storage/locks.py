@@ -92,7 +92,7 @@ def _acquire(folder: str, where: Where, busy: str, failed: str, deadline: float)
         if locked is False:
             os.close(descriptor)
             raise SessionLive(busy, "Wait until that is done, then try again.")
-        if not locked or _leads_to(path, descriptor):
+        if not locked or leads_to(path, descriptor):
             return descriptor, bool(locked)
         os.close(descriptor)  # its holder removed it between our two steps
     raise WriteFailed(f"{failed} {path}: it comes and goes", "Nothing was changed. Try again.")
@@ -120,8 +120,9 @@ def _stands_in_the_way(path: object) -> bool:
     return isinstance(path, str) and os.path.lexists(path) and not os.path.isdir(path)
 
 
-def _leads_to(path: str, descriptor: int) -> bool:
+def leads_to(path: str, descriptor: int) -> bool:
+    """Whether a path is still that of an open file."""
     try:
         return os.path.samestat(os.lstat(path), os.fstat(descriptor))
-    except FileNotFoundError:
+    except OSError:
         return False

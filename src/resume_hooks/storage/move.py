@@ -7,6 +7,7 @@ links.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -70,6 +71,14 @@ def weigh(path: str, *, contents: bool = True) -> Weight:
         if contents:
             whole.update(os.fsencode(name) + b"\0" + _digest(file))
     return Weight(len(names), size, whole.hexdigest() if contents else "")
+
+
+def sizes_in(folder: str) -> Iterator[int]:
+    """The bytes of each file below a folder, as far as it can be looked into; no link is followed."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                yield os.lstat(os.path.join(root, name)).st_size
 
 
 def is_same(one: str, other: str) -> bool:

@@ -6,9 +6,9 @@ hook that nobody waits for.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from resume_hooks.archive.vault import policy
@@ -21,6 +21,7 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.expiry import DatedSession
 from resume_hooks.sessions.session_files import SessionFile, session_file
+from resume_hooks.storage.move import sizes_in
 
 MOST_BYTES = 1024 * 1024
 """Bytes that are packed while somebody waits."""
@@ -122,17 +123,8 @@ def is_quick(session: DatedSession, where: Where) -> bool:
     total = session.size + (sum(part.size for part in archived.all_parts) if archived else 0)
     own = session.path.removesuffix(".jsonl")
     backups = os.path.join(where.config, HISTORY, session.session_id)
-    for count, size in enumerate((*_sizes(own), *_sizes(backups)), 1):
+    for count, size in enumerate(chain(sizes_in(own), sizes_in(backups)), 1):
         total += size
         if total > MOST_BYTES or count > MOST_FILES:
             return False
     return total <= MOST_BYTES
-
-
-def _sizes(folder: str) -> Iterator[int]:
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _sizes(entry.path)
-            else:
-                yield entry.stat(follow_symlinks=False).st_size

@@ -22,7 +22,7 @@ from resume_hooks.sessions.locate import MIN_PREFIX
 from resume_hooks.sessions.transcript_files import PREFIX
 from resume_hooks.storage import project_files, state_file
 from resume_hooks.storage.locks import locked_folder
-from resume_hooks.storage.move import is_stub, remove, weigh
+from resume_hooks.storage.move import is_stub, remove, sizes_in, weigh
 from resume_hooks.storage.state_file import sync_folder
 from resume_hooks.storage.typed_rows import read_as
 
@@ -220,7 +220,7 @@ def _contents(where: Where) -> Iterator[TrashEntry | StrayFolder]:
                 yield entry
                 continue
             gone = entry is not None or (folder != path and folder.endswith(GONE))
-            sizes = list(_sizes(folder))
+            sizes = list(sizes_in(folder))
             if gone or sizes:
                 yield StrayFolder(folder, len(sizes), sum(sizes), gone)
 
@@ -254,13 +254,6 @@ def _named(wanted: str, entries: list[TrashEntry], where: Where) -> list[TrashEn
     by_id = [entry for entry in entries if entry.session_id.startswith(wanted.lower())]
     found = by_id if len(wanted) >= MIN_PREFIX else []
     return found or [entry for entry in entries if wanted in (entry.title, entry.parts[0].path(where))]
-
-
-def _sizes(folder: str) -> Iterator[int]:
-    for root, _, files in os.walk(folder):
-        for name in files:
-            with contextlib.suppress(OSError):
-                yield os.lstat(os.path.join(root, name)).st_size
 
 
 def _home(where: Where) -> str:

@@ -23,7 +23,7 @@ from resume_hooks.sessions.lineage import Descendant, Family
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile, is_known
-from resume_hooks.sessions.transcript_files import subagents_of
+from resume_hooks.sessions.transcript_files import beside_sessions
 from resume_hooks.storage.move import move, take, weigh
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -170,11 +170,8 @@ def _parts(session: SessionFile, where: Where) -> Iterable[TrashPart]:
     folder = os.path.dirname(session.path)
     key = f"{PROJECTS}/{os.path.basename(folder)}"
     yield _part(f"{key}/{session.session_id}.jsonl", where)
-    for subagent in subagents_of(session.path):
-        if os.path.dirname(subagent.path) == folder:
-            yield _part(f"{key}/{subagent.name}.jsonl", where)
-            if os.path.isfile(os.path.join(folder, f"{subagent.name}.meta.json")):
-                yield _part(f"{key}/{subagent.name}.meta.json", where)
+    for path in beside_sessions(folder).get(session.session_id, []):
+        yield _part(f"{key}/{os.path.basename(path)}", where)
     if _is_folder(os.path.join(folder, session.session_id)):
         yield _part(f"{key}/{session.session_id}", where)
     copies = (os.path.join(other, f"{session.session_id}.jsonl") for other in all_folders(where) if other != folder)

@@ -24,7 +24,7 @@ from resume_hooks.sessions.archived.manifest import About, ArchivedFile, Archive
 from resume_hooks.sessions.locator_candidates import titles_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile, is_known
-from resume_hooks.sessions.transcript_files import owning_session, subagent_name
+from resume_hooks.sessions.transcript_files import beside_sessions
 from resume_hooks.storage.state_file import read_open
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -63,25 +63,15 @@ class ClientFiles:
         found = [ClientFile(f"{key}/{session.session_id}.jsonl", session.path, os.lstat(session.path))]
         own = session.path.removesuffix(".jsonl")
         found += self._in(own, f"{key}/{session.session_id}", MAX_DEPTH)
-        for path in self._agents(folder).get(session.session_id, []):
+        if folder not in self._beside:
+            self._beside[folder] = beside_sessions(folder)
+        for path in self._beside[folder].get(session.session_id, []):
             found += self._file(path, f"{key}/{os.path.basename(path)}")
         backups = os.path.join(self._where.config, HISTORY, session.session_id)
         found += self._in(backups, f"{HISTORY}/{session.session_id}", 0)
         if len(found) > MAX_FILES:
             self._missed.append(f"{own} holds more than {MAX_FILES:,} files")
         return found[:MAX_FILES], self._missed
-
-    def _agents(self, folder: str) -> dict[str, list[str]]:
-        """The transcripts of sub-agents beside the sessions of a folder, and their manifests, by session."""
-        if folder not in self._beside:
-            by_session: dict[str, list[str]] = {}
-            for path in _agents_in(folder):
-                note = f"{path.removesuffix('.jsonl')}.meta.json"
-                by_session.setdefault(owning_session(path), []).extend(
-                    [path, note] if os.path.lexists(note) else [path]
-                )
-            self._beside[folder] = by_session
-        return self._beside[folder]
 
     def _in(self, folder: str, place: str, depth: int) -> Iterator[ClientFile]:
         if os.path.islink(folder):
@@ -112,16 +102,6 @@ class ClientFiles:
             yield ClientFile(place, path, status)
         else:
             self._missed.append(f"{encodable(path)} is no file that can be kept")
-
-
-def _agents_in(folder: str) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(
-                entry.path for entry in entries if subagent_name(entry.name) and entry.is_file(follow_symlinks=False)
-            )
-    except OSError:
-        return []
 
 
 def about_of(path: str, parent: Sequence[str]) -> About:

@@ -113,12 +113,13 @@ def forget(archived: ArchivedSession, where: Where) -> None:
 
 def sweep(session_id: str, where: Where) -> None:
     """Remove what no manifest names of a session that somebody began to keep, or to change; under its lock."""
-    if archived := find(session_id, where):
-        _clear(archived)
-    elif not why_unreadable(session_id, where):
-        folder = folder_of(session_id, where)
-        for name in _names(folder):
-            with contextlib.suppress(OSError):
+    archived, folder = find(session_id, where), folder_of(session_id, where)
+    if archived is None and why_unreadable(session_id, where):
+        return
+    packs = {part.where for part in archived.all_parts} if archived else set()
+    for name in _names(folder):
+        if name not in packs:
+            with contextlib.suppress(OSError):  # what can't be removed is tried again the next time
                 remove(os.path.join(folder, name))
 
 
@@ -132,15 +133,6 @@ def sweep_leftovers(where: Where) -> None:
         if path != vault(where) and not os.path.lexists(os.path.join(path, MANIFEST)):
             with contextlib.suppress(ResumeHooksError), only_one(session_id, where, 0):
                 sweep(session_id, where)
-
-
-def _clear(archived: ArchivedSession) -> None:
-    """Remove what a manifest does not name. What can't be removed is tried again the next time."""
-    packs = {part.where for part in archived.all_parts}
-    for name in _names(archived.folder):
-        if name not in packs:
-            with contextlib.suppress(OSError):
-                remove(os.path.join(archived.folder, name))
 
 
 def next_name(folder: str, archived: ArchivedSession | None) -> str:
