@@ -46,10 +46,10 @@ def swept(home: ConfigHome) -> dict[str, bytes]:
 def test_byte_for_byte(config_home: ConfigHome, age: int) -> None:
     """All of it in its place; the time is kept, unless the client would delete it at once."""
     session = laid_out(config_home)
-    written = time.time() - age * DAY
+    written = time.time_ns() - age * DAY * 10**9
     for place in client_files(config_home):
-        os.utime(config_home.config / place, (written, written))
-    archive_session(locate.session_file(session.path), config_home.where)
+        os.utime(config_home.config / place, ns=(written, written))
+    archived = archive_session(locate.session_file(session.path), config_home.where)
     before = swept(config_home)
     done = restore(config_home)
     assert (done.session_id, done.path, client_files(config_home)) == (SESSION, session.path, before)
@@ -57,7 +57,8 @@ def test_byte_for_byte(config_home: ConfigHome, age: int) -> None:
     assert min(left) > 6.9 * DAY
     assert [bool(warning) for warning in done.warnings] == ([True] if age == 400 else [])
     if age == 5:
-        assert {int(os.stat(config_home.config / place).st_mtime) for place in before} == {int(written)}
+        assert {os.stat(config_home.config / place).st_mtime_ns for place in before} == {written}
+        assert archive_session(locate.session_file(session.path), config_home.where) == archived
     again = restore(config_home)
     assert (again.pieces, "already, byte for byte" in again.warnings[0]) == ((), True)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -69,13 +70,13 @@ def plan(archived: ArchivedSession, where: Where) -> Retrieval:
         )
         warnings = []
         session_id, path = archived.session_id, there or place
-        if there and not _begins_with(there, source):
-            session_id = _new_id(archived, source)
+        if there and not _begins_with(there, archived.transcript):
+            session_id = _new_id(archived)
             path = os.path.join(os.path.dirname(place), f"{session_id}.jsonl")
             warnings.append(RENAMED.format(path=there))
             there = path if os.path.lexists(path) else ""
         if there:
-            warnings.append(THERE if os.path.getsize(there) == os.path.getsize(source) else GONE_ON)
+            warnings.append(THERE if os.path.getsize(there) == archived.transcript.size else GONE_ON)
         folder = os.path.dirname(path)
         require_real(folder, folder)
         pieces, left = _pieces(archived, session_id, folder, os.path.dirname(source), where)
@@ -107,9 +108,8 @@ def write(decided: Retrieval, where: Where) -> Retrieval:
             if is_stub(piece.path):
                 os.unlink(piece.path)
             _put(piece, renamed)
-            now = os.lstat(piece.source)
             os.chmod(piece.path, piece.part.mode & 0o777 | MODE)
-            os.utime(piece.path, (now.st_atime, max(now.st_mtime, oldest)))
+            os.utime(piece.path, ns=(time.time_ns(), max(piece.part.mtime_ns, int(oldest * 1e9))))
         except ResumeHooksError:
             raise
         except OSError as error:
@@ -185,15 +185,12 @@ def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -
     return os.path.join(folder, *below)
 
 
-def _begins_with(there: str, source: str) -> bool:
+def _begins_with(there: str, part: ArchivedFile) -> bool:
     """Whether a file of the client's is what was archived, or went on from it."""
-    size = os.path.getsize(source)
-    if os.path.samefile(there, source):
-        return True
-    return os.path.getsize(there) >= size and sha_of(there, size) == sha_of(source, size)
+    return os.path.getsize(there) >= part.size and sha_of(there, part.size) == part.sha256
 
 
-def _new_id(archived: ArchivedSession, source: str) -> str:
+def _new_id(archived: ArchivedSession) -> str:
     """An id of the usual form, the same whenever the same content comes back."""
-    told = f"{archived.session_id} {sha_of(source, os.path.getsize(source))}"
+    told = f"{archived.session_id} {archived.transcript.sha256}"
     return str(uuid.UUID(bytes=hashlib.sha256(told.encode()).digest()[:16], version=4))
