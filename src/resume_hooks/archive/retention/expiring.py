@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from resume_hooks import settings
@@ -127,14 +127,13 @@ class _Agenda:
 
         Left out: what is kept as it is, and what the vault would not keep for its age.
         """
-        return sorted(self._due(folders, self._now + before, before), key=lambda ending: ending.at)
-
-    def _due(self, folders: Sequence[str], until: float, before: float) -> Iterator[Ending]:
+        due, until = list[Ending](), self._now + before
         for ends in (ends for folder in folders for ends in self._endings.of(folder)):
             if ends.session.mtime < self._oldest:
                 continue
             ending = ends.before(until)
             if ending and not is_archived(ends.session.session_id, ending.written, self._where):
-                yield ending
+                due.append(ending)
             if (after := ends.after(until)) is not None:
                 self.next_look = min(self.next_look, after - before)
+        return sorted(due, key=lambda ending: ending.at)

@@ -169,25 +169,17 @@ def _parts(session: SessionFile, where: Where) -> Iterable[TrashPart]:
     """The transcript, then what belongs to it; links are left where they are. OSError where it can't be listed."""
     folder = os.path.dirname(session.path)
     key = f"{PROJECTS}/{os.path.basename(folder)}"
-    yield _part(f"{key}/{session.session_id}.jsonl", where)
-    for path in beside_sessions(folder).get(session.session_id, []):
-        yield _part(f"{key}/{os.path.basename(path)}", where)
-    if _is_folder(os.path.join(folder, session.session_id)):
-        yield _part(f"{key}/{session.session_id}", where)
-    copies = (os.path.join(other, f"{session.session_id}.jsonl") for other in all_folders(where) if other != folder)
+    beside = beside_sessions(folder).get(session.session_id, [])
+    places = [f"{key}/{os.path.basename(path)}" for path in (session.path, *beside)]
+    folders = [f"{key}/{session.session_id}"]
+    copies = (os.path.join(other, os.path.basename(session.path)) for other in all_folders(where) if other != folder)
     if not any(map(is_session_file, copies)):  # a copy in another project would miss them
-        for home in sorted(BY_ID):
-            if _is_folder(os.path.join(where.config, home, session.session_id)):
-                yield _part(f"{home}/{session.session_id}", where)
-
-
-def _part(place: str, where: Where) -> TrashPart:
-    part = TrashPart(place, 0, 0)
-    return TrashPart(place, *weigh(part.path(where), contents=False))
-
-
-def _is_folder(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)
+        folders += [f"{home}/{session.session_id}" for home in sorted(BY_ID)]
+    paths = ((place, os.path.join(where.config, *place.split("/"))) for place in folders)
+    places += [place for place, path in paths if os.path.isdir(path) and not os.path.islink(path)]
+    for place in places:
+        part = TrashPart(place, 0, 0)
+        yield TrashPart(place, *weigh(part.path(where), contents=False))
 
 
 def _refused(path: str, error: OSError) -> WriteFailed:

@@ -18,10 +18,10 @@ from resume_hooks.sessions.archived.unpack import lay_out
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MAX_WHOLE = 64 * 1024 * 1024
+LARGEST_TEXT = 64 * 1024 * 1024
 """Bytes of a text that comes whole; a larger one comes line by line."""
 
-_HEAD = 8 * 1024
+HEAD = 8 * 1024
 """Bytes at the start of a file in which a NUL says that it is no text."""
 
 
@@ -82,11 +82,11 @@ class _Changed:
     def content(self, part: ArchivedFile, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """What becomes of one file."""
         head = next(pieces, b"")
-        if b"\0" in head[:_HEAD]:
+        if b"\0" in head[:HEAD]:
             yield head
             yield from pieces
             return
-        if self._whole and not part.place.endswith(".jsonl") and part.size <= MAX_WHOLE:
+        if self._whole and not part.place.endswith(".jsonl") and part.size <= LARGEST_TEXT:
             old = b"".join([head, *pieces])
             new = self._whole(old)
             self.lines += new != old

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.archive.vault.pack_writer import lines_of
+from resume_hooks.archive.vault.rewrite import HEAD, LARGEST_TEXT
 from resume_hooks.parts.secrets.locations import TRASHED, Location, files_in
 from resume_hooks.paths import ENDING, open_regular
 from resume_hooks.sessions.archived import unpack
@@ -19,12 +20,6 @@ from resume_hooks.transcripts.lines import read_lines
 
 LINE, TEXT, BINARY = "line", "text", "binary"
 """The forms of a piece."""
-
-LARGEST_TEXT = 64 * 1024 * 1024
-"""Bytes of a text that is one piece; of a longer one each line is."""
-
-HEAD = 8 * 1024
-"""Bytes in which a NUL says that a file is no text."""
 
 
 class Piece(NamedTuple):

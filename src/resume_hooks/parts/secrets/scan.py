@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.parts.secrets.contents import HEAD, LARGEST_TEXT, LINE, TEXT, Piece
+from resume_hooks.archive.vault.rewrite import HEAD, LARGEST_TEXT
+from resume_hooks.parts.secrets.contents import LINE, TEXT, Piece
 from resume_hooks.paths import open_regular
 from resume_hooks.redaction.json_lines import find_in_line
 from resume_hooks.redaction.texts import seen, suspects
