@@ -83,13 +83,13 @@ def sweep(folder: str) -> None:
 
 
 def discard(path: str) -> None:
-    """Remove a temporary file, or a folder of such; what can't be removed, or is gone, does no harm."""
-    with contextlib.suppress(OSError):  # another sweep was faster
-        if os.path.isdir(path) and not os.path.islink(path):
-            for name in os.listdir(path):
-                os.unlink(os.path.join(path, name))
-            os.rmdir(path)
-        else:
+    """Remove a temporary file or folder; what can't be removed, or is gone, does no harm."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        import shutil  # few make folders
+
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):  # another sweep was faster
             os.unlink(path)
 
 

@@ -62,7 +62,7 @@ def test_the_bound_of_what_is_unpacked(config_home: ConfigHome, monkeypatch: pyt
     first = archive_session(laid_out(config_home), config_home.where)
     other = archive_session(laid_out(config_home, session_id(2)), config_home.where)
     old, new = (os.path.dirname(opened(kept, config_home.where)) for kept in (first, other))
-    Path(unpacked(config_home.where), SESSION, "tmp-999999999-ab").mkdir()
+    Path(unpacked(config_home.where), SESSION, ".resume-hooks-999999999-ab.tmp").mkdir()
     monkeypatch.setattr(unpack, "MAX_UNPACKED", 1)
     os.utime(old, (OLD, OLD))
     third = archive_session(laid_out(config_home, session_id(3)), config_home.where)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from resume_hooks.archive.retention import pending
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, find_session
-from resume_hooks.sessions.expiry import DatedSession, is_archived
+from resume_hooks.sessions.expiry import is_archived
 from resume_hooks.sessions.lineage import Ancestor, Family
-from resume_hooks.sessions.session_files import all_sessions, is_known, session_file
+from resume_hooks.sessions.session_files import SessionFile, all_sessions, is_known, session_file
 
 if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
@@ -90,7 +90,7 @@ def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> 
     return True
 
 
-def unarchived(path: str, where: Where) -> DatedSession | None:
+def unarchived(path: str, where: Where) -> SessionFile | None:
     """The session at a path, where it is one that the client deletes, and the vault has not got it as it is."""
     try:
         session = session_file(path)
@@ -98,8 +98,7 @@ def unarchived(path: str, where: Where) -> DatedSession | None:
         return None
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         return None
-    dated = DatedSession(session.session_id, session.path, session.mtime, session.size)
-    return None if is_archived(dated.session_id, dated.mtime, where) else dated
+    return None if is_archived(session.session_id, session.mtime, where) else session
 
 
 def _archiver(where: Where) -> BackgroundArchiver:

@@ -117,7 +117,7 @@ class BackgroundArchiver:
         return True
 
 
-def is_quick(session: DatedSession, where: Where) -> bool:
+def is_quick(session: DatedSession | SessionFile, where: Where) -> bool:
     """Whether a session can be archived while somebody waits: its files, and what is archived of it already."""
     archived = find(session.session_id, where)
     total = session.size + (sum(part.size for part in archived.all_parts) if archived else 0)

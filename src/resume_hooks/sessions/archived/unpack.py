@@ -21,7 +21,8 @@ from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, is_session_id, open_regular, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, beside, is_link, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find
-from resume_hooks.storage.state_file import MODE, create, process_runs, sync_folder
+from resume_hooks.storage.move import sizes_in
+from resume_hooks.storage.state_file import MODE, create, discard, sweep, sync_folder, temporary_in
 
 ENDING = ".xz"
 PIECE = 1024 * 1024
@@ -33,7 +34,6 @@ MAX_UNPACKED = 2 * 1024**3
 IN_USE = 60 * 60
 """Seconds after it was opened that an unpacked session stays whatever it takes."""
 
-_TEMP = "tmp-"
 _EXACT = 2_000_000_001
 """Nanoseconds: FAT keeps every other second."""
 
@@ -174,7 +174,7 @@ def _is_whole(folder: str, archived: ArchivedSession) -> bool:
 
 
 def _fill(archived: ArchivedSession, home: str, folder: str, where: Where) -> None:
-    temporary = os.path.join(home, f"{_TEMP}{os.getpid()}-{os.urandom(4).hex()}")
+    temporary = temporary_in(home)
     os.mkdir(temporary, 0o700)
     try:
         lay_out(archived, archived.parts, temporary, where)
@@ -184,7 +184,7 @@ def _fill(archived: ArchivedSession, home: str, folder: str, where: Where) -> No
             shutil.rmtree(folder)
         os.rename(temporary, folder)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        discard(temporary)
 
 
 def lay_out(archived: ArchivedSession, parts: Sequence[ArchivedFile], folder: str, where: Where) -> None:
@@ -243,15 +243,9 @@ def _make_room(where: Where, wanted: int, but: str) -> None:
     """Remove what was unpacked and not opened for longest, as far as the bound asks; and what was interrupted."""
     found, now = [], time.time()
     for folder in _unpacked_folders(unpacked(where)):
-        name = os.path.basename(folder)
-        if name.startswith(_TEMP):
-            process = name[len(_TEMP) :].partition("-")[0]
-            if process.isdecimal() and not process_runs(int(process)):
-                shutil.rmtree(folder, ignore_errors=True)
-        elif folder != but:
+        if folder != but:
             with contextlib.suppress(OSError):
-                files = (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names)
-                found.append((os.lstat(folder).st_mtime, folder, sum(os.lstat(file).st_size for file in files)))
+                found.append((os.lstat(folder).st_mtime, folder, sum(sizes_in(folder))))
     taken = wanted + sum(size for _, _, size in found)
     for mtime, folder, size in sorted(found):
         if taken > MAX_UNPACKED and not 0 <= now - mtime < IN_USE:
@@ -266,6 +260,7 @@ def _unpacked_folders(home: str) -> Iterator[str]:
         for session_id in filter(is_session_id, os.listdir(home)):
             own = os.path.join(home, session_id)
             if not os.path.islink(own):
+                sweep(own)
                 with os.scandir(own) as entries:
                     yield from [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
 
