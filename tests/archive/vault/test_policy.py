@@ -63,8 +63,8 @@ def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     stored_settings.store("vault_max", "0", config_home.where)
     assert policy.due(config_home.where) == []
     stored_settings.store("vault_max", str(sum(takes) - 1), config_home.where)
-    assert [each.session_id for each, _ in policy.due(config_home.where)] == [one]
-    assert [each.session_id for each, _ in policy.due(config_home.where, keeping=[one])] == [two]
+    assert [each.session_id for each, *_ in policy.due(config_home.where)] == [one]
+    assert [each.session_id for each, *_ in policy.due(config_home.where, keeping=[one])] == [two]
     (gone,) = policy.apply(config_home.where)
     assert "vault_max" in gone.sentence
     assert left(config_home) == {two, three}
@@ -79,7 +79,7 @@ def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome, monkeypatch
     other = kept(config_home, 4, 10)
     stored_settings.store("vault_max", "1", config_home.where)
     stored_settings.store("vault_days", "5", config_home.where)
-    assert {each.session_id for each, _ in policy.due(config_home.where)} == {three, other}
+    assert {each.session_id for each, *_ in policy.due(config_home.where)} == {three, other}
     (config_home.project() / f"{three}.jsonl").unlink()
     assert {each.session_id for each in policy.apply(config_home.where)} == {one, two, three, other}
     assert left(config_home) == set()
@@ -128,7 +128,7 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     assert found.home == str(config_home.config)
     assert all_archived(Where(other)) == [found]
     stored_settings.store("vault_max", "1", Where(shared))
-    assert (policy.due(Where(other)), [each.session_id for each, _ in policy.due(Where(shared))]) == ([], [own])
+    assert (policy.due(Where(other)), [each.session_id for each, *_ in policy.due(Where(shared))]) == ([], [own])
     row = KeptSession.model_validate(found)
     assert (row.present, row.file) == (True, str(path))
     assert kept_text(found, Where(other)).endswith(f", of {config_home.config}")

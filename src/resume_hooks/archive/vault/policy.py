@@ -91,16 +91,16 @@ def require_allowed(where: Where) -> None:
         raise VaultOff(f"Nothing was kept: {why}", remedy)
 
 
-def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[Dropped, bool]]:
-    """What has to go from the vault, the oldest first, and whether for its age; the sessions in ``keeping`` stay.
+def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSession, str, bool]]:
+    """What has to go from the vault, the oldest first, why, as the end of a sentence, and whether for its age.
 
-    All manifests are read.
+    The sessions in ``keeping`` stay. All manifests are read.
     """
     archived = all_archived(where)[::-1]
     path, managed = managed_days()
     if managed:
         why = f"{path} has sessions deleted after {managed} days"
-        return [(_dropped(each, why), True) for each in archived if _age(each) >= managed * DAY]
+        return [(each, why, True) for each in archived if _age(each) >= managed * DAY]
     days, most = settings.number("vault_days", where), settings.size("vault_max", where)
     taken = sum(each.stored for each in archived)
     aged = {each.session_id for each in archived if days and _age(each) >= days * DAY}
@@ -114,9 +114,9 @@ def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[Dropped, bool
     found = []
     for each in going:
         if each.session_id in aged:
-            found.append((_dropped(each, f"it is older than the {days:,} days of vault_days"), True))
+            found.append((each, f"it is older than the {days:,} days of vault_days", True))
         elif taken > most:
-            found.append((_dropped(each, f"kept sessions take more than the {size_text(most)} of vault_max"), False))
+            found.append((each, f"kept sessions take more than the {size_text(most)} of vault_max", False))
             taken -= each.stored
     return found
 
@@ -128,16 +128,17 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
     """
     gone: list[Dropped] = []
     going = due(where, keeping)
-    aged = ripe([each.session_id for each, by_age in going if by_age], where, time.time())
-    by_id = {each.session_id: each for each in all_archived(where)} if going else {}
-    for each, by_age in going:
-        if by_age and each.session_id not in aged:
-            continue
-        with contextlib.suppress(ResumeHooksError):
-            forget(by_id[each.session_id], where)
-            gone.append(each)
+    aged = ripe([each.session_id for each, _, by_age in going if by_age], where, time.time())
+    for each, why, by_age in going:
+        if not by_age or each.session_id in aged:
+            with contextlib.suppress(ResumeHooksError):
+                forget(each, where)
+                gone.append(Dropped(each.session_id, each.title, each.stored, why))
     if gone:
-        remember([(each.session_id, each.stored, each.why) for each in gone], where)
+        ids, since = {each.session_id for each in gone}, _row(where).get("since")
+        left = {each: at for each, at in since.items() if each not in ids} if isinstance(since, dict) else {}
+        rows = [Gone(each.session_id, clock.now(), each.stored, each.why) for each in gone]
+        _write(where, left, [*went(where), *rows])
     return gone
 
 
@@ -166,10 +167,6 @@ def _age(archived: ArchivedSession) -> float:
     return 0.0 if ended is None else time.time() - ended / 1000
 
 
-def _dropped(archived: ArchivedSession, why: str) -> Dropped:
-    return Dropped(archived.session_id, archived.title, archived.stored, why)
-
-
 def ripe(due: Sequence[str], where: Where, now: float) -> set[str]:
     """Those of the sessions ``due`` at ``now``, seconds since the epoch, that were so long enough ago.
 
@@ -178,10 +175,11 @@ def ripe(due: Sequence[str], where: Where, now: float) -> set[str]:
     row = _row(where)
     since = row.get("since")
     known = since if isinstance(since, dict) else {}
-    seen = {each: known[each] if _is_past(known.get(each), now) else int(now) for each in due[:MOST_DUE]}
+    past = {each: at for each, at in known.items() if type(at) is int and 0 < at <= now}
+    seen = {each: past.get(each, int(now)) for each in due[:MOST_DUE]}
     if seen != known:
         _write(where, seen, went(where))
-    return {each for each, first in seen.items() if now - int(str(first)) >= APART}
+    return {each for each, first in seen.items() if now - first >= APART}
 
 
 def went(where: Where) -> list[Gone]:
@@ -189,15 +187,6 @@ def went(where: Where) -> list[Gone]:
     rows = _row(where).get("went")
     found = [read_as(Gone, each) for each in rows] if isinstance(rows, list) else []
     return [each for each in found if each and is_session_id(each.session_id)][-MOST:]
-
-
-def remember(gone: Sequence[tuple[str, int, str]], where: Where) -> None:
-    """Remember what went: ids, bytes and reasons."""
-    since = _row(where).get("since")
-    left = dict(since) if isinstance(since, dict) else {}
-    for session_id, _, _ in gone:
-        left.pop(session_id, None)
-    _write(where, left, [*went(where), *(Gone(each, clock.now(), stored, why) for each, stored, why in gone)])
 
 
 def _row(where: Where) -> dict[str, object]:
@@ -216,7 +205,3 @@ def _write(where: Where, since: Mapping[str, object], gone: Sequence[Gone]) -> N
 
 def _path(where: Where) -> str:
     return os.path.join(vault(where), FILE)
-
-
-def _is_past(seconds: object, now: float) -> bool:
-    return type(seconds) is int and 0 < seconds <= now
