@@ -219,6 +219,11 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
         if verb == "restore":
             there = {place: raw for place, raw in client_files(config_home).items() if ".resume-hooks-" not in place}
             assert there.items() <= before.items()
+            stamps = {part.place: (part.mtime_ns, part.mode) for part in kept.parts}
+            found = {place: os.stat(config_home.config / place) for place in there}
+            assert {place: (each.st_mtime_ns, stat.S_IMODE(each.st_mode)) for place, each in found.items()} == {
+                place: stamps[place] for place in there
+            }
     WORK[verb](config_home)
     kept = find(SESSION, config_home.where)
     assert kept is not None

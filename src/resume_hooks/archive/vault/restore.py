@@ -107,9 +107,7 @@ def write(decided: Retrieval, where: Where) -> Retrieval:
             private_folder(os.path.dirname(piece.path), where)
             if is_stub(piece.path):
                 os.unlink(piece.path)
-            _put(piece, renamed)
-            os.chmod(piece.path, piece.part.mode & 0o777 | MODE)
-            os.utime(piece.path, ns=(time.time_ns(), max(piece.part.mtime_ns, int(oldest * 1e9))))
+            _put(piece, renamed, int(oldest * 1e9))
         except ResumeHooksError:
             raise
         except OSError as error:
@@ -120,8 +118,11 @@ def write(decided: Retrieval, where: Where) -> Retrieval:
     return decided
 
 
-def _put(piece: RestoredFile, renamed: str) -> None:
-    """Write one file and compare it as read back; lines of transcripts under the new id, if there is one."""
+def _put(piece: RestoredFile, renamed: str, oldest: int) -> None:
+    """Write one file and compare it as read back; lines of transcripts under the new id, if there is one.
+
+    It has its mode and its time, no earlier than ``oldest``, in nanoseconds, before it has its name.
+    """
     whole, before = hashlib.sha256(), hashlib.sha256()
 
     def pieces() -> Iterator[bytes]:
@@ -137,6 +138,8 @@ def _put(piece: RestoredFile, renamed: str) -> None:
             raise CheckFailed(f"{piece.source} is not what was kept: its hash differs", "Nothing of it was written.")
         if sha_of(temporary, os.path.getsize(temporary)) != whole.hexdigest():
             raise CheckFailed(f"{piece.path} was read back otherwise than it was written", "Nothing of it was kept.")
+        os.chmod(temporary, piece.part.mode & 0o777 | MODE)
+        os.utime(temporary, ns=(time.time_ns(), max(piece.part.mtime_ns, oldest)))
 
     create_session(piece.path, pieces(), check)
 
