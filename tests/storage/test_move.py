@@ -12,6 +12,7 @@ import pytest
 from resume_hooks.storage import atomic
 from resume_hooks.storage import move as moving
 from resume_hooks.storage.move import inside, is_same, move, remove, take, weigh
+from resume_hooks.storage.state_file import sync_folder
 
 
 @pytest.fixture(params=["same", "other"])
@@ -126,6 +127,28 @@ def test_a_disk_that_fills_up_leaves_the_source(tmp_path: Path, monkeypatch: pyt
         move(str(source), str(target))
     assert weigh(str(source)) == was
     assert os.listdir(target.parent) == []
+
+
+def test_a_copy_lasts_before_the_first_file_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name, too: two file systems keep no order between them."""
+    across(monkeypatch)
+    source, target = tmp_path / "one" / "f", tmp_path / "two" / "f"
+    for path in (source, target):
+        path.parent.mkdir()
+    source.write_bytes(b"contents")
+    done: list[tuple[str, str]] = []
+
+    def noted(name: str, call: Callable[[str], None]) -> Callable[[str], None]:
+        def note(path: str) -> None:
+            done.append((name, path))
+            call(path)
+
+        return note
+
+    monkeypatch.setattr(os, "unlink", noted("unlink", os.unlink))
+    monkeypatch.setattr(moving, "sync_folder", noted("sync", sync_folder))
+    move(str(source), str(target))
+    assert done[:2] == [("sync", str(target.parent)), ("unlink", str(source))]
 
 
 def test_a_copy_that_differs_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,6 +148,7 @@ def _copy_over(source: str, target: str) -> None:
     try:
         _copy(source, part)
         os.rename(part, target)
+        sync_folder(os.path.dirname(target))  # the copy lasts before anything is removed
     finally:
         if os.path.lexists(part):
             remove(part)
