@@ -555,6 +555,19 @@ def test_killed_before_it_took_anything(config_home: ConfigHome, monkeypatch: py
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
+def test_a_folder_of_no_session_is_none(config_home: ConfigHome) -> None:
+    """Whatever its note says; and what was deleted whole stays a session, were all of its files gone."""
+    entry = delete(laid_out(config_home), config_home)
+    other = Path(entry.folder).parent.with_name("other")
+    other.mkdir()
+    (other / MANIFEST).write_text((Path(entry.folder) / MANIFEST).read_text().replace(SESSION, "other"))
+    for part in entry.parts:
+        move.remove(entry.kept(part))
+    assert contents.all_deleted(config_home.where) == [entry]
+    (stray,) = contents.strays(config_home.where)
+    assert (stray.folder, stray.gone) == (str(other), False)
+
+
 @pytest.mark.parametrize("note", [None, b"{", b"{}"])
 def test_an_entry_that_can_not_be_told_is_counted(config_home: ConfigHome, note: bytes | None) -> None:
     """Its note missing or damaged: nothing takes it for empty, and only who names it removes it."""

@@ -15,7 +15,7 @@ from resume_hooks.archive.vault.lookup import find as named
 from resume_hooks.archive.vault.lookup import instant, states
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import folder_of, vault
-from resume_hooks.sessions.archived.manifest import all_archived, find, unreadable, why_unreadable
+from resume_hooks.sessions.archived.manifest import About, all_archived, find, unreadable, why_unreadable
 from resume_hooks.sessions.archived.unpack import opened
 from resume_hooks.sessions.expiry import is_archived
 from tests.archive.vault.laid_out import OLD, client_files, laid_out
@@ -74,6 +74,33 @@ def test_numbers_that_no_file_has(config_home: ConfigHome, field: int, number: i
     assert find(SESSION, config_home.where) is None
     assert "can't be read as a manifest" in why_unreadable(SESSION, config_home.where)
     assert unreadable(config_home.where) == [kept.folder]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"parts": []},
+        {"earlier": [{"archived_at": "2026-01-31T09:30:00.000Z", "parts": []}]},
+        {"place": f"projects/elsewhere/{SESSION}.jsonl"},
+        {"session_id": session_id(2)},
+        {"stored": -1},
+    ],
+)
+def test_a_note_that_does_not_fit_is_none(config_home: ConfigHome, change: dict[str, object]) -> None:
+    """Without files, of another place or another session: it is told, and left alone."""
+    kept = archive_session(laid_out(config_home), config_home.where)
+    note = Path(kept.folder, "manifest.json")
+    note.write_text(json.dumps(json.loads(note.read_bytes()) | change))
+    assert (find(SESSION, config_home.where), unreadable(config_home.where)) == (None, [kept.folder])
+
+
+def test_what_a_note_says_beside_its_files_may_be_missing(config_home: ConfigHome) -> None:
+    """What a session is found by counts as not said where it has another form; the files are there all the same."""
+    kept = archive_session(laid_out(config_home), config_home.where)
+    note = Path(kept.folder, "manifest.json")
+    row = json.loads(note.read_bytes()) | {"about": ["created"], "home": 7}
+    note.write_text(json.dumps(row))
+    assert find(SESSION, config_home.where) == kept._replace(about=About(), home="")
 
 
 def test_a_time_before_all_clocks(config_home: ConfigHome) -> None:

@@ -98,6 +98,7 @@ def test_by_age(config_home: ConfigHome) -> None:
     ):  # the clock was ahead when it was noted; not long enough ago
         note.write_text(json.dumps({"version": 1, "since": {old: int(since)}}))
         assert policy.apply(config_home.where) == []
+        assert json.loads(note.read_bytes())["since"][old] <= time.time()
     note.write_text(json.dumps({"version": 1, "since": {old: int(time.time() - DAY)}}))
     (gone,) = policy.apply(config_home.where)
     (told,) = policy.went(config_home.where)

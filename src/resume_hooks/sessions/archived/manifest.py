@@ -200,7 +200,9 @@ def _row(session_id: str, where: Where) -> dict[str, object]:
 
 
 def _kept(row: Mapping[str, object], session_id: str, folder: str) -> ArchivedSession | None:
-    archived = read_as(ArchivedSession, {**row, "folder": folder, "about": {}})
+    home = row.get("home")
+    home = home if isinstance(home, str) else ""
+    archived = read_as(ArchivedSession, {**row, "folder": folder, "about": {}, "home": home})
     if archived is None or archived.session_id != session_id or not 0 <= archived.stored < _MOST_NS:
         return None
     states = [archived.parts, *(earlier.parts for earlier in archived.earlier)]
