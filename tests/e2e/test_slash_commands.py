@@ -25,7 +25,7 @@ ANSWERS = {
     "rewind it did not work": "/resume ",
     SKILL: "remember the word ALPHA",
     "handoff go on": "handed off",
-    "help": "A space before",
+    "help": "In a shell: resume-hooks --help",
 }
 """What is typed after ``/resume-hooks:``, and a part of the card that answers it, in the order of typing."""
 

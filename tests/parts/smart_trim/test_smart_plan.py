@@ -262,7 +262,10 @@ def test_anything_holds(data: bytes, seed: int) -> None:
         ids = re.findall(rb'"type":"tool_use","id":"([^"]+)"', data)
         if len(ids) > len(set(ids)):
             return  # the child drops the second call of an id, whose tool decided what may be offered
-        left = Counter(one.digest for one in offered(receipt.file, home).candidates)
+        try:
+            left = Counter(one.digest for one in offered(receipt.file, home).candidates)
+        except NothingToTrim:
+            return  # of all that was said an empty prompt is left
         before = Counter(one.digest for one in what.candidates)
         assert left <= before - Counter(one.digest for one, _ in planned.rows if one.by == "smart")
 

@@ -96,8 +96,8 @@ def test_a_rollover_and_a_smart_trim_ask_codex(
 
     chosen = {"choices": [{"number": 1, "description": "a listing", "rationale": "not needed"}]}
     answers[:] = [[message(json.dumps(chosen))]]
-    trimmed = told("smart-trim", "--yes")
-    assert [row["target"] for row in trimmed["choices"]] == ["ls -R"]
+    trimmed = told("trim", "--smart", "--yes")
+    assert [row["target"] for row in trimmed["smart"]["choices"]] == ["ls -R"]
     answers[:] = [[message("ok")]]
     outputs = [item_text(one) for one in client.resume(trimmed["session_id"]) if one["type"] == "function_call_output"]
     assert '"a listing"' in outputs[0]

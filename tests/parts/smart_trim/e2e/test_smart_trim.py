@@ -78,7 +78,7 @@ def trims_smartly(client: ClientVersion, home: ClientHome, api: MockApi) -> None
     assert parent.read_bytes() == before
     assert [path for path in home.config.glob("projects/*/*") if path not in {parent, child}] == []
     assert list(home.tmp.glob("resume-hooks-*")) == []
-    assert data["spent"]["calls"] == 1
+    assert data["smart"]["spent"]["calls"] == 1
     assert "not shown to it" in json.loads(done.stdout)["warnings"][0]
 
     twin = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
@@ -87,7 +87,7 @@ def trims_smartly(client: ClientVersion, home: ClientHome, api: MockApi) -> None
     outputs = ("tool_result", "tool_use_id", "content")
     assert len(changed(whole, cut, *outputs)) == data["tools_trimmed"] > 5
     assert changed(whole, cut, "tool_use", "id", "input")
-    for row in data["choices"]:
+    for row in data["smart"]["choices"]:
         assert row["by"] == "thinking" or f'"{row["description"]}"' in spoken(cut)
 
 
