@@ -293,7 +293,7 @@ def test_an_untrim_and_the_reading_ones(tui: Tui, plugin: Path, parent: Path) ->
     said = spoken(tui.api.main_requests()[-1])
     assert "lineage, oldest first" not in said
     assert "suppressed" not in said
-    assert "now go on BETA" in whole.read_text()
+    assert wait_until(lambda: "now go on BETA" in whole.read_text())
 
 
 @pytest.mark.parametrize(
