@@ -1,6 +1,7 @@
 """Owns one run of the installer: alone on this machine, out of the client's reach, logged in install.log.
 
-Usage: install.py [--now] [--team] DATA_FOLDER. Exit 0: ready, nothing due, or another run is at work; 1: failed.
+Usage: install.py [--now] [--team] [--tool] DATA_FOLDER. With --tool, who runs this lends the engine its packages.
+Exit 0: ready, nothing due, or another run is at work; 1: failed.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ def main(arguments: list[str]) -> int:
     now, data = "--now" in arguments, Path(arguments[-1])
     os.umask(0o077)
     data.mkdir(parents=True, exist_ok=True)
+    if "--tool" in arguments:
+        (data / install_venv.TOOL).write_text(sys.executable, encoding="utf-8")
     locks = install_venv.wanted(team="--team" in arguments)
     with open(data / "install.lock", "a", encoding="utf-8") as lock:
         if not is_alone(lock) or not install_attempt.is_due(data, locks, time.time(), asked=now):

@@ -1,7 +1,8 @@
 """Owns install.json, the memory of the last attempt: a failure waits an hour, not just for the next start.
 
 install.json: {"state": "installing" | "ready" | "failed", "started", "ended", "retry_after" (epoch seconds,
-0 for "not yet" or "at once"), "error" (one line), "pid", "lock" (digest of the locks it was for)}.
+0 for "not yet" or "at once"), "error" (one line), "pid", "lock" (digest of the locks it was for), "tool" (the Python
+that lends its packages, "" for none)}.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ def is_due(data: Path, locks: list[Path], now: float, *, asked: bool) -> bool:
 
 def run(data: Path, locks: list[Path]) -> int:
     """Build the venv and remember how it went; 0 or 1."""
-    state = {"state": "installing", "started": int(time.time()), "ended": 0, "retry_after": 0, "error": ""}
+    state = {"state": "installing", "started": int(time.time()), "ended": 0, "retry_after": 0, "error": "", "tool": ""}
     state.update(pid=os.getpid(), lock=install_venv.digest(locks))
     remember(data, state)
     try:
         install_venv.build(data, locks)
-        state["state"] = "ready"
+        state.update(state="ready", tool=install_venv.lender(data / "venv"))
     except install_venv.MissingPythonError as error:
         state.update(state="failed", error=str(error))  # no network was used: look again at the next start
     except (OSError, install_venv.BuildError) as error:

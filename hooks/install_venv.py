@@ -9,12 +9,14 @@ import sys
 from pathlib import Path
 
 from install_python import MissingPythonError, find_python
-from venv_commands import BuildError, add, fill, is_damaged, venv_python
+from venv_commands import BuildError, add, borrow, fill, is_damaged, venv_python
 
 __all__ = ["BuildError", "MissingPythonError", "build", "digest", "is_damaged", "is_ready", "wanted"]
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements.lock"
 TEAM_LOCK = ROOT / "requirements-team.lock"
+TOOL = "tool"
+"""The file that names the Python of a command that pipx or uv installed; in a venv, the one that lends it packages."""
 
 
 def wanted(*, team: bool) -> list[Path]:
@@ -47,13 +49,17 @@ def build(data: Path, locks: list[Path]) -> None:
     A team's driver that can't be had keeps no engine from being built: then BuildError comes after the switch. Where
     nothing else is missing it is added to the venv in use.
     """
-    python = find_python()
-    if is_ready(data, [LOCK]) and not is_damaged(data / "venv"):
-        add_driver(data / "venv", python)
-        return
     fresh = data / f"venv-{digest(locks)}-{os.getpid()}"
     missing: BuildError | None = None
     try:
+        tool = lender(data)
+        if tool and TEAM_LOCK not in locks and borrowed(fresh, tool):
+            switch(data, fresh)
+            return
+        python = find_python()
+        if is_ready(data, [LOCK]) and not lender(data / "venv") and not is_damaged(data / "venv"):
+            add_driver(data / "venv", python)
+            return
         fill(fresh, python, LOCK)
         if TEAM_LOCK in locks:
             try:
@@ -67,6 +73,26 @@ def build(data: Path, locks: list[Path]) -> None:
         raise
     if missing:
         raise missing
+
+
+def lender(folder: Path) -> str:
+    """The Python that lends its packages to a venv, or to the venvs of the data folder; "" for none."""
+    try:
+        return (folder / TOOL).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def borrowed(fresh: Path, tool: str) -> bool:
+    """Whether `fresh` was made whole without packages of its own, from those that `tool` loads."""
+    try:
+        borrow(fresh, tool)
+    except BuildError:  # it is gone since, or broken
+        shutil.rmtree(fresh, ignore_errors=True)
+        return False
+    (fresh / TOOL).write_text(tool, encoding="utf-8")
+    shutil.copyfile(LOCK, fresh / LOCK.name)
+    return True
 
 
 def add_driver(venv: Path, python: str) -> None:

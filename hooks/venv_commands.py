@@ -10,6 +10,12 @@ import subprocess
 from pathlib import Path
 
 CHECK = "import orjson, pydantic, pyperclip, click, rich"
+LEND = """
+import pathlib, sys, sysconfig
+ours = sysconfig.get_path("purelib", vars={"base": sys.argv[1], "platbase": sys.argv[1]})
+theirs = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+pathlib.Path(ours, "resume-hooks.pth").write_text("".join(f"{path}\\n" for path in theirs), encoding="utf-8")
+"""
 LIMIT_SECONDS = 600
 REFUSED = ("ANTHROPIC", "CLAUDE", "PYTHON", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_REQUIRE")
 
@@ -52,6 +58,13 @@ def add(venv: Path, python: str, lock: Path, check: str) -> None:
     else:
         step("pip install", inside, "-I", "-m", "pip", "install", "--no-input", *locked)
     step("the import check", inside, "-I", "-c", check)
+
+
+def borrow(venv: Path, tool: str) -> None:
+    """Make `venv` without packages of its own: it loads those of the venv that the Python `tool` belongs to."""
+    step("python -m venv", tool, "-I", "-m", "venv", "--without-pip", str(venv))
+    step("lending packages", tool, "-I", "-c", LEND, str(venv))
+    step("the import check", str(venv_python(venv)), "-I", "-c", CHECK)
 
 
 def is_damaged(venv: Path) -> bool:

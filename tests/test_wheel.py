@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -10,7 +11,12 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.system import plugin_files
-from tests.needs import REPO
+from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import children
+from tests.needs import REPO, need
+
+PARENT = "11111111-aaaa-4bbb-8ccc-000000000002"
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +66,34 @@ def test_install_puts_the_plugin_together_from_it(wheel: Path, tmp_path: Path) -
         check=True,
     )
     assert version.stdout.startswith("resume-hooks, version")
+
+
+@pytest.mark.slow
+def test_from_a_package_in_one_line(wheel: Path, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """As pipx installs it, then ``resume-hooks install``: the plugin loads that command's packages, no second venv.
+
+    Removed again, a trigger says what is missing, and the engine's own packages are fetched.
+    """
+    tool, data = home.root / "tool", home.config / "plugins" / "data" / "resume-hooks-resume-hooks"
+    subprocess.run([sys.executable, "-m", "venv", str(tool)], check=True)
+    fetched = subprocess.run([tool / "bin" / "pip", "install", "-q", str(wheel)], capture_output=True, check=False)
+    need("the package index", fetched.returncode == 0, fetched.stderr.decode())
+    (home.root / "bin").mkdir()
+    (home.root / "bin" / "claude").symlink_to(client.command[0])
+    env = home.env(api.client_env())
+    env["PATH"] = f"{tool / 'bin'}:{home.root / 'bin'}:{env['PATH']}"
+
+    def run(*words: str) -> str:
+        done = subprocess.run(words, cwd=home.cwd, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "Installed." in run("resume-hooks", "install")
+    assert sum(path.lstat().st_size for path in data.rglob("*")) < 1_000_000
+    assert f"the packages of {tool}" in run("resume-hooks", "doctor")
+    run_print(client, home, api, "hello", extra_args=["--session-id", PARENT])
+    run_print(client, home, api, ">handoff fix the tests", resume=PARENT)
+    assert len(children(home, home.project_folder / f"{PARENT}.jsonl")) == 1
+    shutil.rmtree(tool)
+    said = run_print(client, home, api, ">handoff again", resume=PARENT, extra_env={"PIP_NO_INDEX": "1"})
+    assert ">handoff needs the engine" in said.text

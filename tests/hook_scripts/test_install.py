@@ -29,6 +29,11 @@ def fill(venv, python, lock):
     time.sleep(float(os.environ.get("SECONDS", "0")))
     if "FAIL" in os.environ: raise BuildError(os.environ["FAIL"])
     venv_python(venv).symlink_to(python)
+def borrow(venv, tool):
+    with open(os.environ["COUNT"], "a") as count: count.write("b")
+    if not os.access(tool, os.X_OK): raise BuildError(tool)
+    (venv / "bin").mkdir(parents=True)
+    venv_python(venv).symlink_to(tool)
 def add(venv, python, lock, check):
     assert check == "import psycopg"
     with open(os.environ["COUNT"], "a") as count: count.write("+")
@@ -227,6 +232,34 @@ def test_the_lock_names_hashes_and_no_host() -> None:
     assert {line.split("==")[0] for line in pins} >= {"click", "orjson", "pydantic", "pyperclip", "rich", "psycopg"}
     assert all("==" in line and line.endswith("\\") for line in pins)
     assert not any("://" in line for line in lines)
+
+
+def test_a_tool_lends_its_packages_until_it_is_gone(quick: PluginCopy, tmp_path: Path) -> None:
+    """Nothing is fetched while it is there; with it gone the venv is marked by who finds out, and built whole."""
+    tool = tmp_path / "tool"
+    tool.symlink_to(sys.executable)
+    assert start(quick, "--now", "--tool", python=str(tool)).wait(60) == 0
+    count = quick.data / "count"
+    assert (count.read_text(), state(quick)["tool"]) == ("b", str(tool))
+    assert install(quick) == 0
+    assert count.read_text() == "b", "it is ready"
+    lock = quick.data / "venv" / "requirements.lock"
+    lock.unlink()  # as a fallback marks it
+    assert install(quick) == 0
+    assert count.read_text() == "bb", "the tool is there, and mends it"
+    tool.unlink()
+    lock.unlink()
+    assert install(quick) == 0
+    assert (count.read_text(), state(quick)["tool"]) == ("bbb.", "")
+    assert lock.exists()
+
+
+def test_a_team_s_driver_goes_into_a_venv_of_our_own(quick: PluginCopy) -> None:
+    """Nothing is added to the packages of a tool, which are the user's."""
+    assert start(quick, "--now", "--tool").wait(60) == 0
+    assert install(quick, "--now", "--team") == 0
+    assert (quick.data / "count").read_text() == "b.+"
+    assert state(quick)["tool"] == ""
 
 
 @pytest.mark.slow

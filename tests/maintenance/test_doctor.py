@@ -107,6 +107,19 @@ def test_the_plugin_missing_off_and_on(cwd: Path, config: Path) -> None:
     assert "switched off" in found(cwd, "plugin").detail
 
 
+def test_a_command_that_was_upgraded_without_its_plugin(cwd: Path, config: Path) -> None:
+    """The plugin that ``install`` assembled is of another version: said where the client reads that one."""
+    write_json(config / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": True}})
+    folder = config / "resume-hooks" / "plugin"
+    write_json(folder / ".claude-plugin" / "plugin.json", {"version": "0.0.1"})
+    assert found(cwd, "plugin").level == "ok"
+    known = {"resume-hooks": {"source": {"path": str(folder)}}}
+    write_json(config / "plugins" / "known_marketplaces.json", known)
+    finding = found(cwd, "plugin")
+    assert (finding.level, finding.remedy) == ("note", "Run: resume-hooks install")
+    assert "0.0.1" in finding.detail
+
+
 @pytest.mark.parametrize(("state", "level"), [("ready", "ok"), ("installing", "note"), ("failed", "problem")])
 def test_the_engine_s_own_install(cwd: Path, config: Path, state: str, level: str) -> None:
     """What the installer remembers is told, a failure with its cause."""
@@ -115,6 +128,13 @@ def test_the_engine_s_own_install(cwd: Path, config: Path, state: str, level: st
     finding = found(cwd, "engine")
     assert finding.level == level
     assert ("no network" in finding.detail) == (state == "failed")
+
+
+def test_packages_that_a_tool_lends_are_named(cwd: Path, config: Path) -> None:
+    """Who has the plugin from a package sees that there is no second venv."""
+    data = config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
+    write_json(data, {"state": "ready", "started": 1, "tool": "/tools/python"})
+    assert "the packages of /tools/python" in found(cwd, "engine").detail
 
 
 def test_another_tool_that_answers_the_same_triggers(cwd: Path, config: Path) -> None:

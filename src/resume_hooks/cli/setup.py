@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
+import sys
 
 import click
 
@@ -14,9 +16,10 @@ from resume_hooks.cli.verbs.upkeep import ConfigOptions, InstallOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.uninstall import REMOVE_MARKETPLACE, left_behind, purged, remove, written_to
+from resume_hooks.paths import Where
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_cli
-from resume_hooks.system.plugin_files import MARKETPLACE, NAME, assemble, plugin_folder
+from resume_hooks.system.plugin_files import MARKETPLACE, NAME, assemble, is_packaged, plugin_folder
 
 LIMIT = 120  # seconds that one command of the client may take
 NOTHING = {"plugin": "", "commands": [], "ran": False, "goes": [], "stays": [], "script": ""}
@@ -79,8 +82,11 @@ def _register(options: InstallOptions) -> None:
         ["claude", "plugin", "marketplace", "add", folder],
         ["claude", "plugin", "install", f"{NAME}@{MARKETPLACE}"],
     ]
+    if any(name.split("@")[0] == NAME for name in claude_cli.enabled_plugins(os.getcwd())):
+        commands.append(["claude", "plugin", "update", f"{NAME}@{MARKETPLACE}"])  # older clients read a copy
     if not options.dry_run:
         assemble(folder)
+        _lend(folder, options.where)
     ran = not options.dry_run and run_all(commands)
     lines = [shlex.join(words) for words in commands]
     data = {**NOTHING, "plugin": folder, "commands": lines, "ran": ran}
@@ -88,6 +94,18 @@ def _register(options: InstallOptions) -> None:
     head = "These would run:" if options.dry_run else "Run these to install the plugin:"
     todo = "\n  ".join([head, *lines])
     options.emit(data, lambda: done if ran else todo)
+
+
+def _lend(folder: str, where: Where) -> None:
+    """Let the plugin load the packages of the venv that pipx or uv made for this command: it needs none of its own.
+
+    Where that fails, the next start of a session installs the plugin's own, as it does once the command is removed.
+    """
+    if is_packaged() and sys.prefix != sys.base_prefix:
+        installer = os.path.join(folder, "hooks", "install.py")
+        data = os.path.join(where.config, "plugins", "data", f"{NAME}-{MARKETPLACE}")
+        words = [sys.executable, "-I", installer, "--now", "--tool", data]
+        subprocess.run(words, capture_output=True, timeout=LIMIT, check=False)
 
 
 def run_all(commands: list[list[str]]) -> bool:

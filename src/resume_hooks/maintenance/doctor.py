@@ -25,11 +25,12 @@ from resume_hooks.sessions.archived.manifest import all_archived as kept_session
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import bug_log, claude_cli, clipboard
-from resume_hooks.system.plugin_files import NAME
+from resume_hooks.system.plugin_files import MARKETPLACE, NAME, plugin_folder
 from resume_hooks.system.subprocesses import which
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts.giants import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.tail_scan import is_live_part_within
+from resume_hooks.version import __version__
 
 PRIVATE = ("pending", "log")
 """Folders of the state folder that hold nothing but files of our own."""
@@ -128,6 +129,11 @@ def _plugin(cwd: str) -> Finding:
     if not any(found.values()):
         name = next(iter(found))
         return problem(f"{name} is switched off", f"Run: claude plugin enable {name}", "off")
+    manifest = os.path.join(plugin_folder(), ".claude-plugin", "plugin.json")
+    theirs = read_object(manifest).get("version", __version__)
+    if theirs != __version__ and claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():
+        said = f"{', '.join(found)} is enabled in version {theirs}, and this is {__version__}"
+        return note(said, "Run: resume-hooks install", "version")
     return ok(f"{', '.join(found)} is enabled")
 
 
@@ -143,8 +149,11 @@ def _engine(_: str) -> Finding:
     if last.get("state") == "installing":
         said = "the plugin's own install is under way"
         return note(said, "Wait a minute, then run doctor again.", "installing")
-    how = "the plugin's own is ready" if last.get("state") == "ready" else "the plugin's own installs at the next start"
-    return ok(f"{running}; {how}")
+    if last.get("state") != "ready":
+        return ok(f"{running}; the plugin's own installs at the next start")
+    if tool := last.get("tool"):
+        return ok(f"{running}; the plugin loads the packages of {tool}, and has none of its own")
+    return ok(f"{running}; the plugin's own is ready")
 
 
 def _ours(data: str) -> list[str]:

@@ -40,6 +40,11 @@ def plugin_folder() -> str:
     return os.path.join(Where().state, "plugin")
 
 
+def is_packaged() -> bool:
+    """Whether we run from a package that was installed, not from a checkout or a plugin."""
+    return not os.path.isfile(os.path.join(CHECKOUT, ".claude-plugin", "plugin.json"))
+
+
 def is_assembled(folder: str) -> bool:
     """Whether ``folder`` is an assembled plugin of ours."""
     return not os.path.islink(folder) and os.path.isfile(os.path.join(folder, _MARK))
@@ -49,7 +54,7 @@ def assemble(target: str) -> None:
     """Assemble the plugin at ``target``, replacing an older one. WriteFailed leaves what is there in place."""
     if os.path.lexists(target) and not is_assembled(target):
         raise WriteFailed(f"{target} is not ours, so it was left alone", "Move it away, or set RESUME_HOOKS_HOME.")
-    source = CHECKOUT if os.path.isfile(os.path.join(CHECKOUT, ".claude-plugin", "plugin.json")) else _BUNDLED
+    source = _BUNDLED if is_packaged() else CHECKOUT
     fresh, old = f"{target}.{os.getpid()}.new", f"{target}.{os.getpid()}.old"
     ignored = shutil.ignore_patterns("__pycache__", "_plugin")
     try:

@@ -78,8 +78,9 @@ class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:config"):
 class InstallOptions(VerbOptions, body="resume_hooks.cli.setup:install"):
     """Register the plugin with Claude Code; prints the commands where claude is not on PATH.
 
-    The engine's own packages are installed by the plugin, in the background, when the next session starts. With
-    --remove the plugin goes, and what stays is listed, with what removes it. Sessions always stay.
+    The plugin loads the packages of this command where pipx or uv installed it, else it fetches its own, in the
+    background, when the next session starts. Run it again after an upgrade. With --remove the plugin goes, and what
+    stays is listed, with what removes it. Sessions always stay.
 
     --completion prints what makes Tab complete verbs, options and the sessions of this folder, and installs nothing.
     Sessions are offered by id with their titles beside them; a part of a title finds them, too.
