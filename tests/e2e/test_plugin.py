@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.installed import clone_at, follow, lines_of
 from tests.e2e.plugin import ENGINE, children
@@ -35,8 +35,8 @@ def claude(client: ClientVersion, home: ClientHome, api: MockApi, *arguments: st
 
 
 def install(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Install the plugin from a clone as README says."""
-    lines = lines_of("README.md", "claude plugin")
+    """Install the plugin from a clone as README says, into an older client as that page does."""
+    lines = lines_of("README.md" if client.version in RECENT else "docs/older-clients.md", "claude plugin")
     follow(lines, clone_at(home.root / "clone"), "claude", client.command, home.env(api.client_env()))
 
 
