@@ -31,8 +31,6 @@ def test_defaults(config_home: ConfigHome) -> None:
         {
             "context_window": Setting(0, "default"),
             "clipboard": Setting("auto", "default"),
-            "threshold": Setting(500, "default"),
-            "keep_recent": Setting(2, "default"),
             "notice_percent": Setting(80, "default"),
             "compaction": Setting("client", "default"),
             "summary_model": Setting("haiku", "default"),

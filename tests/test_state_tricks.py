@@ -62,7 +62,7 @@ def _record(home: ConfigHome) -> None:
 
 
 def _store(home: ConfigHome) -> None:
-    stored_settings.store("threshold", "700", home.where)
+    stored_settings.store("notice_percent", "70", home.where)
 
 
 def _ask(home: ConfigHome) -> None:

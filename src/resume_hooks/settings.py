@@ -17,8 +17,6 @@ from resume_hooks.seam import with_parts
 
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
-THRESHOLD = 500  # characters that an output or input may have
-KEEP_RECENT = 2  # turns at the end that a trim leaves alone
 VERSION = 1  # the form of the file; a newer one is read but not written
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}")
@@ -113,10 +111,6 @@ _CORE: dict[str, Key] = {
         "How text reaches the clipboard: auto, pyperclip, native, tmux, osc52 or none.",
         _clipboard,
     ),
-    "threshold": Key(
-        THRESHOLD, "Characters that a tool's output may have before trim replaces it.", _number(80, 10_000_000)
-    ),
-    "keep_recent": Key(KEEP_RECENT, "Turns at the end that trim leaves alone.", _number(0, 10_000)),
     "summary_model": Key("haiku", "Model that writes summaries and picks for smart-trim.", _model),
     "notice_percent": Key(
         80, "Per cent of the window at which a line says, once a session, that it fills up; 0 = off.", _number(0, 100)
@@ -151,6 +145,8 @@ _CORE: dict[str, Key] = {
 
 FORMER = {
     "index_at_start": "a start always brings the search index up to date, in the background, where nobody waits",
+    "threshold": "--threshold of trim says it for one trim",
+    "keep_recent": "--keep-recent of trim says it for one trim",
     "summary_timeout": "a model has 120 seconds; --timeout of rollover and of trim --smart sets others",
 }
 """Keys that are ignored in a file, each with the reason."""

@@ -20,8 +20,6 @@ def test_every_setting_with_its_source(config_home: ConfigHome, document: Docume
         {
             "context_window": (0, "default"),
             "clipboard": ("none", "environment"),
-            "threshold": (500, "default"),
-            "keep_recent": (2, "default"),
             "notice_percent": (80, "default"),
             "summary_model": ("haiku", "default"),
             "handoff_dir": ("", "default"),

@@ -292,6 +292,6 @@ def test_a_receipt_says_what_the_card_said(config_home: ConfigHome, real_session
         made = write(agents.fresh(session, where, kind="handoff", contents=contents), where)
         assert made.tokens_after == found.leaves(HANDOFF)
     if found.leaves(TRIM):
-        decided = agents.trim(session, where, options_of(where=where))
+        decided = agents.trim(session, where, options_of())
         if decided.pays:
             assert write(decided, where).tokens_after == found.leaves(TRIM)

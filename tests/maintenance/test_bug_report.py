@@ -60,7 +60,7 @@ def laden(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     (state / PLANTED["title"]).write_text("x")
     (state / "settings.json").write_text(
         json.dumps(
-            {"handoff_dir": PLANTED["path"], "summary_model": f"{NAME}-model", "threshold": PLANTED["secret"]}
+            {"handoff_dir": PLANTED["path"], "summary_model": f"{NAME}-model", "notice_percent": PLANTED["secret"]}
         ).replace(f"{NAME}-model", f"{NAME}-model")
     )
     os.chmod(state, 0o700)

@@ -207,7 +207,7 @@ def _trimmed(path: str, window: int, where: Where) -> _Trimmed | None:
         scanned = plan.read(locate.session_file(path), window)
     except NothingToTrim:
         return None
-    decided = plan.decide(scanned, options_of(where=where), where)
+    decided = plan.decide(scanned, options_of(), where)
     return _Trimmed(decided.after, scanned.transcript.chain)
 
 

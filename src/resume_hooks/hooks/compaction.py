@@ -14,7 +14,7 @@ from typing import Any
 from resume_hooks import settings
 from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import InClient, Reach, ShownMessage
-from resume_hooks.derive.trim.options import parse
+from resume_hooks.derive.trim.options import KEEP_RECENT, parse
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import hook_state, reply
@@ -166,7 +166,7 @@ def _reach(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int) -> Rea
     end = starts[-1] if starts else len(shown)
     if not aim:
         return Reach(0, end)
-    recent = [place for place in starts[:-1][-settings.number("keep_recent") :] if place < end]
+    recent = [place for place in starts[:-1][-KEEP_RECENT:] if place < end]
     fitting = (place for place in recent if _tokens(scanned, shown[place:]) <= aim)
     return Reach(next(fitting, end), end)
 

@@ -96,9 +96,7 @@ def laid(home: ConfigHome, content: list[Record] | bytes, number: int = 0) -> Pa
 
 def trim(home: ConfigHome, path: Path, *, live: bool = False, **options: Any) -> InPlaceTrim:
     """Trim a session in place."""
-    return in_place.write(
-        session_file(str(path)), home.where, options_of(TypedOptions(**options), home.where), live=live
-    )
+    return in_place.write(session_file(str(path)), home.where, options_of(TypedOptions(**options)), live=live)
 
 
 def kept(home: ConfigHome) -> list[Path]:
@@ -200,7 +198,7 @@ def test_a_plan_changes_nothing(config_home: ConfigHome) -> None:
     path = laid(config_home, bulky(6))
     os.utime(path)
     before = path.read_bytes()
-    done = in_place.plan(session_file(str(path)), config_home.where, options_of(where=config_home.where))
+    done = in_place.plan(session_file(str(path)), config_home.where, options_of())
     assert (done.backup, done.receipt.written, done.receipt.session_id) == ("", False, SESSION)
     assert done.receipt.tokens_after < done.receipt.tokens_before
     assert "--live will be needed" in done.receipt.warnings[0]
@@ -287,7 +285,7 @@ def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
         trim(config_home, path, live=True)
     assert f"chmod u+w {path}" in caught.value.remedy
     with pytest.raises(WriteFailed, match="read-only"):
-        in_place.plan(session_file(str(path)), config_home.where, options_of(where=config_home.where))
+        in_place.plan(session_file(str(path)), config_home.where, options_of())
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (before, 0o400)
     assert kept(config_home) == []
 

@@ -11,7 +11,6 @@ from resume_hooks.derive.trim.options import KEPT_RESULTS, TypedOptions, options
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.preview import remarks
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where
 from tests.builders import ConfigHome
 from tests.derive.trim.nasty import IMAGE
 from tests.derive.trim.sessions import LONG, Chain, planned, written
@@ -42,9 +41,8 @@ def test_the_last_turns_stay(config_home: ConfigHome, recent: int, gone: int) ->
 
 
 def test_two_turns_stay_unless_said(config_home: ConfigHome) -> None:
-    """Without an option the usual number of turns is protected, or the one of the settings."""
+    """Without an option the usual number of turns is protected."""
     assert calls(plan(config_home, turns(4), keep_recent=None)) == ["t0", "t1"]
-    assert calls(plan(config_home, turns(4), keep_recent=None, usual_recent=3)) == ["t0"]
 
 
 def test_of_a_turn_without_end_only_the_last_results_stay(config_home: ConfigHome) -> None:
@@ -99,7 +97,6 @@ def test_each_tool_has_its_own_threshold(config_home: ConfigHome) -> None:
     chain = Chain().ask().tool("t0", "Bash").tool("t1", "Read", "x" * 300).tool("t2", "Grep", "x" * 300)
     assert calls(plan(config_home, chain, thresholds={"bash": 5_000, "read": 200})) == ["t1"]
     assert calls(plan(config_home, chain, threshold=200, thresholds={"read": 400})) == ["t0", "t2"]
-    assert calls(plan(config_home, chain, usual_threshold=250)) == ["t0", "t1", "t2"]
 
 
 @pytest.mark.parametrize(
@@ -206,17 +203,10 @@ def test_the_same_choice_each_time(config_home: ConfigHome) -> None:
 
 def test_options_in_any_order(config_home: ConfigHome) -> None:
     """With dashes or without, with a value behind or after an equals sign; thresholds by tool."""
-    one = parse("--keep-recent 3 tools=Read,Bash --threshold 300 --threshold Bash=2000", config_home.where)
-    two = parse("threshold=Bash=2000 threshold=300 --tools=Read,Bash keep-recent=3", config_home.where)
+    one = parse("--keep-recent 3 tools=Read,Bash --threshold 300 --threshold Bash=2000")
+    two = parse("threshold=Bash=2000 threshold=300 --tools=Read,Bash keep-recent=3")
     assert one == two
     assert (one.keep_recent, one.tools, one.limit("Read"), one.limit("Bash")) == (3, ("read", "bash"), 300, 2_000)
-
-
-def test_settings_stand_in(config_home: ConfigHome) -> None:
-    """Where nothing was typed."""
-    environ = {**config_home.environ, "RESUME_HOOKS_THRESHOLD": "900", "RESUME_HOOKS_KEEP_RECENT": "5"}
-    options = parse("", Where(environ))
-    assert (options.limit("Read"), options.usual_recent, options.keep_recent) == (900, 5, None)
 
 
 @pytest.mark.parametrize(
@@ -239,11 +229,11 @@ def test_settings_stand_in(config_home: ConfigHome) -> None:
 def test_what_can_not_be_meant(config_home: ConfigHome, text: str, words: str) -> None:
     """A sentence that says what, and nothing is done."""
     with pytest.raises(UsageError, match=words):
-        parse(text, config_home.where)
+        parse(text)
 
 
 def test_an_empty_list_is_no_list(config_home: ConfigHome) -> None:
     """An unset variable of a shell must not mean every tool."""
-    assert options_of(where=config_home.where).tools == ()
+    assert options_of().tools == ()
     with pytest.raises(UsageError, match="--tools is empty"):
-        options_of(TypedOptions(tools=""), config_home.where)
+        options_of(TypedOptions(tools=""))

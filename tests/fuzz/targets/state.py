@@ -89,13 +89,13 @@ def stored_settings(home: ConfigHome) -> Try:
         assert {name: type(each.value) for name, each in found.items()} == kinds
         assert all(isinstance(sentence, str) for sentence in settings.refused(Where(environ)))
         try:
-            store("threshold", "700", home.where)
+            store("notice_percent", "70", home.where)
         except WriteFailed:
             assert file.read_bytes() == before
         else:
-            kept = {name: value for name, value in _object(before).items() if name != "threshold"}
+            kept = {name: value for name, value in _object(before).items() if name != "notice_percent"}
             now = read_object(str(file))
-            assert now["threshold"] == 700
+            assert now["notice_percent"] == 70
             assert all(repr(now[name]) == repr(value) for name, value in kept.items() if name != "version")
         assert [each.name for each in file.parent.iterdir()] == [file.name]
 

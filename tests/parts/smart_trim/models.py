@@ -79,7 +79,7 @@ def some(seed: int) -> Fake:
 def offered(path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequence[str] = CERTAIN) -> Offer:
     """What there is to judge of a file; nothing is recent unless said."""
     scanned = plan.read(session_file(str(path)))
-    return offer(scanned, smart_options(keep, 2, rules), home.where)
+    return offer(scanned, smart_options(keep, rules), home.where)
 
 
 def asked_of(model: Fake | Failing, what: Offer, wishes: str = "", limit: float = 60) -> ModelVerdicts:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from resume_hooks import settings
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where
 
 KEPT_RESULTS = 20  # tool results that recent turns protect at most: one turn may be the whole session
+THRESHOLD = 500  # characters that an output or input may have: shorter ones free too little for what their loss costs
+KEEP_RECENT = 2  # turns at the end that stay: what is being worked on
 MIN_SAVINGS = 300  # tokens that a trim must save to be worth a new session
 MAX_NUMBER = 1_000_000_000  # more can't be meant
 
@@ -68,13 +68,11 @@ class Options:
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     min_savings: int = MIN_SAVINGS
-    usual_threshold: int = settings.THRESHOLD
-    usual_recent: int = settings.KEEP_RECENT
     screen: int = 0
 
     def limit(self, tool: str) -> int:
         """The characters that an output or input of ``tool`` may have."""
-        return self.thresholds.get(tool.lower(), self.usual_threshold if self.threshold is None else self.threshold)
+        return self.thresholds.get(tool.lower(), THRESHOLD if self.threshold is None else self.threshold)
 
     def allows(self, tool: str) -> bool:
         """Whether contents of ``tool`` may be trimmed; ``""`` is what belongs to no tool."""
@@ -112,8 +110,8 @@ class TypedOptions(NamedTuple):
 UNTYPED = TypedOptions()
 
 
-def options_of(typed: TypedOptions = UNTYPED, where: Where | None = None) -> Options:
-    """The typed options, with the settings for the rest. UsageError for what can't be meant."""
+def options_of(typed: TypedOptions = UNTYPED) -> Options:
+    """The typed options, as usual where nothing was typed. UsageError for what can't be meant."""
     general, by_tool = _thresholds(typed.threshold)
     for count in (typed.keep_recent, typed.assistant, typed.target_tokens, typed.min_savings):
         if abs(count or 0) > MAX_NUMBER:
@@ -128,14 +126,12 @@ def options_of(typed: TypedOptions = UNTYPED, where: Where | None = None) -> Opt
         only=_list("only", typed.only),
         skip=_list("skip", typed.skip),
         min_savings=typed.min_savings,
-        usual_threshold=settings.number("threshold", where),
-        usual_recent=settings.number("keep_recent", where),
     )
     options.rules()
     return options
 
 
-def parse(text: str, where: Where | None = None) -> Options:
+def parse(text: str) -> Options:
     """The options behind ``>trim``: ``--name value``, ``--name=value`` or ``name=value``, in any order."""
     try:
         words = shlex.split(text)
@@ -149,7 +145,7 @@ def parse(text: str, where: Where | None = None) -> Options:
             thresholds.append(value)
         else:
             typed[name.replace("-", "_")] = _number(name, value) if name in NUMBERS else value
-    return options_of(TypedOptions(threshold=thresholds, **typed), where)  # type: ignore[arg-type]
+    return options_of(TypedOptions(threshold=thresholds, **typed))  # type: ignore[arg-type]
 
 
 def _option(words: list[str]) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.derive.originals import Originals
 from resume_hooks.derive.trim.calibration import Scale, weigh
-from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.options import KEEP_RECENT, Options
 from resume_hooks.derive.trim.rules import TrimMaterial, material
 from resume_hooks.derive.trim.selection import Choice, Origins, Savings, choose, edits_of, savings_of, without_screens
 from resume_hooks.errors import NothingToTrim
@@ -279,7 +279,7 @@ def _parameters(options: Options) -> dict[str, object]:
         "target_tools": list(options.tools),
         "threshold": options.limit(""),
         "trim_assistant_messages": options.assistant or False,
-        "keep_recent": options.usual_recent if options.keep_recent is None else options.keep_recent,
+        "keep_recent": KEEP_RECENT if options.keep_recent is None else options.keep_recent,
         "rules": options.rules(),
     }
 

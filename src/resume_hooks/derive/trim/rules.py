@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from resume_hooks.derive.trim.options import KEPT_RESULTS, Options
+from resume_hooks.derive.trim.options import KEEP_RECENT, KEPT_RESULTS, Options
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, READERS, WRITERS
 from resume_hooks.transcripts.transcript import Transcript
@@ -118,7 +118,7 @@ def protected_from(prompts: Sequence[int], results: Sequence[int], length: int, 
     if options.keep_recent is not None:
         return _start_of_turn(prompts, length, options.keep_recent)
     capped = results[-KEPT_RESULTS] if len(results) > KEPT_RESULTS else 0
-    return max(capped, _start_of_turn(prompts, length, options.usual_recent))
+    return max(capped, _start_of_turn(prompts, length, KEEP_RECENT))
 
 
 def _last_answered_turn(chain: Sequence[Node]) -> int:

@@ -68,9 +68,9 @@ class Offer:
     unshown: int
 
 
-def smart_options(keep_recent: int | None, usual_recent: int, rules: Iterable[str]) -> Options:
+def smart_options(keep_recent: int | None, rules: Iterable[str]) -> Options:
     """The options of a smart trim in which ``rules`` act before the model is asked."""
-    return Options(threshold=LEAST, keep_recent=keep_recent, usual_recent=usual_recent, only=tuple(rules))
+    return Options(threshold=LEAST, keep_recent=keep_recent, only=tuple(rules))
 
 
 def offer(scanned: Trimmable, options: Options, where: Where, wanted: AbstractSet[Key] | None = None) -> Offer:

@@ -94,7 +94,7 @@ def _asked(scanned: Trimmable, options: Any) -> _Planned:
     model = model_of(options.model, scanned.session, options.where)
     prompt = options.prompt or ""
     rules = UNJUDGED if prompt.strip() else CERTAIN
-    offered = offer(scanned, smart_options(options.keep_recent, settings.number("keep_recent"), rules), options.where)
+    offered = offer(scanned, smart_options(options.keep_recent, rules), options.where)
     told = model_progress(model.name, quiet=options.as_json)
     asked = ask(model, offered, prompt, time_limit(options.timeout and int(options.timeout)), told)
     verdicts = [*of_rules(offered), *asked.verdicts]
@@ -108,7 +108,7 @@ def _given_back(scanned: Trimmable, stored: PlannedTrim, options: Any) -> _Plann
             f"The plan is of session {stored.parent_session_id}, not of {scanned.session.session_id}",
             "Leave the locator out, or name the session that the plan was made of.",
         )
-    trim = smart_options(stored.smart.keep_recent, settings.number("keep_recent"), stored.smart.rules)
+    trim = smart_options(stored.smart.keep_recent, stored.smart.rules)
     verdicts = [
         Verdict(row.record, tuple(row.address), row.digest, row.by, described(row.description), row.rationale)
         for row in stored.smart.choices

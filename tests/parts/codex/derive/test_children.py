@@ -225,7 +225,7 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     talk = [rollouts.said(role, "later") for _ in range(4) for role in ("user", "assistant")]
     path = rollouts.write(codex_of(where), [rollouts.meta(), *calls, *talk])
     scanned = agents.scanned(thread(where), where)
-    offered = offer(scanned, smart_options(None, 2, CERTAIN), where)
+    offered = offer(scanned, smart_options(None, CERTAIN), where)
     assert [(one.target, one.turn) for one in offered.candidates] == [(f"make {n}", n + 1) for n in range(3)]
     (part,) = parts(offered)
     for said in ("question 1", "answer 1", "output of exec_command make 1", "HOW IT ENDS", "later", "1 word"):
