@@ -17,6 +17,7 @@ from resume_hooks.seam import with_parts
 
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
+VAULT = "20G"
 VERSION = 1  # the form of the file; a newer one is read but not written
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}")
@@ -86,11 +87,13 @@ def _path(ending: str, what: str) -> Callable[[object], Value]:
     return read
 
 
-def _size(raw: object) -> Value:
-    """A number of bytes, as it was written: ``size`` reads it."""
+def _vault(raw: object) -> Value:
+    """A number of bytes, as it was written: ``size`` reads it; or ``off``, and ``on`` for what is usual."""
+    if raw in {"on", "off"}:
+        return VAULT if raw == "on" else "off"
     text = str(raw).strip().upper() if isinstance(raw, (int, str)) and not isinstance(raw, bool) else ""
     if not _BYTES.fullmatch(text):
-        raise ValueError("a size, such as 500M or 20G")
+        raise ValueError("a size, such as 500M or 20G, on or off")
     return text
 
 
@@ -130,12 +133,11 @@ _CORE: dict[str, Key] = {
         "off", "Whether the model may ask for a handoff; you are asked each time, natively.", _one_of("on", "off")
     ),
     "vault": Key(
-        "on", "Whether ancestors, and sessions that the client is about to delete, are kept.", _one_of("on", "off")
+        VAULT,
+        "Bytes that ancestors, and sessions that the client is about to delete, may take where they are kept, such as "
+        "500M or 40G, before the oldest go; 0 = no limit, off = none is kept.",
+        _vault,
     ),
-    "vault_max": Key(
-        "20G", "Bytes that kept sessions may take, such as 500M or 20G; 0 = no limit. The oldest go.", _size
-    ),
-    "vault_days": Key(0, "Days after their last write that sessions are kept; 0 = for ever.", _number(0, 1_000_000)),
     "team_model_search": Key(
         "off", "Whether a model may search the team, which sends its words to the server.", _one_of("on", "off")
     ),
@@ -145,6 +147,8 @@ _CORE: dict[str, Key] = {
 
 FORMER = {
     "index_at_start": "a start always brings the search index up to date, in the background, where nobody waits",
+    "vault_max": "vault itself says it: config vault 40G",
+    "vault_days": "kept sessions stay for ever, as far as there is room",
     "threshold": "--threshold of trim says it for one trim",
     "keep_recent": "--keep-recent of trim says it for one trim",
     "summary_timeout": "a model has 120 seconds; --timeout of rollover and of trim --smart sets others",
@@ -187,12 +191,10 @@ def is_on(name: str, where: Where | None = None) -> bool:
     return load(where)[name].value == "on"
 
 
-def size(name: str, where: Where | None = None) -> int:
-    """The value in force, in bytes, of a setting that is a size."""
-    text = _BYTES.fullmatch(str(load(where)[name].value))
-    if text is None:
-        raise TypeError(f"{name} is no size")
-    return int(text[1]) * _UNITS[text[2]]
+def vault_room(where: Where | None = None) -> int | None:
+    """Bytes that kept sessions may take, 0 for any number; None where none are kept."""
+    text = _BYTES.fullmatch(str(load(where)["vault"].value))
+    return int(text[1]) * _UNITS[text[2]] if text else None
 
 
 def refused(where: Where | None = None) -> list[str]:

@@ -146,6 +146,6 @@ def test_paths_and_names_are_left_out(said: str, told: str, monkeypatch: pytest.
 
 def test_defaults_are_left_out(config_home: ConfigHome) -> None:
     """Only what somebody set; numbers as such."""
-    store("vault_days", "7", config_home.where)
+    store("notice_percent", "7", config_home.where)
     found = bug_report.report([], str(config_home.root), config_home.where)["settings"]
-    assert found == [{"key": "vault_days", "value": 7, "source": "file"}]
+    assert found == [{"key": "notice_percent", "value": 7, "source": "file"}]

@@ -377,10 +377,10 @@ def _vault(_: str) -> Finding:
     size = f"kept sessions: {len(kept):,}, {size_text(sum(each.stored for each in kept))}"
     if not may:
         return note(f"{size}; no more are kept: {why}", code="off")
-    most, takes = settings.size("vault_max"), sum(each.stored for each in kept)
+    most, takes = settings.vault_room(), sum(each.stored for each in kept)
     if most and takes > most:
-        remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault_max 40G"
-        return note(f"{size}, more than vault_max allows", remedy, "full")
+        remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault 40G"
+        return note(f"{size}, more than the setting vault allows", remedy, "full")
     return ok(size if kept else "empty")
 
 

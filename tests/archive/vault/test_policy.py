@@ -53,42 +53,40 @@ def test_nothing_goes_by_itself(config_home: ConfigHome) -> None:
     one = kept(config_home, 1, 4000)
     assert policy.apply(config_home.where) == []
     assert left(config_home) == {one}
-    assert settings.size("vault_max", config_home.where) == 20 * 1024**3
+    assert settings.vault_room(config_home.where) == 20 * 1024**3
 
 
 def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     """As many as the limit asks for, each told; 0 is no limit."""
     one, two, three = (kept(config_home, number, 100 - number) for number in (1, 2, 3))
     takes = [each.stored for each in all_archived(config_home.where)]
-    stored_settings.store("vault_max", "0", config_home.where)
+    stored_settings.store("vault", "0", config_home.where)
     assert policy.due(config_home.where) == []
-    stored_settings.store("vault_max", str(sum(takes) - 1), config_home.where)
+    stored_settings.store("vault", str(sum(takes) - 1), config_home.where)
     assert [each.session_id for each, *_ in policy.due(config_home.where)] == [one]
     assert [each.session_id for each, *_ in policy.due(config_home.where, keeping=[one])] == [two]
     (gone,) = policy.apply(config_home.where)
-    assert "vault_max" in gone.sentence
+    assert "the setting vault" in gone.sentence
     assert left(config_home) == {two, three}
 
 
-def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome) -> None:
     """However many generations above it, whatever the limit; once nothing is there that came from it, it goes."""
-    monkeypatch.setattr(policy, "APART", 0)
     one = kept(config_home, 1, 100)
     two = kept(config_home, 2, 90, parent=1)
     three = kept(config_home, 3, 80, parent=2, present=True)
     other = kept(config_home, 4, 10)
-    stored_settings.store("vault_max", "1", config_home.where)
-    stored_settings.store("vault_days", "5", config_home.where)
+    stored_settings.store("vault", "1", config_home.where)
     assert {each.session_id for each, *_ in policy.due(config_home.where)} == {three, other}
     (config_home.project() / f"{three}.jsonl").unlink()
     assert {each.session_id for each in policy.apply(config_home.where)} == {one, two, three, other}
     assert left(config_home) == set()
 
 
-def test_by_age(config_home: ConfigHome) -> None:
-    """Days since the last write, as far as they are told; and only what was due the day before."""
+def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An employer's days since the last write, as far as they are told; and only what was due the day before."""
     old, young = kept(config_home, 1, 100), kept(config_home, 2, 10)
-    stored_settings.store("vault_days", "30", config_home.where)
+    monkeypatch.setattr(policy, "managed_days", lambda: ("/etc/x", 30))
     assert policy.apply(config_home.where) == policy.apply(config_home.where) == []
     assert policy.went(config_home.where) == []
     note = Path(vault(config_home.where), policy.FILE)
@@ -103,7 +101,7 @@ def test_by_age(config_home: ConfigHome) -> None:
     (gone,) = policy.apply(config_home.where)
     (told,) = policy.went(config_home.where)
     assert (told.session_id, told.stored, told.why) == (old, gone.stored, gone.why)
-    assert (gone.session_id, "30 days of vault_days" in gone.why) == (old, True)
+    assert (gone.session_id, "after 30 days" in gone.why) == (old, True)
     assert left(config_home) == {young}
 
 
@@ -111,7 +109,7 @@ def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
     """It can come back, and then it needs what it came from."""
     one = kept(config_home, 1, 100)
     two = kept(config_home, 2, 90, parent=1, present=True)
-    stored_settings.store("vault_max", "1", config_home.where)
+    stored_settings.store("vault", "1", config_home.where)
     path = str(config_home.project() / f"{two}.jsonl")
     delete.write(delete.plan(locate.session_file(path), config_home.where), config_home.where)
     assert not os.path.exists(path)
@@ -128,7 +126,7 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     found = archive_session(locate.session_file(path), Where(shared))
     assert found.home == str(config_home.config)
     assert all_archived(Where(other)) == [found]
-    stored_settings.store("vault_max", "1", Where(shared))
+    stored_settings.store("vault", "1", Where(shared))
     assert (policy.due(Where(other)), [each.session_id for each, *_ in policy.due(Where(shared))]) == ([], [own])
     row = KeptSession.model_validate(found)
     assert (row.present, row.file) == (True, str(path))
@@ -163,21 +161,23 @@ def test_said_once(config_home: ConfigHome) -> None:
     assert first_use_notice.line(config_home.where) == ""
 
 
-@pytest.mark.parametrize(("text", "size"), [("500M", 500 * 1024**2), ("20 g", 0), ("2GB", 2 * 1024**3), ("7", 7)])
+@pytest.mark.parametrize(
+    ("text", "size"), [("500M", 500 * 1024**2), ("20 g", 0), ("2GB", 2 * 1024**3), ("7", 7), ("on", 20 * 1024**3)]
+)
 def test_sizes_in_words(config_home: ConfigHome, text: str, size: int) -> None:
     """As people write them; what can't be read is refused."""
     if not size:
         with pytest.raises(UsageError):
-            stored_settings.store("vault_max", text, config_home.where)
+            stored_settings.store("vault", text, config_home.where)
         return
-    stored_settings.store("vault_max", text, config_home.where)
-    assert settings.size("vault_max", config_home.where) == size
+    stored_settings.store("vault", text, config_home.where)
+    assert settings.vault_room(config_home.where) == size
 
 
 def test_what_can_not_be_removed_stays(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next time tries it again; nothing else is kept from going."""
     one = kept(config_home, 1, 100)
-    stored_settings.store("vault_days", "5", config_home.where)
+    stored_settings.store("vault", "1", config_home.where)
 
     def refused(*_: object) -> None:
         raise VaultOff("no")

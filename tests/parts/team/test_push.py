@@ -283,7 +283,7 @@ def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> 
 def test_what_expired_here_expires_there(
     alice: Machine, desk: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By ``vault_days`` or an employer's, once nothing of it is here; of this machine alone, and it may come back."""
+    """By an employer's days, once nothing of it is here; of this machine alone, and it may come back."""
     path, whole = written(alice), written(alice).read_bytes()
     sent(alice, path)
     sent(desk, written(desk))
@@ -296,7 +296,7 @@ def test_what_expired_here_expires_there(
         session_file_of(path, CHILD).unlink()
         monkeypatch.setattr(sharing, "managed_days", lambda: ("/etc/x", 0))
         assert sharing.remove_gone(db, alice.where) == []
-        Path(alice.where.state, "settings.json").write_text('{"vault_days": 30}')
+        monkeypatch.setattr(sharing, "managed_days", lambda: ("/etc/x", 30))
         assert sharing.remove_gone(db, alice.where) == [SESSION]
         assert sharing.remove_gone(db, alice.where) == []
     left = "select s.session_id, a.label from team.session s join team.machine a on a.id = s.machine order by s.id"

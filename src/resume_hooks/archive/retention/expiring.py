@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from resume_hooks import settings
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, all_folders
@@ -119,18 +118,14 @@ class _Agenda:
         self._where = where
         self._now = now
         self._endings = Endings(days, where)
-        longest = settings.number("vault_days", where)
-        self._oldest = now - longest * DAY if longest else 0.0
 
     def due(self, folders: Sequence[str], before: float) -> list[Ending]:
         """The sessions of project folders that end in less than ``before`` seconds, the first to go first.
 
-        Left out: what is kept as it is, and what the vault would not keep for its age.
+        Left out: what is kept as it is.
         """
         due, until = list[Ending](), self._now + before
         for ends in (ends for folder in folders for ends in self._endings.of(folder)):
-            if ends.session.mtime < self._oldest:
-                continue
             ending = ends.before(until)
             if ending and not is_archived(ends.session.session_id, ending.written, self._where):
                 due.append(ending)

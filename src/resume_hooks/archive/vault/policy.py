@@ -1,4 +1,4 @@
-"""What may be archived, and what has to go: the settings ``vault``, ``vault_max``, ``vault_days``, and an employer's.
+"""What may be archived, and what has to go: the setting ``vault``, and an employer's.
 
 The oldest go first, and never an ancestor of a session that the client or our trash still has, nor what is from another
 config home, of which nobody knows here what came from it; unless an employer's retention says so. For its age nothing
@@ -78,7 +78,7 @@ def allowed(where: Where) -> tuple[bool, str]:
     path, days = managed_days()
     if days:
         return False, MANAGED.format(path=path, days=days)
-    if settings.load(where)["vault"].value == "off":
+    if settings.vault_room(where) is None:
         return False, OFF
     return True, ""
 
@@ -101,22 +101,13 @@ def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSessi
     if managed:
         why = f"{path} has sessions deleted after {managed} days"
         return [(each, why, True) for each in archived if _age(each) >= managed * DAY]
-    days, most = settings.number("vault_days", where), settings.size("vault_max", where)
-    taken = sum(each.stored for each in archived)
-    aged = {each.session_id for each in archived if days and _age(each) >= days * DAY}
-    going = [each for each in archived if each.session_id in aged or 0 < most < taken]
-    going = [each for each in going if not is_foreign(each.home, where)]
-    if not going:
+    most, taken = settings.vault_room(where) or 0, sum(each.stored for each in archived)
+    if not 0 < most < taken:
         return []
-    staying = {*keeping, *_ancestors_of_living(archived, where)}
-    going = [each for each in going if each.session_id not in staying]
-    taken -= sum(each.stored for each in going if each.session_id in aged)
-    found = []
-    for each in going:
-        if each.session_id in aged:
-            found.append((each, f"it is older than the {days:,} days of vault_days", True))
-        elif taken > most:
-            found.append((each, f"kept sessions take more than the {size_text(most)} of vault_max", False))
+    found, staying = [], {*keeping, *_ancestors_of_living(archived, where)}
+    for each in archived:
+        if taken > most and each.session_id not in staying and not is_foreign(each.home, where):
+            found.append((each, f"kept sessions take more than the {size_text(most)} of the setting vault", False))
             taken -= each.stored
     return found
 

@@ -6,7 +6,6 @@ import contextlib
 import os
 from datetime import datetime
 
-from resume_hooks import settings
 from resume_hooks.parts.team.connect import Connection, TeamFailed, refusals
 from resume_hooks.parts.team.cursor import cursor_of, keep_cursor, note_forgotten, pushed_here, session_folder
 from resume_hooks.parts.team.joined import required
@@ -100,8 +99,8 @@ def remove_gone(db: Connection, where: Where) -> list[str]:
 
 
 def expiring(where: Where) -> tuple[list[str], int]:
-    """What this machine pushed and has no more, where ``vault_days`` or an employer let sessions go, and the days."""
-    days = managed_days()[1] or settings.number("vault_days", where)
+    """What this machine pushed and has no more, where an employer lets sessions go, and the days."""
+    days = managed_days()[1]
     if not days:
         return [], 0
     here = {each.session_id for each in all_sessions(where)} | {each.session_id for each in all_archived(where)}
