@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
 
+import click
+
 import resume_hooks
 from resume_hooks import seam
+from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import form
 from resume_hooks.cli.verb_table import VERBS
+from resume_hooks.errors import UsageError
 from resume_hooks.hooks import triggers as triggers_table
 from resume_hooks.parts import NAMES
 from tests.needs import REPO
+
+PAGES = [page for glob in ("README.md", "docs/*.md", "skills/*/*.md", "agents/*.md") for page in REPO.glob(glob)]
+OF_OTHERS = ("autocompact", "clear", "compact", "plugin", "rename", "resume", "tmp")
+"""What else begins with a slash: commands of the client's own, a folder."""
 
 
 def test_generated_pages_are_up_to_date() -> None:
@@ -89,3 +98,47 @@ def test_every_message_of_troubleshooting_is_one_of_ours() -> None:
     ours = [piece for piece in pieces if piece != "UserPromptSubmit operation blocked by hook"]  # the client's
     missing = [piece for piece in ours if piece not in source]
     assert missing == [] or not all(seam.is_there(part) for part in NAMES)
+
+
+def test_every_command_that_is_shown_is_one() -> None:
+    """What README, the pages, skills and agents show of the command line parses as it stands there."""
+    failed = []
+    for page in PAGES:
+        text = re.sub(r"<!-- made by.*?<!-- end -->", "", page.read_text("utf-8"), flags=re.DOTALL)
+        blocks = "\n".join(re.findall(r"^```\w*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)).split("\n")
+        for shown in [*blocks, *re.findall(r"`([^`\n]+)`", text)]:
+            line = re.sub(r"<[a-z ]+>|\[[a-z ]+\]|FILE", "5e12a303", shown.partition("  #")[0])
+            found = re.match(r"(?:resume-hooks|sh [\w/]*hooks/engine) (?!VERB)(\w.*)", line)
+            if found and not parses(shlex.split(found[1])):
+                failed.append(f"{page.name}: {shown}")
+    assert not failed or any_is_away()
+
+
+def parses(words: list[str]) -> bool:
+    """Whether the command line takes these words; a verb alone is only named."""
+    try:
+        verb = cli.get_command(click.Context(cli), words[0])
+        if verb and len(words) > 1:
+            verb.make_context(words[0], words[1:])
+    except (click.ClickException, UsageError):
+        return False
+    return verb is not None
+
+
+def any_is_away() -> bool:
+    """Whether a part is: what it brings to the command line is then no more than text."""
+    return not all(seam.is_there(part) for part in NAMES)
+
+
+def test_every_trigger_that_is_shown_is_one() -> None:
+    """Nowhere a name that nothing answers to."""
+    rows = triggers_table.ROWS.values()
+    bare = {row.bare for row in rows if row.bare}
+    long = {*triggers_table.ROWS, *(name for row in rows for name in row.aliases)}
+    failed = []
+    for page in PAGES:
+        for shown in re.findall(r"`([/>](?:resume-hooks:)?[a-z][a-z-]*)(?:`| )", page.read_text("utf-8")):
+            name = shown[1:].removeprefix("resume-hooks:")
+            known = {*bare, *OF_OTHERS} if shown == f"/{name}" else long
+            failed += [f"{page.name}: {shown}"] if name not in known else []
+    assert not failed or any_is_away()
