@@ -51,11 +51,18 @@ def test_every_verb_command_and_trigger_is_named() -> None:
     assert not [page for page in ("cli", "guide", "older-clients") if f"(docs/{page}.md)" not in readme]
 
 
-def test_the_first_screen_of_the_readme_says_what_is_kept() -> None:
-    """Before anybody installs it: sessions are kept, for how long, and the line that switches it off."""
+def test_who_has_not_installed_it_is_told_what_it_does_unasked() -> None:
+    """README's first screen and the manifests say what it looks at, keeps, lets through and downloads."""
     first_screen = "\n".join((REPO / "README.md").read_text("utf-8").split("\n")[:40])
-    for words in ("keeps sessions for longer", "config vault off", "make demo", "make test", "plugin install"):
+    for words in ("every prompt", "config vault off", "without a question", "make demo", "make test", "plugin install"):
         assert words in first_screen
+    plugin, market = (
+        json.loads((REPO / ".claude-plugin" / f"{name}.json").read_text()) for name in ("plugin", "marketplace")
+    )
+    assert plugin["description"] == market["plugins"][0]["description"]
+    for text in (first_screen, plugin["description"]):
+        for words in ("prompt", "index", "20 GB", "reading commands", "80 MB"):
+            assert words in text
 
 
 def test_links_between_the_pages_lead_somewhere() -> None:
