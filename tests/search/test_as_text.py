@@ -59,7 +59,7 @@ def found(
 ) -> SearchResult:
     """An answer with these hits."""
     queries = tuple(parse([words]) for words in (query, *also))
-    return SearchResult(queries, list(hits), total or len(hits), more, how, [], helpers)
+    return SearchResult(queries, list(hits), total or len(hits), more, how, [], helpers, [], 0)
 
 
 def test_a_hit() -> None:

@@ -98,6 +98,8 @@ def _data(found: SearchResult) -> dict[str, Any]:
         "more": found.more,
         "hits": [With(hit, {"commands": _commands(hit)}) for hit in found.hits],
         "helpers_left_out": found.helpers,
+        "provisional": found.provisional,
+        "unread": found.unread,
     }
 
 

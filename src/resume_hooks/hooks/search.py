@@ -13,7 +13,7 @@ from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, curre
 from resume_hooks.hooks.session_list.rows import around, cut
 from resume_hooks.hooks.session_list.said import PATIENCE
 from resume_hooks.paths import Where
-from resume_hooks.search.as_text import ALL_WEAK
+from resume_hooks.search.as_text import doubt
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, project_at, project_of
@@ -78,9 +78,8 @@ def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -
 
 
 def _counted(found: SearchResult, *, everywhere: bool) -> str:
-    nothing = f"nothing found in {'any' if everywhere else 'this'} project"
-    sure = f", {ALL_WEAK}" if found.weak else ""
-    counted = f"{'at least ' if found.more else ''}{found.total:,} found{sure}" if found.hits else nothing
+    nothing = f"nothing found in {'any' if everywhere else 'this'} project{'' if found.whole else ' yet'}"
+    counted = f"{'at least ' if found.more else ''}{found.total:,} found{doubt(found)}" if found.hits else nothing
     return f"{counted}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
 
 

@@ -137,9 +137,16 @@ def _marked(hit: Hit, mark: Style) -> str:
 
 def _counted(result: SearchResult) -> str:
     least = "at least " if result.more else ""
-    sure = f", {ALL_WEAK}" if result.weak else ""
-    text = f"{least}{counted(result.total, 'turn')}{sure}" if result.hits else "nothing found"
+    nothing = "nothing found" if result.whole else "nothing found yet"
+    text = f"{least}{counted(result.total, 'turn')}{doubt(result)}" if result.hits else nothing
     return f"{text}{f' · {one_line(plain_line(result.how), 400)}' if result.how else ''}"
+
+
+def doubt(result: SearchResult) -> str:
+    """What hits that are all weak come to; ``""`` where one is more."""
+    if not result.weak:
+        return ""
+    return f", {ALL_WEAK}" if result.whole else ", all weak so far"
 
 
 def _empty(result: SearchResult) -> list[str]:
@@ -150,6 +157,7 @@ def _empty(result: SearchResult) -> list[str]:
     return [
         f"Nothing found{f' ({one_line(plain_line(result.how), 400)})' if result.how else ''}.",
         *_helpers(result),
+        *_provisional(result),
         f"Other {asked} may help; --all looks in every project.",
     ]
 
@@ -159,8 +167,19 @@ def _left(result: SearchResult, shown: int) -> list[str]:
     more = result.total - shown
     limit = f"--limit {min(result.total, MOST_LIMIT)} --max-chars 0"
     notes = [f"{counted(more, 'more turn')}: {limit}"] if more > 0 else []
-    notes += _helpers(result)
+    notes += [*_helpers(result), *_provisional(result)]
     return ["", *notes] if notes else []
+
+
+def _provisional(result: SearchResult) -> list[str]:
+    """Sessions that hold the words and are not indexed yet."""
+    rows = [
+        f"  {row.session_id} · {one_line(plain_line(row.title), 60)} · has {', '.join(map(plain_line, row.words))}"
+        for row in result.provisional
+    ]
+    head = "Not indexed yet, provisional, by the words in their files; the same search again has more:"
+    unread = [f"{counted(result.unread, 'file')} could not be looked through yet."] if result.unread else []
+    return [*([head, *rows] if rows else []), *unread]
 
 
 def _helpers(result: SearchResult) -> list[str]:

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
-from resume_hooks.errors import IndexDamaged, UsageError
+from resume_hooks.errors import IndexDamaged, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import MOST_READ, Best, Hit, Hits, Wording
 from resume_hooks.search.index.connect import OpenIndex, opened_index
+from resume_hooks.search.index.unread import Sought
 from resume_hooks.search.index.update import Progress
 from resume_hooks.search.query import Query, parse
 from resume_hooks.search.ranking import CANDIDATES, Ranking, TurnHit, fused
-from resume_hooks.search.scope import Scope, enter, limits, needed_folders, unknown, unseen
+from resume_hooks.search.scope import Scope, enter, limits, meant, needed_folders, unknown, unseen
 from resume_hooks.search.sources import Sources
 from resume_hooks.search.terms import Lookup, Terms
 from resume_hooks.sessions.session_files import where_hidden
+from resume_hooks.sessions.transcript_files import owning_session
+from resume_hooks.transcripts.head_tail import HeadTail
 
 MOST_LATEST = 5_000  # records that are looked at where only their kind was asked for
 FEW = 5  # turns below which words are also looked for within others
+MOST_PROVISIONAL = 5  # sessions that are told of those that hold the words and are not indexed yet
 NAMED = 4  # words that an answer names of many
 NO_SESSION = "No session is there to be searched"
+
+
+class Provisional(NamedTuple):
+    """A session that is not indexed yet, by the words that stand in its file, or in one of its sub-agents'."""
+
+    session_id: str
+    file: str
+    title: str
+    words: tuple[str, ...]
+    missing: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +47,8 @@ class SearchResult:
 
     ``hits`` are the best, ``total`` how many turns fitted, or ``more`` than that. ``how`` says in words how the queries
     were taken, ``notes`` what the user should know of the index; ``helpers`` counts headless runs of one question that
-    were left out.
+    were left out. Of files that are not indexed yet ``provisional`` are those that hold some of the words, and
+    ``unread`` counts those of which that can't be told.
     """
 
     queries: tuple[Query, ...]
@@ -40,6 +58,13 @@ class SearchResult:
     how: str
     notes: list[str]
     helpers: int
+    provisional: list[Provisional]
+    unread: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything was looked at that may hold the words."""
+        return not self.provisional and not self.unread
 
     @property
     def wordings(self) -> list[str]:
@@ -83,7 +108,11 @@ class Searcher:
         notes = [*self._index.notes, *missing, *_unsearched(len(self._entered.files), self._hidden)]
         how = "; ".join(dict.fromkeys(part for wording in wordings for part in _how(wording, best)))
         more = best.more or capped
-        return SearchResult(tuple(queries), best.hits, best.total, more, how, notes, self._entered.helpers)
+        provisional = list(islice(_provisional(self._index, queries), MOST_PROVISIONAL))
+        unread = sum(each.held is None for each in self._index.unread)
+        return SearchResult(
+            tuple(queries), best.hits, best.total, more, how, notes, self._entered.helpers, provisional, unread
+        )
 
     def _wider(self, lookups: Sequence[Lookup], found: Sequence[TurnHit]) -> list[Lookup]:
         """The words that none of the best turns has as parts of others, too; all of them where few turns were found."""
@@ -113,13 +142,35 @@ def find(
 
     def search() -> SearchResult:
         needed = needed_folders(scope, where)
-        with opened_index(where, limit=limit, progress=progress, needed=needed) as index:
+        with opened_index(
+            where, limit=limit, progress=progress, needed=needed, sought=sought(queries, scope, where)
+        ) as index:
             return Searcher(index, scope, where).search(queries, most)
 
     try:
         return search()
     except IndexDamaged:  # it is removed by now, and is made anew
         return search()
+
+
+def sought(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | None:
+    """What is looked for in files that are not indexed yet; None where nothing but their kind was asked for."""
+    terms = tuple(term.forms for query in queries for term in query.terms)
+    return Sought(terms, meant(scope, where)) if terms else None
+
+
+def _provisional(index: OpenIndex, queries: Sequence[Query]) -> Iterator[Provisional]:
+    """The sessions that hold some of the words and are not indexed yet, what holds most first."""
+    names = [term.name for query in queries for term in query.terms]
+    known = set[str]()
+    for file, held in index.unread:
+        session_id = file.session_id or owning_session(file.path)
+        if held and session_id not in known:
+            known.add(session_id)
+            words = dict.fromkeys(name for number, name in enumerate(names) if number in held)
+            missing = tuple(name for name in dict.fromkeys(names) if name not in words)
+            with contextlib.suppress(SessionNotFound):  # gone since
+                yield Provisional(session_id, file.path, HeadTail(file.path).title, tuple(words), missing)
 
 
 def _unsearched(files: int, hidden: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from resume_hooks.sessions.agents.registry import name_at
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.system import git_worktrees
 from resume_hooks.system.git_worktrees import Project
 from resume_hooks.system.text import encodable
@@ -179,6 +180,21 @@ def needed_folders(scope: Scope, where: Where) -> list[str] | None:
     if scope.folders is None:
         return None
     return [*Project(scope.folders, scope.within).folder_names(where), *scope.projects]
+
+
+def meant(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
+    """Tells whether a file may be in a scope that was never read: its working folder is then not known."""
+    names = needed_folders(scope, where)
+    folders = None if names is None else frozenset(names)
+
+    def is_meant(file: TranscriptFile) -> bool:
+        if scope.sessions is not None:
+            return file.session_id in {*scope.sessions, ""}
+        if scope.programs and name_at(file.path, where) not in scope.programs:
+            return False
+        return folders is None or file.folder in folders
+
+    return is_meant
 
 
 def unseen(scope: Scope, where: Where) -> list[str]:

@@ -234,7 +234,7 @@ def test_without_time_the_newest_is_read_first(config_home: ConfigHome) -> None:
         assert f"word{left}" not in holding.words()
         assert holding.outcome[2:] == (left, left * path.stat().st_size)
         counted = "1 file" if left == 1 else f"{left} files"
-        assert f" {counted} ({size_text(holding.outcome.size_behind)}), the oldest." in holding.notes[0]
+        assert f" {counted} ({size_text(holding.outcome.size_behind)}). " in holding.notes[0]
     assert held(config_home, limit=0).notes == []
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import Like, Strict
+from resume_hooks.search.engine import Provisional
 from resume_hooks.search.hits import Hit
 from resume_hooks.sessions.agents.registry import RUNNING
 
@@ -49,3 +50,7 @@ class SearchForm(Strict):
         ]
     ]
     helpers_left_out: int
+    provisional: list[Annotated[Provisional, Like()]] = Field(
+        description="sessions that are not indexed yet, by the words in their files, what holds most first"
+    )
+    unread: int = Field(description="files that are not indexed yet, and of which nobody can tell what they hold")

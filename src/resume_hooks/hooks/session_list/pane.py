@@ -129,9 +129,9 @@ def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
         if time.process_time() > until:
             whole = False
             break
-    behind = 0
+    late = ""
     if asked.step == SAID:
-        said, behind = _said(asked, folder, where)
+        said, late = _said(asked, folder, where)
         choices.tell(said)
     most, _ = _room(asked.lines)
     fitting, now = choices.fitting, time.time()
@@ -143,7 +143,6 @@ def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     more = "" if whole else "+"
     counted = f"{len(fitting):,} of {choices.count:,}{more}" if asked.words else f"{choices.count:,}{more}"
     what = "every project" if asked.everywhere else "this project"
-    late = f" · {behind:,} files not indexed yet" if behind else ""
     if asked.step == NAMES and asked.words.strip():
         late = LOOKING
     return {
@@ -171,20 +170,24 @@ def _lines(row: ListedSession, said: Said | None, columns: int, now: float) -> l
     return [listed(row, columns, now, chosen=chosen) for chosen in (False, True)]
 
 
-def _said(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], int]:
-    """The turns that say the words, and how many files are not in the index; without one, nothing was said."""
+def _said(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], str]:
+    """The turns that say the words, and what is not in the index yet; without one, nothing was said."""
     # 60 ms, for which the names do not wait.
-    from resume_hooks.search.engine import Searcher
+    from resume_hooks.search.engine import Searcher, sought
     from resume_hooks.search.index.connect import opened_index
+    from resume_hooks.search.query import parse
     from resume_hooks.search.scope import Scope, project_at
 
     try:
-        with opened_index(where, limit=PATIENCE) as index:
-            scope = Scope() if asked.everywhere else project_at(folder, where)
-            scope = replace(scope, programs=frozenset(OPENED))
-            return said_of(Searcher(index, scope, where), asked.words), index.outcome.behind
+        scope = Scope() if asked.everywhere else project_at(folder, where)
+        scope = replace(scope, programs=frozenset(OPENED))
+        with opened_index(where, limit=PATIENCE, sought=sought([parse([asked.words])], scope, where)) as index:
+            holding = sum(bool(file.held) for file in index.unread)
+            late = f" · {index.outcome.behind:,} files not indexed yet" if index.outcome.behind else ""
+            late += f", {holding:,} with some of the words" if holding else ""
+            return said_of(Searcher(index, scope, where), asked.words), late
     except ResumeHooksError:
-        return [], 0
+        return [], ""
 
 
 def _preview(asked: PaneEvent, where: Where) -> list[str]:

@@ -10,11 +10,12 @@ import contextlib
 import os
 import shutil
 import sqlite3
+import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from resume_hooks.errors import IndexDamaged, IndexUnusable
+from resume_hooks.errors import IndexDamaged, IndexUnusable, ResumeHooksError
 from resume_hooks.paths import Where, is_private, private_folder
 from resume_hooks.search.index.archived import ArchivedSessions
 from resume_hooks.search.index.database import (
@@ -26,7 +27,8 @@ from resume_hooks.search.index.database import (
     words_folder,
 )
 from resume_hooks.search.index.postings import LEVELS, Postings
-from resume_hooks.search.index.update import IsOver, Progress, UpdateOutcome, changes, update
+from resume_hooks.search.index.unread import RawWords, Sought, UnreadFile, ranks
+from resume_hooks.search.index.update import FileWork, IsOver, Progress, UpdateOutcome, changes, update
 from resume_hooks.sessions.agents.registry import all_files
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage.locks import lock
@@ -35,17 +37,29 @@ from resume_hooks.system.text import counted
 
 PATIENCE = 10.0  # seconds that another command which is writing is waited for
 
+LARGE = 32 * 1024 * 1024
+"""Bytes to be read from which on they are looked through for what is sought first; less is indexed as fast."""
+
+_GO_ON = "import sys; sys.path[:0] = sys.argv[1:]; from resume_hooks.search.index.connect import run_on; run_on()"
+LONGEST = 240.0  # seconds for which another process goes on
+NICE = 10
+LEAST = 0.5  # seconds for which is indexed after that
+
 Identity = tuple[int, int]  # what tells a file from the one that took its place
 
 
 class OpenIndex(NamedTuple):
-    """An index ready to be searched. ``notes`` say what is not as it should be; ``rebuilt`` that it was made anew."""
+    """An index ready to be searched. ``notes`` say what is not as it should be; ``rebuilt`` that it was made anew.
+
+    ``unread`` are the files that were sought in, and that it has not as they are.
+    """
 
     db: sqlite3.Connection
     words: Postings
     outcome: UpdateOutcome
     notes: list[str]
     rebuilt: bool = False
+    unread: tuple[UnreadFile, ...] = ()
 
 
 @contextlib.contextmanager
@@ -56,13 +70,15 @@ def opened_index(
     progress: Progress | None = None,
     needed: Collection[str] | None = None,
     rebuild: bool = False,
+    sought: Sought | None = None,
 ) -> Iterator[OpenIndex]:
     """The index of this config home, up to date as far as ``limit`` seconds allow, closed at the end of the block.
 
-    ``needed`` names the project folders that must be in it where it can only be made for once; None for all.
+    ``needed`` names the project folders that must be in it where it can only be made for once; None for all. What is
+    ``sought`` is looked for in all files that it has not read: those that hold most of it are read first, the rest by
+    another process, for which nobody waits.
     """
-    deadline = time.monotonic() + limit
-    task = _Task(where, lambda: time.monotonic() > deadline, progress, min(PATIENCE, limit))
+    task = _Task(where, _Clock(limit), progress, min(PATIENCE, limit), sought)
     ready = _ready(task, needed, rebuild=rebuild)
     try:
         with telling():
@@ -75,6 +91,8 @@ def opened_index(
         raise
     finally:
         ready.db.close()
+        if sought:
+            go_on(ready, where)
 
 
 def bring_up_to_date(where: Where, is_over: IsOver) -> UpdateOutcome:
@@ -90,15 +108,59 @@ def bring_up_to_date(where: Where, is_over: IsOver) -> UpdateOutcome:
     return opened.outcome
 
 
+def go_on(index: OpenIndex, where: Where) -> None:
+    """Have another process index what time did not allow; nobody waits for it, and it ends by itself."""
+    if not index.outcome.behind:
+        return
+    import subprocess  # 4 ms, which nothing else here needs
+
+    # By a shell that ends at once: who waits for a process of ours does not wait for that one.
+    words = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", sys.executable, "-I", "-c", _GO_ON]
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # the next search goes on
+        subprocess.run(  # noqa: S603 - a program of our own
+            [*words, *filter(None, sys.path)], env={**where.environ}, start_new_session=True, timeout=5, check=False
+        )
+
+
+def run_on() -> None:
+    """What that process does."""
+    with contextlib.suppress(OSError, AttributeError):  # Windows has no such call
+        os.nice(NICE)
+    with contextlib.suppress(ResumeHooksError):
+        bring_up_to_date(Where(), _Clock(LONGEST))
+
+
 def forget_index(where: Where) -> None:
     """Remove the index with every word in it; the next search makes it anew. IndexUnusable where it can't be."""
     _remove(where, _identity(index_file(where)))
 
 
+class _Clock:
+    """Tells whether the time for an update is over."""
+
+    def __init__(self, limit: float) -> None:
+        self._end = time.monotonic() + limit
+
+    def __call__(self) -> bool:
+        return time.monotonic() > self._end
+
+    def leave(self, seconds: float) -> None:
+        """Let at least so much time be left."""
+        self._end = max(self._end, time.monotonic() + seconds)
+
+
 class _Task:
     """What is to be indexed, and how long that may take."""
 
-    def __init__(self, where: Where, is_over: IsOver, progress: Progress | None = None, patience: float = 0.0) -> None:
+    def __init__(
+        self,
+        where: Where,
+        is_over: IsOver,
+        progress: Progress | None = None,
+        patience: float = 0.0,
+        sought: Sought | None = None,
+    ) -> None:
+        self.sought = sought
         self.path = index_file(where)
         self.where = where
         self.files = all_files(where)
@@ -118,15 +180,44 @@ class _Task:
         One that is not ``ours`` stays as it is.
         """
         work, gone = changes(index.db, self.files, self.shelf)
+        held = self._held(work) if sum(item.size for item in work) > LARGE else {}
         if ours:
+            if held and isinstance(self.is_over, _Clock):
+                self.is_over.leave(LEAST)
+            worth = ranks(held)
+            work = [item._replace(worth=worth.get(item.file.path, 0.0)) for item in work]
             to, over = self.where, self.is_over
             outcome = update(index.db, index.words, work, gone, where=to, is_over=over, progress=self.progress)
-            left = f"{counted(outcome.behind, 'file')} ({size_text(outcome.size_behind)}), the oldest"
-            note = f"Not indexed yet, so not searched: {left}. To index all: resume-hooks doctor --index update"
+            left = f"{counted(outcome.behind, 'file')} ({size_text(outcome.size_behind)})"
+            note = f"Not indexed yet: {left}. To index all: resume-hooks doctor --index update"
         else:
             outcome = UpdateOutcome(behind=len(work) + len(gone))
             note = f"Another command is updating the index; {len(work):,} files may be missing from it"
-        return index._replace(outcome=outcome, notes=[*index.notes, *([note] if outcome.behind else [])])
+        if not outcome.behind:
+            return index._replace(outcome=outcome)
+        late = changes(index.db, self.files, self.shelf)[0] if ours else work
+        unread = tuple(self._unread(late, held)) if self.sought else ()
+        return index._replace(outcome=outcome, notes=[*index.notes, note], unread=unread)
+
+    def _held(self, work: Iterable[FileWork]) -> dict[str, frozenset[int]]:
+        """By path, which of the words that are sought a file holds, of those that can be looked through."""
+        if self.sought is None:
+            return {}
+        words, found = RawWords(self.sought.terms), dict[str, frozenset[int]]()
+        for item in work:
+            if not item.same and item.file.inode > 0 and self.sought.is_meant(item.file):
+                held = words.held(item.file.path, item.job.place.offset)
+                if held is not None:
+                    found[item.file.path] = held
+        return found
+
+    def _unread(self, work: Sequence[FileWork], held: Mapping[str, frozenset[int]]) -> Iterator[UnreadFile]:
+        """What was sought in and is not in the index, what holds most first."""
+        held = {**held, **self._held(item for item in work if item.file.path not in held)}
+        counts = ranks(held)
+        for item in sorted(work, key=lambda item: (-counts.get(item.file.path, 0.0), -item.file.mtime)):
+            if not item.same and self.sought and self.sought.is_meant(item.file):
+                yield UnreadFile(item.file, held.get(item.file.path))
 
 
 def _ready(task: _Task, needed: Collection[str] | None, *, rebuild: bool) -> OpenIndex:

@@ -51,13 +51,15 @@ class UpdateOutcome(NamedTuple):
 class FileWork(NamedTuple):
     """A file to be read, and how; ``file_id`` is 0 for one that the index does not know yet.
 
-    ``same``: it is the one that was read, which only lies elsewhere now, so that nothing of it is read.
+    ``same``: it is the one that was read, which only lies elsewhere now, so that nothing of it is read. What is of most
+    ``worth`` is read first.
     """
 
     file: TranscriptFile
     job: ReadJob
     file_id: int = 0
     same: bool = False
+    worth: float = 0.0
 
     @property
     def size(self) -> int:
@@ -160,7 +162,7 @@ class _Update:
         self._postings.end()
 
     def run(self, work: Sequence[FileWork], gone: Collection[int], is_over: IsOver) -> UpdateOutcome:
-        left = sorted((item for item in work if not item.same), key=lambda item: -item.file.mtime)
+        left = sorted((item for item in work if not item.same), key=lambda item: (-item.worth, -item.file.mtime))
         left, sure = self._begun(left, gone)
         total = sum(item.size for item in left)
         done, files, seen = 0, 0, 0

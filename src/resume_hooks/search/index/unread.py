@@ -1,0 +1,118 @@
+"""Files that the index has not read yet: which of them hold the words of a search, told from their bytes alone.
+
+400 MB take about a second, far less than to index them. Whatever a full index finds in a file is found here, too: in
+capitals, with an ending, in an identifier, with accents or without, escaped as JSON may have it. What is found here may
+be less: a piece of a longer word, or a name of a key.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from resume_hooks.paths import open_regular
+from resume_hooks.search.index.tokenize import folded, stem
+from resume_hooks.sessions.transcript_files import TranscriptFile
+
+CHUNK = 8 * 1024 * 1024  # bytes of a file that are looked through at a time
+OVERLAP = 256  # bytes of one that are looked through with the next, so that no word is cut
+SHORTEST = 3  # letters that a stem keeps where its last one may be another in the text
+
+_LETTERS = re.compile(rb"[\xc3-\xc9\xcc\xcd]|\xe1[\xb8-\xbb]|\xef\xbc|\\u(?:0[0-3]|1e|ff)")
+"""What begins a letter that may stand for one of ASCII: accented, apart from its accent, full width; or its escape."""
+
+_FOREIGN = re.compile(rb"[0-9a-z_]*(?:(?:[\x80-\xff]|\\u[0-9a-f]{4})[0-9a-z_]*)+")
+_ESCAPES = re.compile(r"\\u([0-9a-f]{4})")
+_IRREGULAR = {"die": "dying", "lie": "lying", "tie": "tying"}  # stems that no inflected form begins with
+
+
+Forms = tuple[tuple[str, ...], ...]
+"""A term as the index has it: for each token in it the whole, then its parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """The words of a search, and which files it is meant for."""
+
+    terms: tuple[Forms, ...]
+    is_meant: Callable[[TranscriptFile], bool]
+
+
+class UnreadFile(NamedTuple):
+    """A file that the index has not as it is; ``held`` are the numbers of the terms in it, None if nobody can tell."""
+
+    file: TranscriptFile
+    held: frozenset[int] | None
+
+
+class RawWords:
+    """Finds terms in the bytes of files."""
+
+    def __init__(self, terms: Sequence[Forms]) -> None:
+        self._ways = [[_ways(token) for token in term] for term in terms]
+        every = {needle for tokens in self._ways for ways in tokens for way in ways for needle in way}
+        self._needles = sorted(every, key=len, reverse=True)
+
+    def held(self, path: str, offset: int = 0) -> frozenset[int] | None:
+        """The numbers of the terms that a file holds from an offset on; None where it can't be read."""
+        found = set[bytes]()
+        try:
+            for chunk in _chunks(path, offset):
+                found |= self._in(chunk.lower(), [needle for needle in self._needles if needle not in found])
+                if len(found) == len(self._needles):
+                    break
+        except OSError:
+            return None
+        return frozenset(
+            number
+            for number, tokens in enumerate(self._ways)
+            if all(any(found.issuperset(way) for way in ways) for ways in tokens)
+        )
+
+    @staticmethod
+    def _in(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
+        found = {needle for needle in needles if needle in low}
+        left = [needle for needle in needles if needle not in found]
+        if left and (_LETTERS.search(low) or not all(needle.isascii() for needle in left)):
+            text = folded(_unescaped(b" ".join(set(_FOREIGN.findall(low)))))
+            found.update(needle for needle in left if needle.decode() in text)
+        return found
+
+
+def ranks(held: Mapping[str, frozenset[int]]) -> dict[str, float]:
+    """What files count by the terms that they hold: those that few others hold count most."""
+    numbers = {number for each in held.values() for number in each}
+    having = {number: sum(number in each for each in held.values()) for number in numbers}
+    weights = {number: math.log(1 + len(held) / count) for number, count in having.items()}
+    return {path: sum(map(weights.__getitem__, each)) for path, each in held.items()}
+
+
+def _ways(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
+    """The ways in which a token may stand in a text: the whole, or all of its parts."""
+    whole, *parts = forms
+    ways = [(_needle(whole),), *([tuple(map(_needle, parts))] if parts else [])]
+    return [*ways, *([(_IRREGULAR[whole].encode(),)] if whole in _IRREGULAR else [])]
+
+
+def _needle(word: str) -> bytes:
+    """The beginning that all words with one stem share."""
+    root = stem(word)
+    shared = next((word[:end] for end in range(len(word), 0, -1) if root.startswith(word[:end])), word)
+    return (shared[:-1] if len(shared) > SHORTEST and shared[-1] in "eiy" else shared).encode()
+
+
+def _chunks(path: str, offset: int) -> Iterator[bytes]:
+    with open_regular(path, follow=False) as stream:
+        stream.seek(offset)
+        before = b""
+        while chunk := stream.read(CHUNK):
+            yield before + chunk
+            before = chunk[-OVERLAP:]
+
+
+def _unescaped(raw: bytes) -> str:
+    text = _ESCAPES.sub(lambda found: chr(int(found[1], 16)), raw.decode("utf-8", "replace"))
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # an escaped pair is one letter

@@ -1,0 +1,150 @@
+"""What a search says of files that are not in the index yet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.search.engine import SearchResult, find
+from resume_hooks.search.index import connect
+from resume_hooks.search.index.status import status_of
+from resume_hooks.search.index.unread import RawWords
+from resume_hooks.search.query import parse
+from resume_hooks.search.scope import Scope
+from tests.builders import ConfigHome, conversation, session_id, write_session
+from tests.e2e.harness.processes import wait_until
+from tests.needs import corpus
+from tests.search.index.probe import held, said, written
+
+TEXTS = (
+    "The connection pool was hopping, then dying; we hoped for the happiest of retries.",
+    "Die Überprüfung der Größe schlug fehl: çà et là, naïve façade, İstanbul, łódź, Ærø.",
+    "getUserName and snake_case_thing in HTTPServer2, see src/parser/lexer.py:12 --dry-run",
+    "Проверка ПОДКЛЮЧЕНИЯ, 日本語の検索, 한국어, ελληνικά, \uff26\uff55\uff4c\uff4c \uff57\uff49de, cafe\u0301",
+    'quotes "inside" and back\\slashes\nlines\tand/slashes <tags> 😀 emoji👍word',
+)
+WORDS = (
+    "connection", "POOL", "hop", "hope", "die", "happy", "happiest", "retry", "überprüfung", "uberprufung", "GRÖSSE",
+    "fehl", "ca", "naive", "facade", "istanbul", "lodz", "user", "getUserName", "getusername", "snake_case_thing",
+    "snake", "httpserver2", "lexer", "parser/lexer.py", "dry-run", "проверка", "подключения", "日本語", "検索",
+    "한국어", "ελληνικά", "full", "wide", "café", "inside", "slashes", "tags", "emoji", "word", "absent", "zzz",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """No other process goes on indexing; each time that one would have is noted."""
+    asked: list[bool] = []
+    monkeypatch.setattr(connect, "go_on", lambda index, _where: asked.append(bool(index.outcome.behind)))
+    return asked
+
+
+def holding(word: str, paths: list[Path]) -> set[str]:
+    """The names of the files that are told to hold a word."""
+    words = RawWords([term.forms for term in parse([word]).terms])
+    return {path.name for path in paths if words.held(str(path))}
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+def test_what_an_index_finds_is_found(config_home: ConfigHome, escaped: bool) -> None:
+    """In capitals, inflected, in identifiers, with accents or without, with letters escaped: in the same files."""
+    paths = []
+    for number, text in enumerate(TEXTS, 1):
+        path = written(config_home, said(text), name=session_id(number))
+        if escaped:
+            lines = path.read_text().splitlines()
+            path.write_text("".join(f"{json.dumps(json.loads(line), ensure_ascii=True)}\n" for line in lines))
+        paths.append(path)
+    held(config_home)
+    for word in WORDS:
+        indexed = {Path(hit.file).name for hit in find([word], Scope(), config_home.where).hits if hit.words}
+        assert indexed <= holding(word, paths), word
+    assert holding("absent", paths) == holding("zzz", paths) == set()
+
+
+def test_over_the_corpus() -> None:
+    """Every word of some prompts is found in the file that has it, whatever the file looks like."""
+    paths = sorted(corpus().glob("*/*/*.jsonl"))[:40]
+    missed = []
+    for path in paths:
+        raw = path.read_bytes()
+        for line in raw.splitlines()[:30]:
+            record = json.loads(line)
+            text = record.get("message", {}).get("content", "") if isinstance(record, dict) else ""
+            if isinstance(text, str) and text.strip():
+                terms = [
+                    term for term in parse([text[:400].replace('"', " ").replace("-", " ")]).terms if not term.exact
+                ]
+                got = RawWords([term.forms for term in terms]).held(str(path)) or frozenset()
+                missed += [(path.name, term.text) for number, term in enumerate(terms) if number not in got]
+    assert missed == []
+
+
+def searched(home: ConfigHome, *words: str, monkeypatch: pytest.MonkeyPatch) -> SearchResult:
+    """A search for which there is no time to index anything."""
+    monkeypatch.setattr(connect, "LARGE", 0)
+    monkeypatch.setattr(connect, "LEAST", 0.0)
+    return find(words, Scope(), home.where, limit=0)
+
+
+def sessions(home: ConfigHome) -> None:
+    """Four, of which the third has all the words, the second one of them."""
+    texts = ("nothing of it", "the redis thing", "a redis queue was dropped", "something else")
+    for number, text in enumerate(texts, 1):
+        own = session_id(number)
+        write_session(home.project(), own, [*conversation(1, session_id=own), said(text, sessionId=own)], mtime=number)
+
+
+def test_what_holds_most_is_read_first(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its age; the rest is told by the words that it has, and is indexed by another process."""
+    sessions(config_home)
+    result = searched(config_home, "redis", "queue", monkeypatch=monkeypatch)
+    assert [hit.session_id for hit in result.hits] == [session_id(3)]
+    assert [(row.session_id, row.words, row.missing) for row in result.provisional] == [
+        (session_id(2), ("redis",), ("queue",))
+    ]
+    assert (result.unread, result.whole) == (0, False)
+    again = find(["redis", "queue"], Scope(), config_home.where)
+    assert ({hit.session_id for hit in again.hits}, again.whole) == ({session_id(2), session_id(3)}, True)
+
+
+def test_never_said_is_not_said_too_early(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, alone: list[bool]
+) -> None:
+    """Nothing has the words: all was looked at, index or no index. What can't be read is counted."""
+    sessions(config_home)
+    result = searched(config_home, "zebra", monkeypatch=monkeypatch)
+    assert (result.hits, result.provisional, result.whole) == ([], [], True)
+    assert alone == [True]
+    monkeypatch.setattr(RawWords, "held", lambda *_: None)
+    result = searched(config_home, "zebra", monkeypatch=monkeypatch)
+    assert (result.unread > 0, result.whole) == (True, False)
+
+
+def test_another_project_is_not_meant(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only files that the scope may lead to are looked through."""
+    sessions(config_home)
+    monkeypatch.setattr(connect, "LEAST", 0.0)
+    scope = Scope(folders=("/another/place",), within=("/another/place",))
+    result = find(["redis"], scope, config_home.where, limit=0)
+    assert (result.hits, result.provisional, result.unread) == ([], [], 0)
+
+
+def test_while_another_command_writes(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has not written yet is looked through, too."""
+    sessions(config_home)
+    monkeypatch.setattr(connect, "lock", lambda *_: False)
+    result = find(["queue"], Scope(), config_home.where, limit=0)
+    assert [row.session_id for row in result.provisional] == [session_id(3)]
+
+
+def test_another_process_goes_on(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends by itself, with everything in the index."""
+    monkeypatch.undo()
+    sessions(config_home)
+    monkeypatch.setattr(connect, "LARGE", 0)
+    monkeypatch.setattr(connect, "LEAST", 0.0)
+    assert find(["redis"], Scope(), config_home.where, limit=0).provisional
+    assert wait_until(lambda: not status_of(config_home.where).behind)
