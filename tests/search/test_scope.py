@@ -9,6 +9,7 @@ import pytest
 
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, project_key
+from resume_hooks.search.as_text import text_of
 from resume_hooks.search.engine import find
 from resume_hooks.search.scope import needed_folders, project_at
 from resume_hooks.system.git_worktrees import worktrees
@@ -86,6 +87,16 @@ def test_helper_runs_are_hidden(config_home: ConfigHome) -> None:
     assert (len(found.hits), found.helpers) == (2, 1)
     assert search(config_home, "linter", helpers=True).total == 4
     assert search(config_home, "linter", sessions=ids([1])).total == 2
+
+
+def test_where_nothing_else_answers_well_helper_runs_come_last(config_home: ConfigHome) -> None:
+    """Marked, in text too, behind whatever else was found; then none is left out."""
+    talk(config_home, 1, "why does the linter skip generated files", "It has a list of them.", entrypoint="sdk-cli")
+    talk(config_home, 2, "the formatter", "It skips nothing.")
+    found = search(config_home, "linter skip generated files")
+    assert [(hit.session_id, hit.headless) for hit in found.hits] == [(session_id(2), False), (session_id(1), True)]
+    assert found.helpers == 0
+    assert text_of(found).count("headless run") == 1
 
 
 def test_a_helper_run_that_was_gone_on_with_elsewhere_is_no_helper(config_home: ConfigHome) -> None:

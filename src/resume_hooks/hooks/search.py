@@ -87,7 +87,9 @@ def _hit(hit: Hit) -> Sequence[str]:
     where = Where()
     whose = label_of(hit.agent, where).lower() if hit.agent != NAME else ""
     named = f"  {cut(hit.title, TITLE)}: "
-    facts = ", ".join(filter(None, [whose, hit.strength, f"turn {hit.turn}", minute(hit.time)[:10]]))
+    facts = ", ".join(
+        filter(None, [whose, hit.strength, "headless run" * hit.headless, f"turn {hit.turn}", minute(hit.time)[:10]])
+    )
     words = around(hit.snippet, hit.marks[0][0] if hit.marks else 0, COLUMNS - width(named))
     opened = commands(hit.agent, hit.session_id, hit.folder, where).in_client
     return [f"{named}{cut(words, COLUMNS - width(named))}", f"  {opened} · {facts}"]

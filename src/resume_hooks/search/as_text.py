@@ -123,6 +123,7 @@ def _also(hit: Hit) -> list[str]:
         others = [session[:SHORT] for session in hit.sessions[1:]]
         more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
         notes.append(f"also in {', '.join(others[:3])}{more}")
+    notes += ["headless run"] if hit.headless else []
     return [*notes, *([f"said {hit.same + 1} times"] if hit.same else [])]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from resume_hooks.search.index.unread import Sought
 from resume_hooks.search.index.update import Progress
 from resume_hooks.search.query import Query, parse
 from resume_hooks.search.ranking import CANDIDATES, Ranking, TurnHit, fused
-from resume_hooks.search.scope import Scope, enter, limits, meant, needed_folders, unknown, unseen
+from resume_hooks.search.scope import Limits, Scope, enter, limits, meant, needed_folders, unknown, unseen
 from resume_hooks.search.sources import Sources
 from resume_hooks.search.terms import Lookup, Terms
 from resume_hooks.sessions.session_files import where_hidden
@@ -26,6 +26,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 MOST_LATEST = 5_000  # records that are looked at where only their kind was asked for
 FEW = 5  # turns below which words are also looked for within others
+HEADLESS = 3  # hits in headless runs of one question that are told behind others
 MOST_PROVISIONAL = 5  # sessions that are told of those that hold the words and are not indexed yet
 NAMED = 4  # words that an answer names of many
 NO_SESSION = "No session is there to be searched"
@@ -84,35 +85,49 @@ class Searcher:
     def __init__(self, index: OpenIndex, scope: Scope, where: Where) -> None:
         self._index = index
         self._scope = scope
+        self._where = where
         self._entered = enter(index.db, scope, where)
-        self._within = limits(index.db, index.words, scope, self._entered)
         self._terms = Terms(index.words)
-        self._sources = Sources(index, self._entered.files, where)
+        self._groups: dict[frozenset[int], tuple[Limits, Sources]] = {}
         self._hidden = unseen(scope, where)
 
     def search(self, queries: Sequence[Query], most: int, *, reads: int = MOST_READ) -> SearchResult:
-        """The ``most`` best hits for a question in one or several wordings; for phrases ``reads`` records are read."""
+        """The ``most`` best hits for a question in one or several wordings; for phrases ``reads`` records are read.
+
+        A few of headless runs of one question come behind them, where none of these answers well.
+        """
+        best, how = self._best(queries, most, reads, self._entered.files)
+        left, asks = self._entered.runs, any(query.terms for query in queries)
+        if left and asks and not any(hit.strength == "strong" for hit in best.hits):
+            others, _ = self._best(queries, most, reads, self._entered.headless)
+            last = [replace(hit, headless=True) for hit in others.hits[:HEADLESS]]
+            best, left = Best([*best.hits, *last], best.total + others.total, best.more or others.more), 0
+        missing = [] if best.hits else unknown(self._index.words, self._scope)
+        notes = [*self._index.notes, *missing, *_unsearched(len(self._entered.files), self._hidden)]
+        provisional = list(islice(_provisional(self._index, queries), MOST_PROVISIONAL))
+        unread = sum(each.held is None for each in self._index.unread)
+        return SearchResult(tuple(queries), best.hits, best.total, best.more, how, notes, left, provisional, unread)
+
+    def _best(self, queries: Sequence[Query], most: int, reads: int, files: frozenset[int]) -> tuple[Best, str]:
+        """The best hits in some files, and how the queries were taken there."""
+        if files not in self._groups:
+            within = limits(self._index.db, self._index.words, self._scope, files, self._entered.known)
+            self._groups[files] = within, Sources(self._index, files, self._where)
+        within, sources = self._groups[files]
         wordings, rankings, capped = [], [], False
         for query in queries:
             lookups = [self._terms.look_up(term) for term in query.terms]
             without = [self._terms.strictly(term) for term in query.excluded if not term.exact]
-            ranking = Ranking(self._index.words, self._within, without, query.when, time.time())
+            ranking = Ranking(self._index.words, within, without, query.when, time.time())
             found = ranking.turns(lookups) if lookups else ranking.latest(MOST_LATEST)
             if (wider := self._wider(lookups, found)) != lookups:
                 lookups, found = wider, ranking.turns(wider)
             wordings.append(Wording(query, lookups))
             rankings.append(found)
             capped = capped or ranking.capped
-        best = Hits(self._sources, wordings, reads).best(fused(rankings), most)
-        missing = [] if best.hits else unknown(self._index.words, self._scope)
-        notes = [*self._index.notes, *missing, *_unsearched(len(self._entered.files), self._hidden)]
+        best = Hits(sources, wordings, reads).best(fused(rankings), most)
         how = "; ".join(dict.fromkeys(part for wording in wordings for part in _how(wording, best)))
-        more = best.more or capped
-        provisional = list(islice(_provisional(self._index, queries), MOST_PROVISIONAL))
-        unread = sum(each.held is None for each in self._index.unread)
-        return SearchResult(
-            tuple(queries), best.hits, best.total, more, how, notes, self._entered.helpers, provisional, unread
-        )
+        return best._replace(more=best.more or capped), how
 
     def _wider(self, lookups: Sequence[Lookup], found: Sequence[TurnHit]) -> list[Lookup]:
         """The words that none of the best turns has as parts of others, too; all of them where few turns were found."""

@@ -42,6 +42,7 @@ class Hit:
     record, the first one first; ``same`` counts its further turns that say the very same. ``words`` were found in the
     turn, ``missing`` were not; ``found_by`` are the numbers from 1 of the wordings that found it, where there were
     several. ``confidence`` is how likely it answers, 0 to 1, as measured; ``strength`` says that in a word.
+    ``headless``: of a run of one question, which come after all others.
     """
 
     reference: str
@@ -67,6 +68,7 @@ class Hit:
     confidence: float
     strength: Literal["strong", "fair", "weak"]
     found_by: tuple[int, ...]
+    headless: bool = False
 
 
 @dataclass(slots=True)

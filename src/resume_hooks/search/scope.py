@@ -84,11 +84,15 @@ def project_at(cwd: str, where: Where) -> Scope:
 
 
 class Entered(NamedTuple):
-    """The ``files`` in scope by their ids, of ``known`` ones; ``helpers`` are runs of one question, left out."""
+    """The ``files`` in scope by their ids, of ``known`` ones; ``headless`` are those of ``runs`` of one question.
+
+    The latter are not among the former.
+    """
 
     files: frozenset[int]
     known: int
-    helpers: int
+    headless: frozenset[int]
+    runs: int
 
 
 class Limits(NamedTuple):
@@ -102,8 +106,7 @@ def enter(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
     """The files in scope."""
     holds = Project(scope.folders or (), scope.within).holds
     helpers = set() if scope.helpers or scope.sessions is not None else _helpers(db)
-    wanted: set[int] = set()
-    left_out: set[str] = set()
+    wanted, headless, runs = set[int](), set[int](), set[str]()
     rows = db.execute("SELECT id, session, agent, folder, cwd, path FROM files WHERE hidden=0").fetchall()
     for file_id, session, agent, folder, cwd, path in rows:
         if scope.programs and name_at(path, where) not in scope.programs:
@@ -113,10 +116,11 @@ def enter(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
         if scope.folders is not None and folder not in scope.projects and not holds([cwd], folder):
             continue
         if session in helpers:
-            left_out.add(session)
+            headless.add(file_id)
+            runs.add(session)
         else:
             wanted.add(file_id)
-    return Entered(frozenset(wanted), len(rows), len(left_out))
+    return Entered(frozenset(wanted), len(rows), frozenset(headless), len(runs))
 
 
 def _helpers(db: sqlite3.Connection) -> set[str]:
@@ -128,11 +132,11 @@ def _helpers(db: sqlite3.Connection) -> set[str]:
     return {session for (session,) in db.execute(query)}
 
 
-def limits(db: sqlite3.Connection, words: Postings, scope: Scope, entered: Entered) -> Limits:
-    """A scope as parts of a query."""
+def limits(db: sqlite3.Connection, words: Postings, scope: Scope, files: frozenset[int], known: int) -> Limits:
+    """A scope as parts of a query, for some ``files`` in it, of ``known`` ones."""
     clauses = []
-    if len(entered.files) < entered.known:
-        clauses.append((Occur.Must, _one_of("file", entered.files)))
+    if len(files) < known:
+        clauses.append((Occur.Must, _one_of("file", files)))
     if scope.asking:
         query = "SELECT id, turns FROM files WHERE session=? AND agent=''"
         for file_id, turns in db.execute(query, (scope.asking,)):

@@ -43,7 +43,7 @@ LARGE = 32 * 1024 * 1024
 _GO_ON = "import sys; sys.path[:0] = sys.argv[1:]; from resume_hooks.search.index.connect import run_on; run_on()"
 LONGEST = 240.0  # seconds for which another process goes on
 NICE = 10
-LEAST = 0.5  # seconds for which is indexed after that
+LEAST = 0.3  # seconds for which is indexed after that
 
 Identity = tuple[int, int]  # what tells a file from the one that took its place
 

@@ -21,10 +21,16 @@ CHUNK = 8 * 1024 * 1024  # bytes of a file that are looked through at a time
 OVERLAP = 256  # bytes of one that are looked through with the next, so that no word is cut
 SHORTEST = 3  # letters that a stem keeps where its last one may be another in the text
 
-_LETTERS = re.compile(rb"[\xc3-\xc9\xcc\xcd]|\xe1[\xb8-\xbb]|\xef\xbc|\\u(?:0[0-3]|1e|ff)")
-"""What begins a letter that may stand for one of ASCII: accented, apart from its accent, full width; or its escape."""
+AROUND = 64  # bytes before and behind a letter beyond ASCII that are looked at with it
 
-_FOREIGN = re.compile(rb"[0-9a-z_]*(?:(?:[\x80-\xff]|\\u[0-9a-f]{4})[0-9a-z_]*)+")
+_LIKE_ASCII = re.compile(rb"[\xc3-\xc9\xcc\xcd\xe1\xef]"), re.compile(rb"\\u(?:00[89a-f]|0[1-3]|1e|ff)")
+"""What begins a letter that may stand for one of ASCII: accented, apart from its accent, full width; and its escape."""
+
+_ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|2)")
+"""The same of any letter beyond ASCII; arrows, frames and other symbols are none."""
+
+_ASCII = bytes(range(128))
+_NOT_WORDS = bytes(byte if byte >= 0x80 or chr(byte).isalnum() or byte in b"_\\" else 0x20 for byte in range(256))
 _ESCAPES = re.compile(r"\\u([0-9a-f]{4})")
 _IRREGULAR = {"die": "dying", "lie": "lying", "tie": "tying"}  # stems that no inflected form begins with
 
@@ -76,8 +82,9 @@ class RawWords:
     def _in(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
         found = {needle for needle in needles if needle in low}
         left = [needle for needle in needles if needle not in found]
-        if left and (_LETTERS.search(low) or not all(needle.isascii() for needle in left)):
-            text = folded(_unescaped(b" ".join(set(_FOREIGN.findall(low)))))
+        if left:
+            begins = _LIKE_ASCII if all(needle.isascii() for needle in left) else _ANY_LETTER
+            text = folded(_unescaped(b" ".join(_words_with(low, *begins))))
             found.update(needle for needle in left if needle.decode() in text)
         return found
 
@@ -111,6 +118,22 @@ def _chunks(path: str, offset: int) -> Iterator[bytes]:
         while chunk := stream.read(CHUNK):
             yield before + chunk
             before = chunk[-OVERLAP:]
+
+
+def _words_with(low: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]) -> set[bytes]:
+    """The words of a text in which a letter of some kind stands."""
+    has_any = letter.search(low.translate(None, _ASCII))  # ten times as fast as looking through the ASCII, too
+    places = [found.start() for found in letter.finditer(low)] if has_any else []
+    places += [found.start() for found in escape.finditer(low)]
+    pieces, start, end = list[bytes](), 0, 0
+    for place in sorted(places):
+        if place - AROUND > end:
+            pieces.append(low[start:end])
+            start = place - AROUND
+        end = place + AROUND
+    pieces.append(low[start:end])
+    words = b" ".join(pieces).translate(_NOT_WORDS).split()
+    return {word for word in words if not word.isascii() or b"\\u" in word}
 
 
 def _unescaped(raw: bytes) -> str:
