@@ -76,6 +76,7 @@ def test_later_sources_win(config_home: ConfigHome) -> None:
         {"summary_model": 5},
         {"vault": "-1"},
         {"vault": True},
+        {"vault": {"on": 1}},
         {"handoff_dir": 5},
         {"handoff_dir": "a\nb"},
         {"handoff_dir": "x" * 1001},

@@ -89,7 +89,7 @@ def _path(ending: str, what: str) -> Callable[[object], Value]:
 
 def _vault(raw: object) -> Value:
     """A number of bytes, as it was written: ``size`` reads it; or ``off``, and ``on`` for what is usual."""
-    if raw in {"on", "off"}:
+    if raw in ("on", "off"):  # no set: a list in the file has no hash
         return VAULT if raw == "on" else "off"
     text = str(raw).strip().upper() if isinstance(raw, (int, str)) and not isinstance(raw, bool) else ""
     if not _BYTES.fullmatch(text):
