@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock, part_table, settings
+from resume_hooks.archive import held
 from resume_hooks.archive.retention.expiring import outlook
 from resume_hooks.archive.trash.contents import all_deleted, strays
 from resume_hooks.archive.vault import policy
@@ -372,6 +373,11 @@ def _vault(_: str) -> Finding:
     if most and takes > most:
         remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault_max 40G"
         return note(f"{size}, more than vault_max allows", remedy, "full")
+    if why := held.why_not(Where()):
+        return note(f"{size}; none is held against an early deletion: {why}", code="unheld")
+    if os.path.isdir(held.folder(Where())) and (missing := held.unheld(Where())):
+        said = f"{size}; {counted(missing, 'session')} not held against an early deletion: no link could be made"
+        return note(said, f"See whether links can be made from {Where().projects} to {Where().state}.", "unheld")
     return ok(size if kept else "empty")
 
 

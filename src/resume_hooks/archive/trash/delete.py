@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from resume_hooks import clock
+from resume_hooks.archive import held
 from resume_hooks.archive.trash import contents, restore
 from resume_hooks.archive.trash.contents import BY_ID, StrayFolder, TrashEntry, TrashPart, weighed, write_manifest
 from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
@@ -130,6 +131,7 @@ def _moved(entry: TrashEntry, where: Where) -> TrashEntry:
     try:
         write_manifest(entry, where)
         for part in entry.parts:
+            held.release(part.path(where), where)  # what the user deletes is not lost
             take(part.path(where), entry.kept(part), entry.hidden(part, where))
         whole = weighed(entry._replace(complete=True))
         write_manifest(whole, where)

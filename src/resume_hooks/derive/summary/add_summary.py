@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from resume_hooks.archive.held import release
 from resume_hooks.derive import agents
 from resume_hooks.derive.child import write as writing
 from resume_hooks.derive.child.draft import renamed
@@ -154,6 +155,7 @@ def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Re
     with backups.held(session_id, path, where) as (original, copy):
         try:
             _require_untouched(before, copy)
+            release(path, where)
             replace_session(path, original, copy, writing.all_lines(after, title), check)
         finally:
             backups.drop(copy)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple
 
+from resume_hooks.archive.held import release
 from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import receipt as child_receipt
@@ -93,6 +94,7 @@ def _write(session: SessionFile, held: backups.Held, where: Where, options: Opti
         passed.extend(_checks(scanned, edits, origins, path))
         invariants.require(passed, session.path)
 
+    release(session.path, where)
     still_open = replace_session(session.path, held.original, held.backup, _lines(held.backup, edits), check)
     notes = [STILL_OPEN, *_notes(decided)] if still_open else _notes(decided)
     return InPlaceTrim(decided, _receipt(decided, tuple(passed), notes), held.backup)

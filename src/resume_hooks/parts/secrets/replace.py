@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterator
 
+from resume_hooks.archive.held import release
 from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.contents import is_lines
@@ -36,7 +37,7 @@ def replace(place: Location, cleaner: Cleaner, where: Where) -> None:
     """
     try:
         with open_regular(place.path, follow=False) as stream, _copied(place.path, stream.fileno(), where) as copy:
-            _replace(place, stream.fileno(), copy, cleaner)
+            _replace(place, stream.fileno(), copy, cleaner, where)
     except OSError as error:
         raise WriteFailed(f"{place.path} can't be read: {error.strerror or error}", "Nothing was changed.") from error
 
@@ -50,7 +51,7 @@ def sweep_copies(where: Where) -> None:
             os.rmdir(folder)
 
 
-def _replace(place: Location, original: int, copy: str, cleaner: Cleaner) -> None:
+def _replace(place: Location, original: int, copy: str, cleaner: Cleaner, where: Where) -> None:
     lines = is_lines(place.path)
     if not cleaner.finds_in(copy, lines=lines):
         return
@@ -62,6 +63,7 @@ def _replace(place: Location, original: int, copy: str, cleaner: Cleaner) -> Non
         invariants.require([clean, *alike], place.path)
 
     chunks = (each.raw for each in cleaner.file(copy, lines=lines))
+    release(place.path, where)  # our link would keep the secrets
     replace_session(place.path, original, copy, chunks, check)
     if cleaner.finds_in(place.path, lines=lines):
         raise WriteFailed(f"{place.path} was written to while it was rewritten, and holds secrets again", AGAIN)
