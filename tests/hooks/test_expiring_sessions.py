@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.archive import held
 from resume_hooks.archive.retention import pending
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.hooks import background, expiring_sessions, hook_state
@@ -183,3 +184,16 @@ def test_the_second_hook_never_raises(config_home: ConfigHome, monkeypatch: pyte
         monkeypatch.setattr(os, "nice", lambda _: 0)  # not the process of the tests
         background.main()
     assert archived_ids(config_home.where) == []
+
+
+@pytest.mark.parametrize("entry", ["cli", "sdk-cli"])
+def test_a_start_holds_every_session(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, entry: str) -> None:
+    """In a headless run, too; at the next start what the client lost early meanwhile is in the vault."""
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
+    path = Path(aged(config_home, 1, 2).path)
+    background.catch_up(start(config_home))
+    link = Path(held.folder(config_home.where), path.parent.name, path.name)
+    assert link.samefile(path)
+    path.unlink()
+    background.catch_up(start(config_home))
+    assert (archived_ids(config_home.where), link.exists()) == ([session_id(1)], False)
