@@ -223,6 +223,18 @@ def test_a_turns_end_holds_its_session(plugin: PluginCopy, shell: list[str]) -> 
     assert {path.stat().st_mode & 0o777 for path in held(plugin).rglob("*") if path.is_dir()} == {0o700}
 
 
+def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
+    """Of a folder at a time: nobody waits for thousands of old outputs."""
+    path = lay(plugin, conversation(1))
+    held(plugin)
+    for number in range(150):
+        output = path.with_suffix("") / "tool-results" / f"{number}.txt"
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.touch()
+    asked(plugin, event(path))
+    assert len(links(plugin)) == 101
+
+
 def test_a_turns_end_links_again_what_was_released(plugin: PluginCopy) -> None:
     """A rewrite of ours releases the link; what somebody else put in a file's place is left to the next look."""
     path = lay(plugin, conversation(1))

@@ -86,7 +86,7 @@ def archive_lost(where: Where) -> None:
     """Archive what only our link has left, as far as there is time while somebody waits."""
     if os.path.isdir(folder(where)) and _may_hold(where):
         until = time.monotonic() + LIMIT
-        walk = _Walk(os.path.abspath(os.curdir), where, lambda: time.monotonic() > until)
+        walk = _Walk(where.environ.get("PWD", os.sep), where, lambda: time.monotonic() > until)
         for key in sorted(_entries(folder(where))):
             with contextlib.suppress(OSError):
                 walk.project(key, linking=False)
@@ -169,8 +169,8 @@ class _Walk:
             if self._is_over():
                 return
             if session_id_of(name) and entry.is_file(follow_symlinks=False):
-                own = name[: -len(ENDING)]
-                self._hold(entry, os.path.join(ours, name), has_folder=own in held or own in present)
+                has_folder = _own(name) in held or _own(name) in present
+                self._hold(entry, os.path.join(ours, name), has_folder=has_folder)
         for name, entry in held.items():
             ends = (entry.path + ENDING, os.path.join(theirs, name + ENDING))
             if is_session_id(name) and not any(map(os.path.lexists, ends)):
@@ -184,14 +184,14 @@ class _Walk:
         if is_session_file(theirs):
             if os.path.samestat(os.lstat(theirs), status):
                 return  # some file systems list other numbers than they tell of a file
-            if status.st_nlink > 1 or _continues(theirs, ours) or self._archive(ours):
+            if status.st_nlink > 1 or _continues(theirs, ours) or self._archive(ours, theirs):
                 os.unlink(ours)
         elif status.st_nlink > 1:  # it was moved: to another project, to our trash, or to where the user wants it
             session_id = session_id_of(ours) or ""
             there = find_session(session_id, self._where)
             if (there and _is_same(there, ours)) or os.path.isdir(os.path.join(self._where.state, TRASH, session_id)):
                 _drop(ours)
-        elif not self._was_early(status) or self._archive(ours):
+        elif not self._was_early(status) or self._archive(ours, theirs):
             _drop(ours)
 
     def _was_early(self, status: os.stat_result) -> bool:
@@ -204,36 +204,43 @@ class _Walk:
             if not entry.stat(follow_symlinks=False).st_size:
                 return
             self._link(entry.path, ours)
-        lost = list(self._inside(ours[: -len(ENDING)], MAX_DEPTH)) if has_folder else []
-        if lost and self._archive(ours):
+        lost = list(self._inside(_own(ours), _own(entry.path), MAX_DEPTH)) if has_folder else []
+        if lost and self._archive(ours, entry.path):
             for path in lost:
                 os.unlink(path)
 
-    def _inside(self, ours: str, depth: int) -> Iterator[str]:
+    def _inside(self, ours: str, theirs: str, depth: int) -> Iterator[str]:
         """The held files in a folder that the client lost early; what is new is linked, what was due goes."""
-        theirs = os.path.join(self._where.projects, os.path.relpath(ours, folder(self._where)))
         if os.path.islink(theirs):
             return
         held, present = _entries(ours), _entries(theirs)
         for name, entry in (present | held).items():
-            there = present.get(name)
             if entry.is_dir(follow_symlinks=False):
                 if depth:
-                    yield from self._inside(os.path.join(ours, name), depth - 1)
+                    yield from self._inside(os.path.join(ours, name), os.path.join(theirs, name), depth - 1)
             elif name not in held:
                 if entry.is_file(follow_symlinks=False):
                     self._link(entry.path, os.path.join(ours, name))
-            elif there is None or not (_is_one(entry, there) or _is_same(entry.path, there.path)):
-                status = entry.stat(follow_symlinks=False)
-                last = status.st_nlink == 1
-                if last and (not _continues(there.path, entry.path) if there else self._was_early(status)):
-                    yield entry.path
-                elif last or there:
-                    os.unlink(entry.path)
-        with contextlib.suppress(OSError):
-            os.rmdir(ours)
+            elif self._is_lost(entry, present.get(name)):
+                yield entry.path
+        if not present:
+            with contextlib.suppress(OSError):
+                os.rmdir(ours)
 
-    def _archive(self, ours: str) -> bool:
+    def _is_lost(self, ours: os.DirEntry[str], theirs: os.DirEntry[str] | None) -> bool:
+        """Whether our link alone has a file that the client lost early; a link that is of no more use is renewed."""
+        if theirs and (_is_one(ours, theirs) or _is_same(ours.path, theirs.path)):
+            return False
+        status = ours.stat(follow_symlinks=False)
+        if status.st_nlink == 1 and (not _continues(theirs.path, ours.path) if theirs else self._was_early(status)):
+            return True
+        if theirs or status.st_nlink == 1:
+            os.unlink(ours.path)
+        if theirs:
+            self._link(theirs.path, ours.path)
+        return False
+
+    def _archive(self, ours: str, theirs: str) -> bool:
         """Archive a session from our links; whether the vault has it as it is now."""
         from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver  # most looks archive nothing
 
@@ -241,7 +248,7 @@ class _Walk:
             held = Where(self._where.environ)
             held.projects = folder(self._where)
             self._archiver = BackgroundArchiver(held)
-        for _ in self._inside(ours[: -len(ENDING)], MAX_DEPTH):
+        for _ in self._inside(_own(ours), _own(theirs), MAX_DEPTH):
             pass  # what the client still has there belongs to it
         try:
             before = os.lstat(ours)
@@ -260,6 +267,11 @@ class _Walk:
                 pass  # another look was faster, or the client
             except OSError:
                 self._refused += 1
+
+
+def _own(path: str) -> str:
+    """The folder of the session whose transcript lies at a path."""
+    return path[: -len(ENDING)]
 
 
 def _entries(path: str) -> dict[str, os.DirEntry[str]]:
@@ -296,7 +308,7 @@ def _continues(theirs: str, ours: str) -> bool:
 def _drop(ours: str) -> None:
     """Remove the links to a session; its transcript's last, so that what is left is looked at again. OSError."""
     with contextlib.suppress(FileNotFoundError):
-        _remove(ours[: -len(ENDING)])
+        _remove(_own(ours))
     os.unlink(ours)
 
 
