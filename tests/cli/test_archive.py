@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
 
+from resume_hooks.archive import held
+from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import all_archived
 from tests.builders import (
     SESSION,
@@ -213,3 +216,25 @@ def test_no_copy_of_what_could_not_be_kept(giant: Path, config_home: ConfigHome,
     where.write_text("a file")
     assert "no copy was made" in document("archive", "--slim", SESSION, code=1)["error"]["message"].lower()
     assert [path.name for path in giant.parent.glob("*.jsonl")] == [giant.name]
+
+
+@pytest.mark.parametrize("way", ["sessions", "restore", "forget"])
+def test_a_session_that_vanished_just_now(config_home: ConfigHome, cli: Cli, document: Document, way: str) -> None:
+    """What the client deleted early, and no start has noticed yet: listed, brought back, and forgotten for good."""
+    lost = time.time() - 17 * 60 * 60
+    path = Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=lost))
+    held.look("/", config_home.where, lambda: False)
+    before = (path.read_bytes(), path.stat().st_mtime_ns)
+    path.unlink()
+    if way == "sessions":
+        found = document("sessions", "--archived", "--all")["data"]["archived"]
+        assert [each["session_id"] for each in found] == [SESSION]
+    elif way == "restore":
+        assert document("restore", "Mine")["data"]["written"] is True
+        assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    else:
+        assert cli("archive", "--forget", "Mine", "--yes").returncode == 0
+        held.look("/", config_home.where, lambda: False)
+        assert all_archived(config_home.where) == []
+    links = [path for path in Path(held_links.folder(config_home.where)).rglob("*") if path.is_file()]
+    assert links == []

@@ -145,6 +145,27 @@ def test_all_that_stays_is_named_with_what_removes_it(
     assert (kept in lines) is seam.is_there("documents")
 
 
+@pytest.mark.parametrize("gone", [False, True])
+def test_purge_removes_links_but_no_last_name(
+    tools: Path, config: Path, capsys: pytest.CaptureFixture[str], gone: bool
+) -> None:
+    """A held session stays with its client; one that the client lost, and no start has archived yet, stays held."""
+    fake_client(tools)
+    session = config / "projects" / "-x" / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl"
+    link = config / "resume-hooks" / "held" / "-x" / session.name
+    for folder in (session.parent, link.parent):
+        folder.mkdir(parents=True, mode=0o700)
+    session.write_bytes(b"{}\n")
+    link.hardlink_to(session)
+    if gone:
+        session.unlink()
+    for purge in ([], ["--purge", "--yes"]):
+        assert run(["install", "--remove", *purge]) == 0
+        assert (f"Stays: {config / 'resume-hooks' / 'held'} (" in capsys.readouterr().out) is gone
+        assert link.exists() is (gone or not purge)
+    assert session.exists() is not gone
+
+
 def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
     """A stranger's file keeps the folder alive; ours go; sessions are not touched, nor those in the trash."""
     fake_client(tools)

@@ -189,6 +189,94 @@ def test_a_long_answer_is_read_to_its_end(plugin: PluginCopy) -> None:
     assert asked(plugin, body)
 
 
+def held(plugin: PluginCopy) -> Path:
+    """The folder that says that sessions are held."""
+    folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "held"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def links(plugin: PluginCopy) -> dict[str, int]:
+    """What is held, each with the names that its file has."""
+    top = held(plugin)
+    return {str(path.relative_to(top)): path.stat().st_nlink for path in sorted(top.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("shell", shells(), ids="-".join)
+def test_a_turns_end_holds_its_session(plugin: PluginCopy, shell: list[str]) -> None:
+    """From the first on, with its sub-agents and outputs, also those that come later, headless ones too."""
+    path = lay(plugin, conversation(1))
+    own, body = path.with_suffix(""), event(path)
+    assert not asked(plugin, body, *shell)
+    assert not (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks").exists()
+    held(plugin)
+    assert not asked(plugin, body, *shell, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
+    assert links(plugin) == {f"-work/{SESSION}.jsonl": 2}
+    for name in ("subagents/agent-1.jsonl", "tool-results/an output.txt", "tool-results/-f.txt", "plan.md"):
+        (own / name).parent.mkdir(parents=True, exist_ok=True)
+        (own / name).write_text("x")
+        for folder in held(plugin).rglob("*/"):
+            os.utime(folder, (1, 1))  # some shells compare whole seconds
+        assert not asked(plugin, body, *shell)
+        assert links(plugin)[f"-work/{SESSION}/{name}"] == 2
+    assert len(links(plugin)) == 5
+    assert {path.stat().st_mode & 0o777 for path in held(plugin).rglob("*") if path.is_dir()} == {0o700}
+
+
+def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
+    """Of a folder at a time: nobody waits for thousands of old outputs."""
+    path = lay(plugin, conversation(1))
+    held(plugin)
+    for number in range(150):
+        output = path.with_suffix("") / "tool-results" / f"{number}.txt"
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.touch()
+    asked(plugin, event(path))
+    assert len(links(plugin)) == 101
+
+
+def test_a_turns_end_links_again_what_was_released(plugin: PluginCopy) -> None:
+    """A rewrite of ours releases the link; what somebody else put in a file's place is left to the next look."""
+    path = lay(plugin, conversation(1))
+    held(plugin)
+    asked(plugin, event(path))
+    link = held(plugin) / "-work" / path.name
+    link.unlink()
+    asked(plugin, event(path))
+    assert link.samefile(path)
+    path.unlink()
+    lay(plugin, conversation(2))
+    asked(plugin, event(path))
+    assert not link.samefile(path)
+
+
+def test_a_turns_end_links_nothing_else(plugin: PluginCopy, tmp_path: Path) -> None:
+    """No symbolic links, nothing outside of the project folders, nothing where our folder is a link."""
+    path = lay(plugin, conversation(1))
+    held(plugin)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / f"{SESSION}.jsonl").write_text("x")
+    (outside / "secret").write_text("x")
+    for place in (outside, "/a/../-work/..", path.parent / ".." / "-wo*rk"):
+        asked(plugin, event(f"{place}/{SESSION}.jsonl"))
+    assert set(links(plugin)) <= {f"-work/{SESSION}.jsonl"}
+    (path.with_suffix("")).mkdir()
+    (path.with_suffix("") / "one").symlink_to(outside / "secret")
+    (path.with_suffix("") / "all").symlink_to(outside)
+    asked(plugin, event(path))
+    assert set(links(plugin)) == {f"-work/{SESSION}.jsonl"}
+    shutil.rmtree(held(plugin))
+    held(plugin).rmdir()
+    (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "held").symlink_to(outside)
+    asked(plugin, event(path))
+    (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "held").unlink()
+    (held(plugin) / "-work").symlink_to(outside)
+    asked(plugin, event(path))
+    assert sorted(each.name for each in outside.iterdir()) == [f"{SESSION}.jsonl", "secret"]
+    assert {each.stat().st_nlink for each in outside.iterdir()} == {1}
+
+
 def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Path) -> None:
     """The client's own shell, `cat`, `tail` and `awk`, where nothing is due; without a session the first two."""
     need("strace", shutil.which("strace") is not None, "install the system package strace")
@@ -200,3 +288,16 @@ def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Pa
         done = plugin.hook("Stop", given, *strace)
         assert (done.returncode, done.stdout) == (0, b"")
         assert sorted(set(re.findall(r'execve\("[^"]*/(\w+)"', traced.read_text()))) == programs
+    held(plugin)
+    agents = lay(plugin, [answer(COUNTED)]).with_suffix("") / "subagents"
+    agents.mkdir(parents=True)
+    for more in (["ln", "mkdir"], [], ["ln", "mkdir"], [], ["touch"], []):
+        if more == ["touch"]:
+            (agents / "2.jsonl").unlink()
+        elif more:
+            (agents / f"{len(links(plugin))}.jsonl").write_text("x")
+        for folder in held(plugin).rglob("subagents") if more else ():
+            os.utime(folder, (1, 1))
+        assert plugin.hook("Stop", body, *strace).returncode == 0
+        programs = ["awk", "cat", *more, "sh", "tail"]
+        assert sorted(set(re.findall(r'execve\("[^"]*/(\w+)"', traced.read_text()))) == sorted(programs)

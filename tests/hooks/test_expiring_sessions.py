@@ -16,6 +16,7 @@ from resume_hooks.hooks import background, expiring_sessions, hook_state
 from resume_hooks.hooks.pending_handoff import PendingHandoff, leave
 from resume_hooks.hooks.session import NEAR_END, handle
 from resume_hooks.paths import Where
+from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, find
 from resume_hooks.sessions.link_log import Link, record_link
 from tests.archive.retention.aged import DAY, aged
@@ -183,3 +184,16 @@ def test_the_second_hook_never_raises(config_home: ConfigHome, monkeypatch: pyte
         monkeypatch.setattr(os, "nice", lambda _: 0)  # not the process of the tests
         background.main()
     assert archived_ids(config_home.where) == []
+
+
+@pytest.mark.parametrize("entry", ["cli", "sdk-cli"])
+def test_a_start_holds_every_session(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, entry: str) -> None:
+    """In a headless run, too; at the next start what the client lost early meanwhile is in the vault."""
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
+    path = Path(aged(config_home, 1, 2).path)
+    background.catch_up(start(config_home))
+    link = Path(held_links.folder(config_home.where), path.parent.name, path.name)
+    assert link.samefile(path)
+    path.unlink()
+    background.catch_up(start(config_home))
+    assert (archived_ids(config_home.where), link.exists()) == ([session_id(1)], False)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks import clock
+from resume_hooks.archive.held import archive_lost
 from resume_hooks.archive.retention import archive_sessions
 from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome, ArchiveReport
 from resume_hooks.archive.vault import first_use_notice
@@ -75,6 +76,7 @@ def _sessions(options: ArchiveOptions) -> list[SessionFile]:
 
 def _kept(options: ArchiveOptions) -> list[ArchivedSession]:
     where = options.where
+    archive_lost(where)
     return [find(locator, where) for locator in options.locators] if options.locators else all_archived(where)
 
 

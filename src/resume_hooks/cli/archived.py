@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from resume_hooks import clock
+from resume_hooks.archive.held import archive_lost
 from resume_hooks.archive.vault.lookup import instant, states
 from resume_hooks.cli.output import columns
 from resume_hooks.cli.verbs.sessions import SessionsOptions
@@ -38,6 +39,7 @@ def kept_text(kept: ArchivedSession, where: Where) -> str:
 
 def print_list(options: SessionsOptions, project: Project | None, scope: str) -> None:
     """Print a page of the sessions that only the vault has, of a project or of all; the last written first."""
+    archive_lost(options.where)
     present = {session.session_id for session in all_sessions(options.where)}
     gone = all_archived(options.where, present)
     wanted = [kept for kept in gone if project is None or project.holds([kept.cwd], kept.project)]

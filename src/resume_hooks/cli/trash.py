@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from resume_hooks import clock, seam
+from resume_hooks.archive.held import archive_lost
 from resume_hooks.archive.trash import contents, delete, restore
 from resume_hooks.archive.trash.contents import StrayFolder, TrashEntry
 from resume_hooks.archive.trash.delete import Deletion
@@ -159,6 +160,7 @@ def restore_session(options: RestoreOptions) -> None:
     """Bring a session back, or list what could be."""
     if options.listing and options.locator is not None:
         raise UsageError("--list shows everything that can be restored", "Leave SESSION or --list out.")
+    archive_lost(options.where)
     if options.locator is None:
         _list(options)
         return

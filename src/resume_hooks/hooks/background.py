@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks import seam
+from resume_hooks.archive import held
 from resume_hooks.archive.retention.ancestors import archive_parents, archive_pending
 from resume_hooks.archive.vault import policy
 from resume_hooks.clock import DAY
@@ -56,11 +57,13 @@ def main() -> None:
 
 
 def catch_up(event: dict[str, Any]) -> None:
-    """Keep what was left, then once a day look for ancestors, pack, and let go. OSError, ResumeHooksError."""
+    """Keep what was left, hold every session, once a day look for ancestors, and let go. OSError, ResumeHooksError."""
     headless = reply.is_headless()
     is_over = _watch(HEADLESS_LIMIT, None) if headless else _watch(LIMIT, client_pid())
     expiring_sessions.archived(event, is_over, waiting=False)
     archive_pending(Where(), is_over)
+    with contextlib.suppress(OSError):
+        held.look(expiring_sessions.started_in(event), Where(), is_over)
     last, now = hook_state.find(_STAMP), time.time()
     look, made, seen = (last[key] if hook_state.is_instant(last.get(key)) else 0 for key in ("look", "made", "seen"))
     if headless or made <= now < look or not hook_state.begin(_STAMP):

@@ -56,13 +56,17 @@ def archived(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: boo
         return None
     try:
         made = time.time()
-        cwd = os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd()
-        done = archive_expiring(project, cwd, Where(), is_over, waiting=waiting)
+        done = archive_expiring(project, started_in(event), Where(), is_over, waiting=waiting)
         for kind in (OWN,) if waiting else (OWN, ALL):
             hook_state.keep(f"{kind}-{project}.json", {"look": int(done.look), "made": int(made)})
         return done
     finally:
         hook_state.end(claim)
+
+
+def started_in(event: dict[str, Any]) -> str:
+    """The folder that the client was started in, whose settings decide."""
+    return os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd()
 
 
 class _Watch:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock, part_table, settings
+from resume_hooks.archive import held
 from resume_hooks.archive.retention.expiring import outlook
 from resume_hooks.archive.trash.contents import all_deleted, strays
 from resume_hooks.archive.vault import policy
@@ -19,7 +20,7 @@ from resume_hooks.archive.vault.verify import unreadable
 from resume_hooks.paths import Where, is_own, read_object
 from resume_hooks.seam import function_of, with_parts
 from resume_hooks.search.index.status import status_of
-from resume_hooks.sessions import locate
+from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.archived.manifest import all_archived as kept_sessions
 from resume_hooks.sessions.lineage_block import size_text
@@ -381,6 +382,11 @@ def _vault(_: str) -> Finding:
     if most and takes > most:
         remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault 40G"
         return note(f"{size}, more than the setting vault allows", remedy, "full")
+    if why := held.why_not(Where()):
+        return note(f"{size}; none is held against an early deletion: {why}", code="unheld")
+    if os.path.isdir(held_links.folder(Where())) and (missing := held.unheld(Where())):
+        said = f"{size}; {counted(missing, 'session')} not held against an early deletion: no link could be made"
+        return note(said, f"See whether links can be made from {Where().projects} to {Where().state}.", "unheld")
     return ok(size if kept else "empty")
 
 

@@ -10,10 +10,12 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from resume_hooks import seam
+from resume_hooks.archive import held
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import COPIES
 from resume_hooks.sessions.archived.layout import unpacked
+from resume_hooks.sessions.held_links import FOLDER, folder
 from resume_hooks.system import claude_cli
 from resume_hooks.system.invocation import quoted, typed
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
@@ -38,8 +40,9 @@ ORIGINALS = {
     "vault": "kept sessions, some of them the last copies",
     "trash": "deleted sessions",
     "backups": "files as they were before they were rewritten",
+    FOLDER: "links to sessions, some of them the last names",
 }
-"""Folders in the state folder that no purge removes."""
+"""Folders in the state folder that no purge removes; the last one goes where no name in it is the last of its file."""
 
 FOLDERS = ("pending", "log")
 """Folders in the state folder that hold nothing but notes of ours; they go once they are empty."""
@@ -89,7 +92,7 @@ def left_in(state: str, goes: Collection[str]) -> list[str]:
 
 def _of_ours(where: Where, goes: Collection[str] | None) -> list[Left]:
     state, purge = where.state, typed("install --remove --purge")
-    left = left_in(state, goes or ())
+    left = left_in(state, goes or _copies())
     if goes is None:
         whole = [Left(state, "links, settings, index, notes", purge)] if os.path.isdir(state) else []
         return [*whole, *(_original(path) for path in left if os.path.basename(path) in ORIGINALS)]
@@ -145,14 +148,18 @@ def purged(state: str) -> list[str]:
 
 def _copies() -> tuple[str, ...]:
     where = Where()
-    return unpacked(where), os.path.join(where.state, COPIES)
+    links = () if any(held.apart(where)) else (folder(where),)
+    return unpacked(where), os.path.join(where.state, COPIES), *links
 
 
 def remove(state: str, goes: list[str]) -> None:
     """Remove these paths, and what is empty then. WriteFailed."""
     try:
+        copies = _copies()
         for path in goes:
-            if path in _copies():
+            if os.path.basename(path) == FOLDER and path not in copies:
+                continue  # since it was asked, a name in it became the last of its file
+            if path in copies:
                 shutil.rmtree(path, ignore_errors=True)
             elif os.path.isdir(path) and not os.path.islink(path):
                 shutil.rmtree(path)

@@ -17,12 +17,14 @@ from typing import Any
 import orjson
 import pytest
 
+from resume_hooks.archive import held
 from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import TypedOptions, options_of
 from resume_hooks.derive.trim.selection import TrimEdit
 from resume_hooks.errors import CheckFailed, NothingToTrim, ResumeHooksError, SessionLive, UsageError, WriteFailed
 from resume_hooks.paths import Where
+from resume_hooks.sessions import held_links
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.storage import append_carryover, backups
 from resume_hooks.transcripts.lines import BOM
@@ -166,6 +168,19 @@ def test_the_receipt_names_the_session_itself(config_home: ConfigHome) -> None:
     assert all(check.ok for check in made.checks)
     assert any("keeps its own memory" in note for note in made.warnings)
     assert any("token counts in the file stay" in note for note in made.warnings)
+
+
+def test_our_link_follows(config_home: ConfigHome) -> None:
+    """A held session: the old file is the backup's alone, the next look holds the new one, and nothing is archived."""
+    path = laid(config_home, bulky(8))
+    for number in range(2):
+        held.look("/", config_home.where, lambda: False)
+        link = Path(held_links.folder(config_home.where), path.parent.name, path.name)
+        assert link.samefile(path)
+        if not number:
+            trim(config_home, path)
+            assert not link.exists()
+    assert not Path(config_home.config, "resume-hooks", "vault").exists()
 
 
 def test_a_second_trim_keeps_pointing_at_the_first_backup(config_home: ConfigHome) -> None:

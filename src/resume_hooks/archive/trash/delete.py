@@ -19,6 +19,7 @@ from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageE
 from resume_hooks.paths import Where, all_folders, is_session_file
 from resume_hooks.sessions.archived.layout import PROJECTS
 from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.held_links import release
 from resume_hooks.sessions.lineage import Descendant, Family
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.project_folder import home_folder
@@ -130,6 +131,7 @@ def _moved(entry: TrashEntry, where: Where) -> TrashEntry:
     try:
         write_manifest(entry, where)
         for part in entry.parts:
+            release(part.path(where), where)  # what the user deletes is not lost
             take(part.path(where), entry.kept(part), entry.hidden(part, where))
         whole = weighed(entry._replace(complete=True))
         write_manifest(whole, where)

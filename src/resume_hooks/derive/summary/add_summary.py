@@ -26,6 +26,7 @@ from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, digest_at
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import agent_at, readable
+from resume_hooks.sessions.held_links import release
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
@@ -154,6 +155,7 @@ def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Re
     with backups.held(session_id, path, where) as (original, copy):
         try:
             _require_untouched(before, copy)
+            release(path, where)
             replace_session(path, original, copy, writing.all_lines(after, title), check)
         finally:
             backups.drop(copy)

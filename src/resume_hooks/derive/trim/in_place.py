@@ -26,6 +26,7 @@ from resume_hooks.derive.trim.selection import Origins, edits_of
 from resume_hooks.errors import SessionLive, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.held_links import release
 from resume_hooks.sessions.liveness import why_live
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
@@ -93,6 +94,7 @@ def _write(session: SessionFile, held: backups.Held, where: Where, options: Opti
         passed.extend(_checks(scanned, edits, origins, path))
         invariants.require(passed, session.path)
 
+    release(session.path, where)
     still_open = replace_session(session.path, held.original, held.backup, _lines(held.backup, edits), check)
     notes = [STILL_OPEN, *_notes(decided)] if still_open else _notes(decided)
     return InPlaceTrim(decided, _receipt(decided, tuple(passed), notes), held.backup)

@@ -14,12 +14,14 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from typing import NamedTuple
 
 from resume_hooks import seam
+from resume_hooks.archive import held
 from resume_hooks.archive.trash import contents
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import ENDING, Where, all_folders, is_session_id
 from resume_hooks.search.index.database import FILE_NAME as INDEX
 from resume_hooks.search.index.database import FOLDER as WORDS
 from resume_hooks.search.index.database import index_file
+from resume_hooks.sessions import held_links
 from resume_hooks.sessions.agents.registry import COPIES
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import FOLDER as VAULT
@@ -51,7 +53,7 @@ MOST_FILES = 200_000
 _ELSEWHERE = frozenset({"projects", HISTORY, "plugins", "sessions", "local", "node_modules", ".git"})
 """Folders of the config home that hold nothing that was said, or are looked at session by session."""
 
-_OUR_OWN = frozenset({VAULT, UNPACKED, COPIES, WORDS, contents.FOLDER, backups.FOLDER, "plugin"})
+_OUR_OWN = frozenset({VAULT, UNPACKED, COPIES, WORDS, contents.FOLDER, backups.FOLDER, held_links.FOLDER, "plugin"})
 _NO_NOTES = frozenset({SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))})
 
 
@@ -136,7 +138,7 @@ def _may_be_file(path: str) -> bool:
 
 
 def _copies(where: Where) -> Iterator[Location]:
-    """What is kept of sessions outside of the projects: backups, the trash, the vault."""
+    """What is kept of sessions outside of the projects: backups, the trash, the vault, our links to what is gone."""
     ours = os.path.join(where.state, backups.FOLDER)
     files = os.path.join(ours, backups.FILES)
     for home, kind in (
@@ -148,6 +150,9 @@ def _copies(where: Where) -> Iterator[Location]:
         for path in _files_of_ours(home, {files} - {home}):
             copy = kind == BACKUP and not path.endswith(ENDING)
             yield Location(COPY if copy else kind, path, _id_below(home, path))
+    for path in held.apart(where):
+        session_id = _ID.search(os.path.relpath(path, held_links.folder(where)).partition(os.sep)[2])
+        yield Location(BACKUP if path.endswith(ENDING) else COPY, path, session_id[0] if session_id else "")
     trash, deleted = os.path.join(where.state, contents.FOLDER), {entry.folder for entry in contents.all_deleted(where)}
     yield from (Location(TRASHED, path, _id_below(trash, path)) for path in deleted)
     for path in _files_of_ours(trash, deleted):  # whose it is nothing can tell: it counts as one that came from ours

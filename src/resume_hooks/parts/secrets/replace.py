@@ -16,6 +16,7 @@ from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.contents import is_lines
 from resume_hooks.parts.secrets.locations import RECORDS, Location
 from resume_hooks.paths import Where, open_regular, private_folder
+from resume_hooks.sessions.held_links import release
 from resume_hooks.storage.append_carryover import begins_with
 from resume_hooks.storage.atomic import replace_session
 from resume_hooks.storage.state_file import MODE, create, read_open, sweep, temporary_in
@@ -36,7 +37,7 @@ def replace(place: Location, cleaner: Cleaner, where: Where) -> None:
     """
     try:
         with open_regular(place.path, follow=False) as stream, _copied(place.path, stream.fileno(), where) as copy:
-            _replace(place, stream.fileno(), copy, cleaner)
+            _replace(place, stream.fileno(), copy, cleaner, where)
     except OSError as error:
         raise WriteFailed(f"{place.path} can't be read: {error.strerror or error}", "Nothing was changed.") from error
 
@@ -50,7 +51,7 @@ def sweep_copies(where: Where) -> None:
             os.rmdir(folder)
 
 
-def _replace(place: Location, original: int, copy: str, cleaner: Cleaner) -> None:
+def _replace(place: Location, original: int, copy: str, cleaner: Cleaner, where: Where) -> None:
     lines = is_lines(place.path)
     if not cleaner.finds_in(copy, lines=lines):
         return
@@ -62,6 +63,7 @@ def _replace(place: Location, original: int, copy: str, cleaner: Cleaner) -> Non
         invariants.require([clean, *alike], place.path)
 
     chunks = (each.raw for each in cleaner.file(copy, lines=lines))
+    release(place.path, where)  # our link would keep the secrets
     replace_session(place.path, original, copy, chunks, check)
     if cleaner.finds_in(place.path, lines=lines):
         raise WriteFailed(f"{place.path} was written to while it was rewritten, and holds secrets again", AGAIN)

@@ -42,6 +42,6 @@ def _sizes(path: str) -> Iterator[int]:
         with contextlib.suppress(OSError):  # gone, or not for us to look at
             status = os.lstat(here)
             if stat.S_ISREG(status.st_mode):
-                yield status.st_size
+                yield status.st_size if status.st_nlink == 1 else 0  # what another name holds takes no room here
             elif stat.S_ISDIR(status.st_mode):
                 waiting += [os.path.join(here, name) for name in os.listdir(here)]

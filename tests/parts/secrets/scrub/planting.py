@@ -14,6 +14,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from resume_hooks import seam
+from resume_hooks.archive import held
 from resume_hooks.archive.trash import delete
 from resume_hooks.archive.vault import archive_session
 from resume_hooks.derive import fork
@@ -22,6 +23,7 @@ from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
+from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived import manifest, unpack
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.storage import stored_settings
@@ -158,6 +160,9 @@ def plant(home: ConfigHome) -> Planted:
         stored_settings.store("handoff_dir", str(document.parent), where)
     with opened_index(where):
         pass
+    lost = laid(own / "subagents" / "agent-3.jsonl", session_bytes(agent))
+    held.look("/", where, lambda: False)
+    lost.unlink()
     return Planted(home, path, children)
 
 
@@ -178,15 +183,16 @@ def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
 
 
 def places_with(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str, list[str]]:
-    """Every file, and every part of a pack, in which a secret stands in any of its forms."""
+    """Every file, and every part of a pack, in which a secret stands in any form; a file with two names once."""
     found: dict[str, list[str]] = {}
-    for path in sorted(home.root.rglob("*")):
-        if path.is_file() and (held := [text for text in secrets if _stands(text, path.read_bytes())]):
-            found[str(path.relative_to(home.root))] = held
+    links = set(Path(held_links.folder(home.where)).rglob("*")) - set(map(Path, held.apart(home.where)))
+    for path in sorted(set(home.root.rglob("*")) - links):
+        if path.is_file() and (told := [text for text in secrets if _stands(text, path.read_bytes())]):
+            found[str(path.relative_to(home.root))] = told
     for kept in manifest.all_archived(home.where):
         for place, content in _unpacked(kept):
-            if held := [text for text in secrets if _stands(text, content)]:
-                found[f"vault: {kept.session_id}/{place}"] = held
+            if told := [text for text in secrets if _stands(text, content)]:
+                found[f"vault: {kept.session_id}/{place}"] = told
     return found
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import clock, seam
+from resume_hooks.archive import held
 from resume_hooks.archive.trash import contents, restore
 from resume_hooks.archive.trash.contents import write_manifest
 from resume_hooks.archive.vault import archive_session, verify
@@ -21,7 +22,7 @@ from resume_hooks.parts.secrets import child, findings
 from resume_hooks.parts.secrets.findings import LEFT, OUTSIDE, REMOVED, Holding, ScrubReach
 from resume_hooks.parts.secrets.literals import named
 from resume_hooks.parts.secrets.purge import purge
-from resume_hooks.sessions import locate
+from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.transcript import scan
@@ -67,6 +68,20 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
         *(["document"] if seam.is_there("documents") else []),
     }
     assert not findings.look_everywhere(session_file(str(planted.path)), home.where, wanted=ALL).held
+
+
+def test_no_link_of_ours_keeps_a_secret(planted: Planted) -> None:
+    """A link to what is rewritten goes, what the client lost is rewritten; the next look holds the new files."""
+    home, top = planted.home, Path(held_links.folder(planted.home.where))
+    lost = top / home.project().name / SESSION / "subagents" / "agent-3.jsonl"
+    assert f"{lost.relative_to(home.root)}" in places_with(home)
+    scrub(home, planted.path)
+    assert not (top / home.project().name / planted.path.name).exists()
+    assert SECRETS[0] not in lost.read_text()
+    held.look("/", home.where, lambda: False)
+    assert (top / home.project().name / planted.path.name).samefile(planted.path)
+    assert told_in(home) == {".claude/settings.json"}
+    assert [path for path in top.rglob("*") if path.is_file() and SECRETS[0] in path.read_text()] == []
 
 
 def test_the_index_is_one_place(planted: Planted) -> None:

@@ -1,0 +1,291 @@
+"""Held sessions: a hard link of ours to each transcript and to what lies in its folder, so that no unlink loses them.
+
+Clients have deleted sessions hours after their last write. A link takes no bytes; once it is the last one, the vault
+archives what it leads to. ``held`` in the state folder is laid out as the client's ``projects``: the shell links at a
+turn's end (``hooks/notice``), a look after a start links what is left, and compares names.
+
+Invariant: a link goes only where the client's name leads to the same file, the vault has what it leads to, or the user
+wants it gone. A write through one name is seen through the other, so a held file is what the client's was last; what
+of ours puts another file in a transcript's place releases it first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from resume_hooks.archive.trash.contents import FOLDER as TRASH
+from resume_hooks.clock import DAY
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.paths import (
+    ENDING,
+    Where,
+    all_folders,
+    find_session,
+    is_private,
+    is_session_file,
+    is_session_id,
+    open_regular,
+    private_folder,
+    session_id_of,
+)
+from resume_hooks.sessions.archived.layout import own_home
+from resume_hooks.sessions.held_links import folder
+from resume_hooks.storage.append_carryover import begins_with
+from resume_hooks.system.claude_settings import kept_days
+
+if TYPE_CHECKING:
+    from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
+
+MAX_DEPTH = 8
+"""Folders below a session's own that are looked into."""
+
+MOST_REFUSED = 100
+"""Links that a file system refuses before no more are tried; one file may be refused for itself."""
+
+LIMIT = 2.0
+"""Seconds after which a verb archives no further session."""
+
+
+def why_not(where: Where) -> str:
+    """Why no session can be held here, as the end of a sentence; ``""`` where links can be made."""
+    if os.name == "nt":
+        return "no links are made on Windows"
+    if own_home(where):
+        return f"{where.state} lies outside of {where.config}"
+    with contextlib.suppress(OSError):
+        if os.stat(where.state).st_dev != os.stat(where.projects).st_dev:
+            return f"{where.state} and {where.projects} are on different file systems"
+    return ""
+
+
+def look(cwd: str, where: Where, is_over: Callable[[], bool]) -> None:
+    """Archive what only our link has left, then hold every session; until time is over.
+
+    Names are compared, contents only where a file was replaced. ``cwd`` is where the client was started: by its
+    settings a session that lost its name was due or not. Where nothing may be archived, all links go.
+    """
+    if _may_hold(where):
+        walk = _Walk(cwd, where, is_over)
+        private_folder(folder(where), where)
+        for key in sorted({*_entries(folder(where)), *map(os.path.basename, all_folders(where))}):
+            with contextlib.suppress(OSError):  # what can't be looked at stays as it is
+                walk.project(key, linking=True)
+
+
+def archive_lost(where: Where) -> None:
+    """Archive what only our link has left, as far as there is time while somebody waits."""
+    if os.path.isdir(folder(where)) and _may_hold(where):
+        until = time.monotonic() + LIMIT
+        walk = _Walk(where.environ.get("PWD", os.sep), where, lambda: time.monotonic() > until)
+        for key in sorted(_entries(folder(where))):
+            with contextlib.suppress(OSError):
+                walk.project(key, linking=False)
+
+
+def apart(where: Where) -> Iterator[str]:
+    """Every held file that the client has no longer, or another one in its place; sorted within folders."""
+    top = folder(where)
+    for root, _, names in os.walk(top) if is_private(top, where) else ():
+        theirs = os.path.join(where.projects, os.path.relpath(root, top))
+        for name in sorted(names):
+            if not _is_same(os.path.join(theirs, name), os.path.join(root, name)):
+                yield os.path.join(root, name)
+
+
+def unheld(where: Where) -> int:
+    """How many sessions have no link although they were last written a day ago or earlier."""
+    before, found = time.time() - DAY, 0
+    for project in all_folders(where):
+        ours = os.path.join(folder(where), os.path.basename(project))
+        for name, entry in _entries(project).items():
+            if is_session_file(entry.path) and entry.stat().st_mtime < before:
+                found += not _is_same(entry.path, os.path.join(ours, name))
+    return found
+
+
+def _may_hold(where: Where) -> bool:
+    """Whether sessions are held; where not, all links are removed."""
+    from resume_hooks.archive.vault import policy  # what rewrites a transcript does without it
+
+    may = policy.allowed(where)[0] and not why_not(where)
+    if not may and is_private(folder(where), where):
+        _remove(folder(where))
+    return may
+
+
+class _Walk:
+    """Goes through project folders; a session is archived as it lies in ours, as if that were the client's."""
+
+    def __init__(self, cwd: str, where: Where, is_over: Callable[[], bool]) -> None:
+        self._days = kept_days(cwd, where)
+        self._where = where
+        self._is_over = is_over
+        self._refused = 0
+        self._archiver: BackgroundArchiver | None = None
+
+    def project(self, key: str, *, linking: bool) -> None:
+        """Look at what is held of a project folder; with ``linking`` hold all of its sessions. OSError."""
+        ours, theirs = os.path.join(folder(self._where), key), os.path.join(self._where.projects, key)
+        if os.path.islink(theirs) or (os.path.lexists(ours) and not is_private(ours, self._where)):
+            return
+        held, present = _entries(ours), _entries(theirs)
+        for name, entry in held.items():
+            if self._is_over():
+                return
+            if session_id_of(name) and not _is_one(entry, present.get(name)):
+                self._session(entry.path, os.path.join(theirs, name))
+        for name, entry in present.items() if linking else ():
+            if self._is_over():
+                return
+            if session_id_of(name) and entry.is_file(follow_symlinks=False):
+                has_folder = _own(name) in held or _own(name) in present
+                self._hold(entry, os.path.join(ours, name), has_folder=has_folder)
+        for name, entry in held.items():
+            ends = (entry.path + ENDING, os.path.join(theirs, name + ENDING))
+            if is_session_id(name) and not any(map(os.path.lexists, ends)):
+                _remove(entry.path)  # left of a session that went whole
+        with contextlib.suppress(OSError):
+            os.rmdir(ours)
+
+    def _session(self, ours: str, theirs: str) -> None:
+        """A held transcript whose name leads the client to another file, or to none."""
+        status = os.lstat(ours)
+        if is_session_file(theirs):
+            if os.path.samestat(os.lstat(theirs), status):
+                return  # some file systems list other numbers than they tell of a file
+            if status.st_nlink > 1 or _continues(theirs, ours) or self._archive(ours, theirs):
+                os.unlink(ours)
+        elif status.st_nlink > 1:  # it was moved: to another project, to our trash, or to where the user wants it
+            session_id = session_id_of(ours) or ""
+            there = find_session(session_id, self._where)
+            if (there and _is_same(there, ours)) or os.path.isdir(os.path.join(self._where.state, TRASH, session_id)):
+                _drop(ours)
+        elif not self._was_early(status) or self._archive(ours, theirs):
+            _drop(ours)
+
+    def _was_early(self, status: os.stat_result) -> bool:
+        """Whether a file lost its name before it was due: that changed its status last, and its content did not."""
+        return self._days is None or status.st_ctime - status.st_mtime < self._days * DAY
+
+    def _hold(self, entry: os.DirEntry[str], ours: str, *, has_folder: bool) -> None:
+        """Hold a session, and what is new in its folder; what that lost is archived. The client leaves empty files."""
+        if not os.path.lexists(ours):
+            if not entry.stat(follow_symlinks=False).st_size:
+                return
+            self._link(entry.path, ours)
+        lost = list(self._inside(_own(ours), _own(entry.path), MAX_DEPTH)) if has_folder else []
+        if lost and self._archive(ours, entry.path):
+            for path in lost:
+                os.unlink(path)
+
+    def _inside(self, ours: str, theirs: str, depth: int) -> Iterator[str]:
+        """The held files in a folder that the client lost early; what is new is linked, what was due goes."""
+        if os.path.islink(theirs):
+            return
+        held, present = _entries(ours), _entries(theirs)
+        for name, entry in (present | held).items():
+            if entry.is_dir(follow_symlinks=False):
+                if depth:
+                    yield from self._inside(os.path.join(ours, name), os.path.join(theirs, name), depth - 1)
+            elif name not in held:
+                if entry.is_file(follow_symlinks=False):
+                    self._link(entry.path, os.path.join(ours, name))
+            elif self._is_lost(entry, present.get(name)):
+                yield entry.path
+        if not present:
+            with contextlib.suppress(OSError):
+                os.rmdir(ours)
+
+    def _is_lost(self, ours: os.DirEntry[str], theirs: os.DirEntry[str] | None) -> bool:
+        """Whether our link alone has a file that the client lost early; a link that is of no more use is renewed."""
+        if theirs and (_is_one(ours, theirs) or _is_same(ours.path, theirs.path)):
+            return False
+        status = ours.stat(follow_symlinks=False)
+        if status.st_nlink == 1 and (not _continues(theirs.path, ours.path) if theirs else self._was_early(status)):
+            return True
+        if theirs or status.st_nlink == 1:
+            os.unlink(ours.path)
+        if theirs:
+            self._link(theirs.path, ours.path)
+        return False
+
+    def _archive(self, ours: str, theirs: str) -> bool:
+        """Archive a session from our links; whether the vault has it as it is now."""
+        from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver  # most looks archive nothing
+
+        if self._archiver is None:
+            held = Where(self._where.environ)
+            held.projects = folder(self._where)
+            self._archiver = BackgroundArchiver(held)
+        for _ in self._inside(_own(ours), _own(theirs), MAX_DEPTH):
+            pass  # what the client still has there belongs to it
+        try:
+            before = os.lstat(ours)
+            archived = self._archiver.archive(ours)
+            now = os.lstat(ours)
+        except (ResumeHooksError, OSError):
+            return False  # the link stays, and the next look tries again
+        return archived and (now.st_size, now.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+    def _link(self, theirs: str, ours: str) -> None:
+        if self._refused < MOST_REFUSED:
+            private_folder(os.path.dirname(ours), self._where)
+            try:
+                os.link(theirs, ours, follow_symlinks=False)
+            except (FileExistsError, FileNotFoundError):
+                pass  # another look was faster, or the client
+            except OSError:
+                self._refused += 1
+
+
+def _own(path: str) -> str:
+    """The folder of the session whose transcript lies at a path."""
+    return path[: -len(ENDING)]
+
+
+def _entries(path: str) -> dict[str, os.DirEntry[str]]:
+    """What lies in a folder, by name, but for hidden files: none of them is a session's. OSError if that can't be told.
+
+    None where there is no such folder.
+    """
+    try:
+        with os.scandir(path) as entries:
+            return {entry.name: entry for entry in entries if not entry.name.startswith(".")}
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+
+
+def _is_one(ours: os.DirEntry[str], theirs: os.DirEntry[str] | None) -> bool:
+    """Whether two names lead to one file, by what their folders say: no file is looked at."""
+    return theirs is not None and ours.inode() == theirs.inode()
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return os.path.samestat(os.lstat(one), os.lstat(other))
+    except OSError:
+        return False
+
+
+def _continues(theirs: str, ours: str) -> bool:
+    """Whether what took a file's place begins with all of it: it was copied, or written anew and went on."""
+    with contextlib.suppress(OSError), open_regular(theirs, follow=False) as stream:
+        return begins_with(stream.fileno(), ours)
+    return False
+
+
+def _drop(ours: str) -> None:
+    """Remove the links to a session; its transcript's last, so that what is left is looked at again. OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        _remove(_own(ours))
+    os.unlink(ours)
+
+
+def _remove(path: str) -> None:
+    import shutil  # few looks remove a folder
+
+    shutil.rmtree(path)

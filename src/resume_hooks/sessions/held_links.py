@@ -1,0 +1,37 @@
+"""Where our hard links to sessions lie, and how one is given up: ``archive/held`` makes them and looks after them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from resume_hooks.errors import WriteFailed
+from resume_hooks.paths import Where, is_private
+
+FOLDER = "held"
+
+
+def folder(where: Where) -> str:
+    """Where the links lie; it is there where sessions are held."""
+    return os.path.join(where.state, FOLDER)
+
+
+def release(path: str, where: Where) -> None:
+    """Remove our link to a client's file, or those to all in a folder of a session; the next look makes them anew.
+
+    A link to another file than the client's stays. WriteFailed where it can't be removed.
+    """
+    if not path.startswith(os.path.join(where.projects, "")):
+        return
+    ours = os.path.join(folder(where), os.path.relpath(path, where.projects))
+    try:
+        if os.path.isdir(path) and is_private(ours, where):
+            shutil.rmtree(ours)
+        elif os.path.samestat(os.lstat(path), os.lstat(ours)):
+            os.unlink(ours)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise WriteFailed(
+            f"{ours} could not be removed: {error.strerror or error}", "Nothing was changed. Check its permissions."
+        ) from error

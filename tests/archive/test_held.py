@@ -1,0 +1,503 @@
+"""Held sessions: what the client unlinks early is in the vault afterwards; what was due, deleted or moved is not."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.archive import held
+from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
+from resume_hooks.archive.trash import delete as deletion
+from resume_hooks.archive.trash import restore as restoring
+from resume_hooks.archive.vault import restore
+from resume_hooks.archive.vault.archive_session import archive_session
+from resume_hooks.archive.vault.lookup import as_it_was, states
+from resume_hooks.archive.vault.verify import verify
+from resume_hooks.maintenance import doctor
+from resume_hooks.sessions import held_links, rename
+from resume_hooks.sessions.archived.layout import vault
+from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, find
+from resume_hooks.sessions.session_files import SessionFile, session_file
+from resume_hooks.storage import stored_settings
+from resume_hooks.system import claude_settings
+from tests.archive.retention.aged import DAY, aged, at_once, never, with_output
+from tests.archive.vault.laid_out import kept_files
+from tests.builders import CWD, ConfigHome, session_id
+from tests.crashes import crashes
+
+AGENT = "subagents/deep/agent-a1.jsonl"
+OUTPUT = "tool-results/out.txt"
+
+
+def session(home: ConfigHome, number: int = 1, days: float = 1) -> SessionFile:
+    """A session with a sub-agent and a large output, last written so many days ago."""
+    found = aged(home, number, days)
+    with_output(found, days)
+    agent = own(found) / AGENT
+    agent.parent.mkdir(parents=True)
+    agent.write_text('{"isSidechain":true}\n', encoding="utf-8")
+    os.utime(agent, (time.time() - days * DAY,) * 2)
+    agent.chmod(0o640)
+    return found
+
+
+def own(found: SessionFile) -> Path:
+    """The session's own folder."""
+    return Path(found.path.removesuffix(".jsonl"))
+
+
+def look(home: ConfigHome) -> None:
+    """What follows a start."""
+    held.look(CWD, home.where, never)
+
+
+def links(home: ConfigHome) -> dict[str, int]:
+    """Every link by its place, with the names that its file has."""
+    top = Path(held_links.folder(home.where))
+    return {str(path.relative_to(top)): path.stat().st_nlink for path in sorted(top.rglob("*")) if path.is_file()}
+
+
+def snapshot(home: ConfigHome) -> dict[str, tuple[bytes, int, int]]:
+    """The client's files: bytes, time and mode."""
+    root = home.config / "projects"
+    return {
+        str(path.relative_to(home.config)): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_mode)
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
+def archived(home: ConfigHome, number: int = 1) -> ArchivedSession:
+    """What the vault has of a session, which is sound."""
+    kept = find(session_id(number), home.where)
+    assert kept is not None
+    assert verify(kept) == []
+    return kept
+
+
+def retain(home: ConfigHome, days: int) -> None:
+    """Set the client's own period."""
+    (home.config / "settings.json").write_text(f'{{"cleanupPeriodDays":{days}}}')
+
+
+def test_every_session_is_held_whole(config_home: ConfigHome) -> None:
+    """Its transcript, sub-agents, outputs; nothing that is a link or empty; once, in a private folder."""
+    found = session(config_home)
+    (config_home.project() / f"{session_id(2)}.jsonl").touch()
+    (config_home.project() / f"{session_id(3)}.jsonl").symlink_to(found.path)
+    (own(found) / "tool-results" / "elsewhere").symlink_to("/etc/passwd")
+    (own(found) / "tool-results" / ".resume-hooks-1-x.tmp").write_text("half")
+    look(config_home)
+    key = config_home.project().name
+    expected = {f"{key}/{session_id(1)}{rest}": 2 for rest in (".jsonl", f"/{AGENT}", f"/{OUTPUT}")}
+    assert links(config_home) == expected
+    before = {path: path.stat().st_ctime_ns for path in config_home.config.rglob("*") if path.is_file()}
+    look(config_home)
+    assert {path: path.stat().st_ctime_ns for path in before} == before
+    folders = [path for path in Path(held_links.folder(config_home.where)).rglob("*") if path.is_dir()]
+    assert {path.stat().st_mode & 0o777 for path in folders} == {0o700}
+    assert all_archived(config_home.where) == []
+
+
+@pytest.mark.parametrize("days", [0.7, 9, 20])
+@pytest.mark.parametrize("how", ["file", "whole", "folders left", "project", "stub"])
+def test_an_early_sweep_loses_nothing(config_home: ConfigHome, days: float, how: str) -> None:
+    """Whatever it leaves behind: the vault has all, the links are gone, and all comes back with times and modes."""
+    found = session(config_home, days=days)
+    look(config_home)
+    before = snapshot(config_home)
+    Path(found.path).unlink()
+    if how == "whole":
+        shutil.rmtree(own(found))
+    elif how == "folders left":
+        (own(found) / AGENT).unlink()
+        (own(found) / OUTPUT).unlink()
+    elif how == "project":
+        shutil.rmtree(config_home.project())
+    elif how == "stub":
+        Path(found.path).touch()
+    look(config_home)
+    assert links(config_home) == {}
+    kept = archived(config_home)
+    assert {place: row[0] for place, row in before.items()} == kept_files(kept, config_home)
+    restore.write(restore.plan(kept, config_home.where), config_home.where)
+    assert snapshot(config_home) == before
+    look(config_home)
+    assert set(links(config_home).values()) == {2}
+
+
+def test_a_loss_is_told_by_when_the_name_went(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late it is noticed: a machine that was off for a month."""
+    found = session(config_home)
+    look(config_home)
+    Path(found.path).unlink()
+    later = time.time() + 60 * DAY
+    monkeypatch.setattr(time, "time", lambda: later)
+    look(config_home)
+    assert archived(config_home).complete
+
+
+@pytest.mark.parametrize(("period", "days"), [(None, 31), (5, 6)])
+def test_what_was_due_is_not_kept(config_home: ConfigHome, period: int | None, days: float) -> None:
+    """The client's period, its own or the user's, is an order: the link goes without a copy."""
+    if period:
+        retain(config_home, period)
+    found = session(config_home, days=days)
+    look(config_home)
+    Path(found.path).unlink()
+    shutil.rmtree(own(found))
+    look(config_home)
+    assert (links(config_home), all_archived(config_home.where)) == ({}, [])
+
+
+def test_a_client_that_deletes_nothing_loses_everything_early(config_home: ConfigHome) -> None:
+    """As ``cleanupPeriodDays`` of 0 has it."""
+    retain(config_home, 0)
+    found = session(config_home, days=400)
+    look(config_home)
+    Path(found.path).unlink()
+    look(config_home)
+    assert archived(config_home).complete
+
+
+def test_parts_that_go_by_themselves(config_home: ConfigHome) -> None:
+    """An output lost early is archived with its session, which stays held; one that was due is not."""
+    found = session(config_home)
+    old = with_output(found, 31, "old.txt")
+    look(config_home)
+    (own(found) / OUTPUT).unlink()
+    old.unlink()
+    look(config_home)
+    parts = {part.place.rpartition("/")[2] for part in archived(config_home).parts}
+    assert parts == {f"{session_id(1)}.jsonl", "agent-a1.jsonl", "out.txt"}
+    assert {place.rpartition("/")[2] for place in links(config_home)} == {f"{session_id(1)}.jsonl", "agent-a1.jsonl"}
+
+
+def test_a_file_that_went_on_under_another_number(config_home: ConfigHome) -> None:
+    """Copied and put in place, with more at its end: nothing is lost, and the new file is held."""
+    found = session(config_home)
+    look(config_home)
+    new = Path(found.path).with_suffix(".new")
+    new.write_bytes(Path(found.path).read_bytes() + b'{"type":"x"}\n')
+    new.replace(found.path)
+    look(config_home)
+    assert all_archived(config_home.where) == []
+    assert set(links(config_home).values()) == {2}
+
+
+def test_a_file_that_was_begun_anew(config_home: ConfigHome) -> None:
+    """A client that wrote on after the loss: what was lost is a state of the session, the new file is held."""
+    found = session(config_home)
+    before = Path(found.path).read_bytes()
+    look(config_home)
+    Path(found.path).unlink()
+    Path(found.path).write_bytes(b'{"type":"x"}\n')
+    look(config_home)
+    assert kept_files(archived(config_home), config_home)[archived(config_home).place] == before
+    assert set(links(config_home).values()) == {2}
+    archive_session(session_file(found.path), config_home.where)
+    kept = archived(config_home)
+    assert [kept_files(as_it_was(kept, each), config_home)[kept.place] for each in states(kept)] == [before]
+
+
+@pytest.mark.parametrize("how", ["truncated", "rewritten", "appended"])
+def test_a_write_in_place_is_seen_through_both_names(config_home: ConfigHome, how: str) -> None:
+    """What is held is what the client's file was last; what the vault has is not touched by it."""
+    found = session(config_home)
+    look(config_home)
+    with open(found.path, "r+b") as stream:
+        if how == "truncated":
+            stream.truncate(200)
+        elif how == "rewritten":
+            stream.write(b'{"type":"another"}\n')
+        else:
+            stream.seek(0, os.SEEK_END)
+            stream.write(b'{"type":"more"}\n')
+    last = Path(found.path).read_bytes()
+    look(config_home)
+    assert set(links(config_home).values()) == {2}
+    Path(found.path).unlink()
+    look(config_home)
+    assert kept_files(archived(config_home), config_home)[archived(config_home).place] == last
+
+
+def test_our_own_appends_unshare_nothing(config_home: ConfigHome) -> None:
+    """``rename`` adds to the one file that both names lead to; its time stays; nobody is advised to part them."""
+    found = session(config_home)
+    look(config_home)
+    was = os.stat(found.path)
+    rename.write(rename.renamed(found, "A better name", config_home.where))
+    now = os.stat(found.path)
+    assert (now.st_ino, now.st_nlink, now.st_mtime_ns) == (was.st_ino, 2, was.st_mtime_ns)
+    assert now.st_size > was.st_size
+    assert doctor.oddities(config_home.where.state) == []
+
+
+def test_a_deleted_session_is_not_lost(config_home: ConfigHome) -> None:
+    """It is in the trash and nowhere else, and gone when that is emptied; a look in between makes no difference."""
+    for number, looking in ((1, False), (2, True)):
+        found = session(config_home, number)
+        look(config_home)
+        entry = deletion.write(deletion.plan(found, config_home.where), config_home.where)
+        assert not [place for place in links(config_home) if session_id(number) in place]
+        if looking:
+            link = Path(held_links.folder(config_home.where), config_home.project().name, f"{session_id(number)}.jsonl")
+            link.parent.mkdir(exist_ok=True)
+            os.link(entry.kept(entry.parts[0]), link)  # as one that was made while the delete began
+            look(config_home)
+        deletion.empty([entry], config_home.where)
+        look(config_home)
+    assert (links(config_home), all_archived(config_home.where)) == ({}, [])
+
+
+def test_a_session_back_from_the_trash_is_held_again(config_home: ConfigHome) -> None:
+    """At the next look."""
+    found = session(config_home)
+    look(config_home)
+    entry = deletion.write(deletion.plan(found, config_home.where), config_home.where)
+    restoring.write(restoring.plan(entry, config_home.where), config_home.where)
+    look(config_home)
+    assert len(links(config_home)) == 3
+    assert set(links(config_home).values()) == {2}
+
+
+def test_a_session_that_was_moved_is_not_lost(config_home: ConfigHome) -> None:
+    """To another project, where it is held then; to where the user keeps it, while that is there."""
+    found, other = session(config_home), session(config_home, 2)
+    look(config_home)
+    there = config_home.project("/elsewhere")
+    os.rename(found.path, there / os.path.basename(found.path))
+    os.rename(own(found), there / session_id(1))
+    mine = config_home.root / "mine.jsonl"
+    os.rename(other.path, mine)
+    look(config_home)
+    assert all_archived(config_home.where) == []
+    assert [place.partition("/")[0] for place in links(config_home) if session_id(1) in place] == [there.name] * 3
+    mine.unlink()
+    look(config_home)
+    assert archived(config_home, 2).complete
+
+
+def test_a_home_that_was_copied(config_home: ConfigHome) -> None:
+    """No file has a second name in the copy: the next look links them anew and archives nothing."""
+    session(config_home)
+    look(config_home)
+    copy = config_home.root / "copy"
+    shutil.copytree(config_home.config, copy, symlinks=True)
+    shutil.rmtree(config_home.config)
+    copy.rename(config_home.config)
+    assert set(links(config_home).values()) == {1}
+    look(config_home)
+    assert set(links(config_home).values()) == {2}
+    assert all_archived(config_home.where) == []
+
+
+def test_what_cannot_be_listed_is_not_gone(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A project folder that this user may not look into, or that is a link."""
+    session(config_home)
+    look(config_home)
+    held_before = links(config_home)
+    closed, real = str(config_home.project()), os.scandir
+
+    def scandir(path: str) -> object:
+        if path == closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return real(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", scandir)
+        look(config_home)
+    assert links(config_home) == held_before
+    aside = config_home.root / "aside"
+    config_home.project().rename(aside)
+    Path(config_home.config / "projects" / next(iter(held_before)).partition("/")[0]).symlink_to(aside)
+    look(config_home)
+    assert links(config_home) == held_before
+
+
+def test_off_holds_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the user's setting or an employer's: the next look removes all links, and the client's files stay."""
+    session(config_home)
+    before = snapshot(config_home)
+    look(config_home)
+    stored_settings.store("vault", "off", config_home.where)
+    look(config_home)
+    assert not os.path.lexists(held_links.folder(config_home.where))
+    stored_settings.store("vault", "on", config_home.where)
+    look(config_home)
+    assert links(config_home)
+    managed = config_home.root / "managed-settings.json"
+    managed.write_text('{"cleanupPeriodDays":20}')
+    monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
+    look(config_home)
+    assert not os.path.lexists(held_links.folder(config_home.where))
+    assert snapshot(config_home) == before
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EMLINK, errno.EXDEV, errno.EOPNOTSUPP])
+def test_where_no_link_can_be_made(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Nothing is copied; a hundred are tried, and the doctor says it once."""
+    for number in range(1, 121):
+        aged(config_home, number, 2)
+    tried = []
+
+    def refuse(*_: object, **__: object) -> None:
+        tried.append(1)
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", refuse)
+    look(config_home)
+    assert (len(tried), links(config_home)) == (held.MOST_REFUSED, {})
+    said = [each.detail for each in doctor.diagnose(CWD) if each.code == "vault-unheld"]
+    assert len(said) == 1
+    assert "120 sessions not held" in said[0]
+
+
+def test_a_state_folder_that_lies_elsewhere(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may serve several clients, whose project folders have the same names: the doctor says that nothing is held."""
+    session(config_home)
+    monkeypatch.setenv("RESUME_HOOKS_HOME", str(config_home.root / "state"))
+    home = config_home._replace(environ={**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "state")})
+    look(home)
+    assert not os.path.lexists(held_links.folder(home.where))
+    assert any("lies outside of" in each.detail for each in doctor.diagnose(CWD) if each.code == "vault-unheld")
+
+
+def test_all_is_well_where_all_is_held(config_home: ConfigHome) -> None:
+    """A session of today, whose first turn has not ended, is none that is missing."""
+    aged(config_home, 1, 2)
+    look(config_home)
+    aged(config_home, 2, 0.1)
+    assert [each.code for each in doctor.diagnose(CWD) if each.name == "vault"] == ["vault-ok"]
+
+
+def test_a_vault_that_refuses_leaves_the_link(config_home: ConfigHome) -> None:
+    """What can't be archived stays held, and the next look tries again."""
+    found = session(config_home)
+    look(config_home)
+    Path(found.path).unlink()
+    Path(vault(config_home.where)).write_text("in the way")
+    look(config_home)
+    assert f"{config_home.project().name}/{session_id(1)}.jsonl" in links(config_home)
+    Path(vault(config_home.where)).unlink()
+    look(config_home)
+    assert (archived(config_home).complete, links(config_home)) == (True, {})
+
+
+def test_what_is_written_while_it_is_archived_stays_held(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that had the file open when it lost its name: the next look archives the rest."""
+    found = session(config_home)
+    look(config_home)
+    real = BackgroundArchiver.archive
+    with open(found.path, "ab") as stream:
+        Path(found.path).unlink()
+
+        def archive(self: BackgroundArchiver, path: str) -> bool:
+            done = real(self, path)
+            stream.write(b'{"type":"late"}\n')
+            stream.flush()
+            return done
+
+        monkeypatch.setattr(BackgroundArchiver, "archive", archive)
+        look(config_home)
+    monkeypatch.setattr(BackgroundArchiver, "archive", real)
+    assert links(config_home)
+    look(config_home)
+    kept = archived(config_home)
+    assert kept_files(kept, config_home)[kept.place].endswith(b'{"type":"late"}\n')
+    assert links(config_home) == {}
+
+
+def test_a_verb_finds_what_was_lost_just_now(config_home: ConfigHome) -> None:
+    """It links nothing, and looks at nothing where nothing is held."""
+    found, other = session(config_home), session(config_home, 2)
+    held.archive_lost(config_home.where)
+    assert not os.path.lexists(held_links.folder(config_home.where))
+    look(config_home)
+    Path(found.path).unlink()
+    other_link = Path(held_links.folder(config_home.where), config_home.project().name, os.path.basename(other.path))
+    other_link.unlink()
+    held.archive_lost(config_home.where)
+    assert archived(config_home).complete
+    assert not other_link.exists()
+
+
+def test_time_that_is_over_ends_a_look(config_home: ConfigHome) -> None:
+    """Nothing is begun; the next one goes on."""
+    session(config_home)
+    held.look(CWD, config_home.where, at_once)
+    assert links(config_home) == {}
+    look(config_home)
+    assert len(links(config_home)) == 3
+
+
+def test_nothing_is_followed_out_of_the_folder(config_home: ConfigHome) -> None:
+    """A link in the place of ours, or of a project's in it: nothing is made or removed behind it."""
+    found = session(config_home)
+    outside = config_home.root / "outside"
+    outside.mkdir()
+    (outside / f"{session_id(1)}.jsonl").write_text("precious")
+    top = Path(held_links.folder(config_home.where))
+    top.parent.mkdir(mode=0o700)
+    top.symlink_to(outside)
+    with pytest.raises(OSError, match="symbolic link"):
+        look(config_home)
+    held.archive_lost(config_home.where)
+    held_links.release(found.path, config_home.where)
+    top.unlink()
+    top.mkdir(mode=0o700)
+    (top / config_home.project().name).symlink_to(outside)
+    look(config_home)
+    held_links.release(str(own(found)), config_home.where)
+    assert [(path.name, path.read_text()) for path in outside.iterdir()] == [(f"{session_id(1)}.jsonl", "precious")]
+
+
+def test_killed_at_any_call_nothing_is_lost(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Each content is the client's, held, or in the vault; the next look brings all to its end."""
+    start = config_home.root / "start"
+    gone, replaced, parted = (session(config_home, number) for number in (1, 2, 3))
+    look(config_home)
+    session(config_home, 4)
+    wanted = {path.read_bytes() for path in config_home.project().rglob("*") if path.is_file()}
+    Path(gone.path).unlink()
+    shutil.rmtree(own(gone))
+    Path(replaced.path).unlink()
+    Path(replaced.path).write_bytes(b'{"type":"x"}\n')
+    (own(parted) / OUTPUT).unlink()
+    shutil.copytree(config_home.config, start, symlinks=True)
+
+    def relinked() -> None:
+        """The start again: a copy has each file twice, so those that had two names get them back."""
+        shutil.rmtree(config_home.config)
+        shutil.copytree(start, config_home.config, symlinks=True)
+        top = Path(held_links.folder(config_home.where))
+        for path in [path for path in top.rglob("*") if path.is_file()]:
+            there = config_home.config / "projects" / path.relative_to(top)
+            if there.is_file() and there.read_bytes() == path.read_bytes():
+                path.unlink()
+                os.link(there, path)
+            else:
+                os.utime(path)
+
+    def prepare() -> object:
+        relinked()
+        return lambda: look(config_home)
+
+    for killed in crashes(prepare):  # type: ignore[arg-type]
+        kept = {
+            content for each in all_archived(config_home.where) for content in kept_files(each, config_home).values()
+        }
+        here = {path.read_bytes() for path in config_home.config.rglob("*") if path.is_file()}
+        assert wanted <= kept | here
+        look(config_home)
+        assert {each.session_id for each in all_archived(config_home.where)} == {session_id(n) for n in (1, 2, 3)}
+        assert set(links(config_home).values()) == {2}
+        assert len([place for place in links(config_home) if place.endswith(".jsonl") and "agent" not in place]) == 3
+        assert killed or wanted <= kept | here
