@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.paths import Where
+from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, find
 from tests.builders import (
     assistant,
@@ -26,6 +28,7 @@ from tests.builders import (
 )
 from tests.e2e.harness.client import MIDDLE, OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import ENGINE, spoken
 from tests.needs import REPO
 
@@ -170,3 +173,37 @@ def test_an_older_client_keeps_what_goes_soon(home: ClientHome, api: MockApi, pl
         done = run_print(find_client(version), home, api, "hello", plugin_dir=plugin, extra_env=ENGINE)
         assert done.returncode == 0, done.stderr
     assert archived_ids(Where(home.env())) == [soon.stem, young.stem]
+
+
+@pytest.mark.parametrize("folder_too", [False, True])
+def test_what_vanishes_early_comes_back(tui: Tui, plugin: Path, folder_too: bool) -> None:
+    """A session of an hour ago, with its output, and the one that is open; deleted, the next start archives both."""
+    home, where = tui.home, Where(tui.home.env())
+    run_print(tui.version, home, tui.api, f"remember {WORD}", plugin_dir=plugin, extra_env=ENGINE)
+    (early,) = home.sessions()
+    output = early.with_suffix("") / "tool-results" / "out.txt"
+    output.parent.mkdir(parents=True)
+    output.write_text(BULKY)
+    tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    held = Path(held_links.folder(where), early.parent.name)
+    assert wait_until((held / early.name).exists)
+    tui.submit("hello there")
+    tui.wait_for("Mock reply 2")
+    tui.wait_idle()
+    (own,) = set(home.sessions()) - {early}
+    assert wait_until((held / own.name).exists), "linked as its first turn ended"
+    tui.close()
+    kept = {path: path.read_bytes() for path in (early, own, output)}
+    for path in (early, own):
+        path.unlink()
+    if folder_too:
+        shutil.rmtree(early.parent)
+    with Tui(tui.version, home, tui.api) as other:
+        other.start(plugin_dir=plugin, extra_env=ENGINE)
+        assert wait_until(lambda: {early.stem, own.stem} <= set(archived_ids(where)))
+    for path in (early, own):
+        engine(home, "restore", path.stem)
+    assert {path: path.read_bytes() for path in kept} == kept
+    tui.api.clear()
+    run_print(tui.version, home, tui.api, "go on", resume=early.stem)
+    assert WORD in spoken(tui.api.main_requests()[-1])

@@ -202,17 +202,22 @@ def test_the_second_hook_has_its_own_reasons(plugin: PluginCopy) -> None:
 
 @pytest.mark.usefixtures("no_sleep")
 def test_what_was_said_since_is_indexed(plugin: PluginCopy) -> None:
-    """A transcript that is younger than the stamp, unless nothing is wanted before its time."""
+    """A transcript that is younger than the stamp, or a folder that lost one, unless nothing is wanted before its time."""
     for name in (f"due-{PROJECT}.json", f"later-{PROJECT}.json", "vault.json"):
         stamp(plugin, name)
     indexed = stamp(plugin, "indexed.json")
     session = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects" / "-another" / f"{ID}.jsonl"
     session.parent.mkdir(parents=True)
     session.touch()
-    os.utime(session, (time.time() - 600,) * 2)
+    for path in (session, session.parent, session.parent.parent):
+        os.utime(path, (time.time() - 600,) * 2)
+    assert not catches_up(plugin)
+    for path in (session, session.parent, session.parent.parent):
+        os.utime(path)
+        assert catches_up(plugin)
+        os.utime(path, (time.time() - 600,) * 2)
     assert not catches_up(plugin)
     os.utime(session)
-    assert catches_up(plugin)
     assert not catches_up(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
     said = indexed.read_text().replace("}", ', "wait": true}')
     indexed.write_text(said)
