@@ -202,7 +202,7 @@ def test_the_second_hook_has_its_own_reasons(plugin: PluginCopy) -> None:
 
 @pytest.mark.usefixtures("no_sleep")
 def test_what_was_said_since_is_indexed(plugin: PluginCopy) -> None:
-    """A transcript that is younger than the stamp, or a folder that lost one, unless nothing is wanted before its time."""
+    """A transcript younger than the stamp, or a folder that lost one, unless nothing is wanted before its time."""
     for name in (f"due-{PROJECT}.json", f"later-{PROJECT}.json", "vault.json"):
         stamp(plugin, name)
     indexed = stamp(plugin, "indexed.json")
