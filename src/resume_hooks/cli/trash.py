@@ -58,7 +58,7 @@ def _delete(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
     if not (options.force or options.dry_run):
         delete.require_quiet(decided.session, options.where)
     if asks:
-        say(facts_of(decided))
+        say(facts_of(decided, options.where))
     agreed = options.agreed("Move it to the trash?", asks=asks)
     entry = delete.write(decided, options.where, force=options.force) if agreed else decided.entry
     data = NOT_DELETED | {"session": entry, "live": decided.live, "written": agreed}
@@ -69,15 +69,15 @@ def _delete(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
             facts = [("deleted", entry.title), ("id", entry.session_id), ("file", decided.session.path)]
             facts += [("project", entry.cwd or "unknown"), ("held", held_text(entry))]
             return f"{table(facts)}\n\nBring it back: {typed(f'restore {entry.locator}')}"
-        return "Nothing was deleted." if asks else f"{facts_of(decided)}\n\nNothing was deleted."
+        return "Nothing was deleted." if asks else f"{facts_of(decided, options.where)}\n\nNothing was deleted."
 
-    notes = [*_still_kept([entry]), *_of_parts(entry.session_id, options.where)] if agreed else []
+    notes = [*_still_kept([entry], options.where), *_of_parts(entry.session_id, options.where)] if agreed else []
     options.emit(data, text, notes)
 
 
-def _still_kept(entries: Sequence[TrashEntry]) -> list[str]:
+def _still_kept(entries: Sequence[TrashEntry], where: Where) -> list[str]:
     """What to say of sessions that are gone and that the vault has all the same."""
-    kept = (entry for entry in entries if find(entry.session_id, Where()))
+    kept = (entry for entry in entries if find(entry.session_id, where))
     return [STAYS.format(title=entry.title, command=typed(f"archive --forget {entry.session_id}")) for entry in kept]
 
 
@@ -111,7 +111,7 @@ def _empty(options: DeleteOptions, *, asks: bool) -> None:
     notes = [f"{line} --damaged removes it." for line in stray_lines([stray for stray in strays if stray not in also])]
     if skipped := len(found) - len(wanted):
         notes.append(f"{skipped:,} interrupted deletes stay: restore them first. {typed('restore --list')}")
-    options.emit(data | {"written": agreed}, text, [*notes, *(_still_kept(gone) if agreed else [])])
+    options.emit(data | {"written": agreed}, text, [*notes, *(_still_kept(gone, options.where) if agreed else [])])
 
 
 def _all(entries: Sequence[TrashEntry], strays: Sequence[StrayFolder]) -> str:
@@ -125,7 +125,7 @@ def _all(entries: Sequence[TrashEntry], strays: Sequence[StrayFolder]) -> str:
     return f"{' and '.join(said)}, {size}" if said else ""
 
 
-def facts_of(decided: Deletion) -> str:
+def facts_of(decided: Deletion, where: Where) -> str:
     """What a person should know before a session goes."""
     entry = decided.entry
     facts = [
@@ -138,10 +138,10 @@ def facts_of(decided: Deletion) -> str:
     ]
     if decided.live:
         facts.append(("live", decided.live))
-    return table(facts) + _depending(decided)
+    return table(facts) + _depending(decided, where)
 
 
-def _depending(decided: Deletion) -> str:
+def _depending(decided: Deletion, where: Where) -> str:
     """The sessions that came from it, and what they lose."""
     if not decided.derived:
         return ""
@@ -149,7 +149,7 @@ def _depending(decided: Deletion) -> str:
     lines = [f"\n\n{counted(count, 'session')} came from it and will miss it:"]
     lines += [f"  {child.row.session_id}  {child.row.kind}  {child.row.title}" for child in decided.derived[:SHOWN]]
     lines += [f"  and {count - SHOWN:,} more"] if count > SHOWN else []
-    kept = find(decided.session.session_id, Where()) is not None
+    kept = find(decided.session.session_id, where) is not None
     lines.append(f"Their lineage will say {'(kept copy): the vault has one' if kept else '(file gone)'}.")
     if any(child.row.derivation_type == "trimmed" for child in decided.derived):
         lines.append("What was trimmed from them lies in it: until it is restored, read and untrim can't find that.")

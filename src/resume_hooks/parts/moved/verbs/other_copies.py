@@ -28,7 +28,7 @@ def delete_others(options: DeleteOptions) -> None:
     lost = f"; {counted(chosen.missing, 'record')} of the others {'are' if chosen.missing > 1 else 'is'} not in it"
     stays += lost if chosen.missing else ", and holds all that the others hold"
     if asks:
-        say("\n\n".join([stays, *map(facts_of, plans)]))
+        say("\n\n".join([stays, *(facts_of(plan, options.where) for plan in plans)]))
     agreed = options.agreed("Move the other copies to the trash?", asks=asks)
     entries = [delete.write(one, options.where, force=options.force) if agreed else one.entry for one in plans]
     data = NOT_DELETED | {"session": entries[0], "copies": entries[1:], "kept": chosen.kept.path, "written": agreed}
