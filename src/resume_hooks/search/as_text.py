@@ -155,8 +155,9 @@ def _empty(result: SearchResult) -> list[str]:
     if NO_SESSION in result.notes:
         return [f"{NO_SESSION}: --all looks in every project."]
     asked = "words" if any(query.terms for query in result.queries) else "options"
+    where = "" if result.whole else " in what is indexed"
     return [
-        f"Nothing found{f' ({one_line(plain_line(result.how), 400)})' if result.how else ''}.",
+        f"Nothing found{where}{f' ({one_line(plain_line(result.how), 400)})' if result.how else ''}.",
         *_helpers(result),
         *_provisional(result),
         f"Other {asked} may help; --all looks in every project.",
@@ -179,7 +180,8 @@ def _provisional(result: SearchResult) -> list[str]:
         for row in result.provisional
     ]
     head = "Not indexed yet, provisional, by the words in their files; the same search again has more:"
-    unread = [f"{counted(result.unread, 'file')} could not be looked through yet."] if result.unread else []
+    more = f"{counted(result.unread, 'file')} not indexed yet may hold more: search again in a minute."
+    unread = [more] if result.unread else []
     return [*([head, *rows] if rows else []), *unread]
 
 

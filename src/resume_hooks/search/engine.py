@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
@@ -13,9 +13,9 @@ from resume_hooks.errors import IndexDamaged, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import MOST_READ, Best, Hit, Hits, Wording
 from resume_hooks.search.index.connect import OpenIndex, opened_index
-from resume_hooks.search.index.unread import Sought
+from resume_hooks.search.index.unread import Sought, UnreadFile
 from resume_hooks.search.index.update import Progress
-from resume_hooks.search.query import Query, parse
+from resume_hooks.search.query import Query, Term, parse
 from resume_hooks.search.ranking import CANDIDATES, Ranking, TurnHit, fused
 from resume_hooks.search.scope import Limits, Scope, enter, limits, meant, needed_folders, unknown, unseen
 from resume_hooks.search.sources import Sources
@@ -49,7 +49,7 @@ class SearchResult:
     ``hits`` are the best, ``total`` how many turns fitted, or ``more`` than that. ``how`` says in words how the queries
     were taken, ``notes`` what the user should know of the index; ``helpers`` counts headless runs of one question that
     were left out. Of files that are not indexed yet ``provisional`` are those that hold some of the words, and
-    ``unread`` counts those of which that can't be told.
+    ``unread`` counts those of which that can't be told: as no file holds a word as it was typed, theirs may be like it.
     """
 
     queries: tuple[Query, ...]
@@ -96,20 +96,33 @@ class Searcher:
 
         A few of headless runs of one question come behind them, where none of these answers well.
         """
-        best, how = self._best(queries, most, reads, self._entered.files)
-        left, asks = self._entered.runs, any(query.terms for query in queries)
+        late = [file for file in self._index.unread if _session_of(file) != self._scope.asking]  # it holds its question
+        held = frozenset[int]().union(*(file.held or () for file in late))
+        terms = [term for query in queries for term in query.terms]
+        later = {term for number, term in enumerate(terms) if number in held}
+        best, how = self._best(queries, most, reads, self._entered.files, later)
+        left, asks = self._entered.runs, bool(terms)
         if left and asks and not any(hit.strength == "strong" for hit in best.hits):
-            others, _ = self._best(queries, most, reads, self._entered.headless)
+            others, _ = self._best(queries, most, reads, self._entered.headless, later)
             last = [replace(hit, headless=True) for hit in others.hits[:HEADLESS]]
             best, left = Best([*best.hits, *last], best.total + others.total, best.more or others.more), 0
         missing = [] if best.hits else unknown(self._index.words, self._scope)
-        notes = [*self._index.notes, *missing, *_unsearched(len(self._entered.files), self._hidden)]
-        provisional = list(islice(_provisional(self._index, queries), MOST_PROVISIONAL))
-        unread = sum(each.held is None for each in self._index.unread)
+        notes = [
+            *self._index.notes,
+            *missing,
+            *_unsearched(len(self._entered.files) + len(self._index.unread), self._hidden),
+        ]
+        provisional = list(islice(_provisional(late, terms), MOST_PROVISIONAL))
+        guessed = any(not (term.exact or term in later or self._terms.strictly(term).known) for term in terms)
+        unread = len(self._index.unread) - sum(
+            file.held is not None and not (guessed and not file.held) for file in late
+        )
         return SearchResult(tuple(queries), best.hits, best.total, best.more, how, notes, left, provisional, unread)
 
-    def _best(self, queries: Sequence[Query], most: int, reads: int, files: frozenset[int]) -> tuple[Best, str]:
-        """The best hits in some files, and how the queries were taken there."""
+    def _best(
+        self, queries: Sequence[Query], most: int, reads: int, files: frozenset[int], later: Collection[Term]
+    ) -> tuple[Best, str]:
+        """The best hits in some files, and how the queries were taken there; files not indexed yet hold ``later``."""
         if files not in self._groups:
             within = limits(self._index.db, self._index.words, self._scope, files, self._entered.known)
             self._groups[files] = within, Sources(self._index, files, self._where)
@@ -126,7 +139,7 @@ class Searcher:
             rankings.append(found)
             capped = capped or ranking.capped
         best = Hits(sources, wordings, reads).best(fused(rankings), most)
-        how = "; ".join(dict.fromkeys(part for wording in wordings for part in _how(wording, best)))
+        how = "; ".join(dict.fromkeys(part for wording in wordings for part in _how(wording, best, later)))
         return best._replace(more=best.more or capped), how
 
     def _wider(self, lookups: Sequence[Lookup], found: Sequence[TurnHit]) -> list[Lookup]:
@@ -174,12 +187,16 @@ def sought(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | Non
     return Sought(terms, meant(scope, where)) if terms else None
 
 
-def _provisional(index: OpenIndex, queries: Sequence[Query]) -> Iterator[Provisional]:
+def _session_of(unread: UnreadFile) -> str:
+    return unread.file.session_id or owning_session(unread.file.path)
+
+
+def _provisional(files: Sequence[UnreadFile], terms: Sequence[Term]) -> Iterator[Provisional]:
     """The sessions that hold some of the words and are not indexed yet, what holds most first."""
-    names = [term.name for query in queries for term in query.terms]
+    names = [term.name for term in terms]
     known = set[str]()
-    for file, held in index.unread:
-        session_id = file.session_id or owning_session(file.path)
+    for unread in files:
+        session_id, file, held = _session_of(unread), *unread
         if held and session_id not in known:
             known.add(session_id)
             words = dict.fromkeys(name for number, name in enumerate(names) if number in held)
@@ -195,11 +212,12 @@ def _unsearched(files: int, hidden: Sequence[str]) -> list[str]:
     return [] if files else [NO_SESSION]
 
 
-def _how(wording: Wording, best: Best) -> Iterator[str]:
+def _how(wording: Wording, best: Best, later: Collection[Term]) -> Iterator[str]:
     """How a query was taken: what stands for words that are nowhere, and what was left out."""
     for lookup in wording.lookups:
         if lookup.how == "nowhere" or (not best.hits and lookup.how != "word"):  # other projects' words are no help
-            yield f"no match for {lookup.term.name}"
+            if lookup.term not in later:
+                yield f"no match for {lookup.term.name}"
         elif lookup.how != "word":
             yield f"'{lookup.term.name}' as {_KINDS[lookup.how]} {_listed(lookup.names)}"
     if wording.query.when:

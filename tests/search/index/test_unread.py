@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.engine import SearchResult, find
+from resume_hooks.search.as_text import text_of
+from resume_hooks.search.engine import NO_SESSION, SearchResult, find
 from resume_hooks.search.index import connect
 from resume_hooks.search.index.status import status_of
 from resume_hooks.search.index.unread import RawWords
@@ -113,14 +114,47 @@ def test_what_holds_most_is_read_first(config_home: ConfigHome, monkeypatch: pyt
 def test_never_said_is_not_said_too_early(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, alone: list[bool]
 ) -> None:
-    """Nothing has the words: all was looked at, index or no index. What can't be read is counted."""
+    """No file has the words: all was looked at, index or no index. What can't be read is counted."""
     sessions(config_home)
-    result = searched(config_home, "zebra", monkeypatch=monkeypatch)
+    result = searched(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
     assert (result.hits, result.provisional, result.whole) == ([], [], True)
     assert alone == [True]
     monkeypatch.setattr(RawWords, "held", lambda *_: None)
-    result = searched(config_home, "zebra", monkeypatch=monkeypatch)
+    result = searched(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
     assert (result.unread > 0, result.whole) == (True, False)
+
+
+def test_a_misspelled_word(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files without it as it was typed may hold what was meant, which the index tells once it has them."""
+    sessions(config_home)
+    with monkeypatch.context() as patch:
+        patch.setattr(connect, "lock", lambda *_: False)
+        result = find(["quaue"], Scope(), config_home.where, limit=0)
+    assert (result.provisional, result.unread, result.whole) == ([], 4, False)
+    assert "nothing found yet" in text_of(result)
+    assert "4 files not indexed yet may hold more: search again in a minute." in text_of(result)
+    assert [hit.session_id for hit in find(["quaue"], Scope(), config_home.where).hits] == [session_id(3)]
+
+
+def test_nothing_is_indexed_yet(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions with the words are named; what is said of the index is not said of them."""
+    sessions(config_home)
+    monkeypatch.setattr(connect, "lock", lambda *_: False)
+    result = find(["queue"], Scope(), config_home.where, limit=0)
+    assert NO_SESSION not in result.notes
+    text = text_of(result)
+    assert "nothing found yet" in text
+    assert "Nothing found in what is indexed." in text
+    assert session_id(3) in text
+    assert "no match" not in text
+
+
+def test_the_session_that_asks(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last turn holds the question, so what it holds is counted, not told."""
+    sessions(config_home)
+    monkeypatch.setattr(connect, "lock", lambda *_: False)
+    result = find(["queue"], Scope(asking=session_id(3)), config_home.where, limit=0)
+    assert (result.provisional, result.unread > 0, result.whole) == ([], True, False)
 
 
 def test_another_project_is_not_meant(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,4 +53,4 @@ class SearchForm(Strict):
     provisional: list[Annotated[Provisional, Like()]] = Field(
         description="sessions that are not indexed yet, by the words in their files, what holds most first"
     )
-    unread: int = Field(description="files that are not indexed yet, and of which nobody can tell what they hold")
+    unread: int = Field(description="files that are not indexed yet, and may hold what was meant")
