@@ -26,7 +26,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.e2e.harness.client import MIDDLE, OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
+from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import ENGINE, spoken
@@ -159,18 +159,14 @@ def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("version", [OLDEST, MIDDLE])
-def test_an_older_client_keeps_what_goes_soon(home: ClientHome, api: MockApi, plugin: Path, version: str) -> None:
-    """In headless runs; what did not fit into the first is kept by the second.
-
-    2.1.42 sweeps at once: of what is due already, the hook is too late.
-    """
+def test_an_older_client_keeps_what_goes_soon(home: ClientHome, api: MockApi, plugin: Path) -> None:
+    """In headless runs; what did not fit into the first is kept by the second."""
     soon = Path(write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
     young = Path(write_session(home.project_folder, session_id(4), conversation(2, session_id=session_id(4))))
     files = with_files(home, young)
     age(SOON, soon, *files)
     for _ in range(2):
-        done = run_print(find_client(version), home, api, "hello", plugin_dir=plugin, extra_env=ENGINE)
+        done = run_print(find_client(OLDEST), home, api, "hello", plugin_dir=plugin, extra_env=ENGINE)
         assert done.returncode == 0, done.stderr
     assert archived_ids(Where(home.env())) == [soon.stem, young.stem]
 

@@ -22,7 +22,7 @@ from resume_hooks.search.index.read_transcript import ReadJob, read
 from resume_hooks.search.roles import ROLES
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.transcript import scan
-from tests.e2e.harness.client import MIDDLE, NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
+from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.test_cost_card import BELOW
 from tests.e2e.test_inside import ASK_FIRST, QUIET, begin
@@ -31,7 +31,7 @@ from tests.e2e.test_trim_trigger import PARENT, SOURCE, outputs
 from tests.needs import corpus
 
 GO_ON = "now go on BETA"
-READERS = (NEWEST, MIDDLE, OLDEST)
+READERS = (NEWEST, OLDEST)
 INSERTED = ("<system-reminder>", "No response requested", "Continue from where you left off.", "<task-notification>")
 """How texts begin that a client puts in, each its own way: 2.1.112 tells of tasks anew, trimmed or not."""
 

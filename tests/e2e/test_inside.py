@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.sessions.opening_layout import NEW_TASK
-from tests.e2e.harness.client import MIDDLE, ClientHome, ClientVersion, Tui, find_client, run_print
+from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Refusal, Reply
@@ -405,7 +405,7 @@ def test_switched_off_it_is_not_there(
 
 def test_a_client_without_modules_goes_on_as_before(home: ClientHome, api: MockApi, plugin: Path, parent: Path) -> None:
     """It reads the same hooks.json: the classic hook answers. The oldest client is in every other test of the hooks."""
-    run_print(find_client(MIDDLE), home, api, ">handoff go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
+    run_print(find_client(OLDEST), home, api, ">handoff go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
     assert len(children(home, parent)) == 1
     assert not api.main_requests()
 

@@ -9,7 +9,7 @@ import pytest
 from resume_hooks.paths import DIR_NAME, Where, project_names
 from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import Record, conversation, custom_title, last_prompt, session_bytes, session_id
-from tests.e2e.harness.client import OLDEST, RECENT, ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 
 CUSTOM, AI = custom_title("CUSTOM"), {"type": "ai-title", "aiTitle": "GENERATED"}
@@ -30,16 +30,16 @@ def install(home: ClientHome, number: int, *more: Record) -> str:
 @pytest.mark.parametrize(
     ("records", "shown"),
     [
-        ([CUSTOM, AI, SUMMARY], ("CUSTOM", "CUSTOM")),
-        ([AI, SUMMARY], ("FIRST 1", "GENERATED")),
-        ([SUMMARY], ("FIRST 1", "SUMMED")),
-        ([], ("FIRST 1", "LAST 1")),
+        ([CUSTOM, AI, SUMMARY], "CUSTOM"),
+        ([AI, SUMMARY], "GENERATED"),
+        ([SUMMARY], "SUMMED"),
+        ([], "LAST 1"),
     ],
 )
 def test_the_order_of_titles(
-    every_client: ClientVersion, home: ClientHome, api: MockApi, records: Sequence[Record], shown: tuple[str, str]
+    every_client: ClientVersion, home: ClientHome, api: MockApi, records: Sequence[Record], shown: str
 ) -> None:
-    """Custom, generated, summary, as the pickers of newer clients have it; the oldest knows custom titles alone.
+    """Custom, generated, summary, as the clients' own pickers have it.
 
     Of a session without any the client shows the last prompt: ours stays with the first, for a title that changes with
     each prompt would name nothing.
@@ -49,8 +49,8 @@ def test_the_order_of_titles(
         terminal.start()
         terminal.wait_idle()
         terminal.submit("/resume")
-        terminal.wait_for(shown[every_client.version != OLDEST])
-    assert ours == (shown[1] if records else "FIRST 1")
+        terminal.wait_for(shown)
+    assert ours == (shown if records else "FIRST 1")
 
 
 @pytest.mark.wide

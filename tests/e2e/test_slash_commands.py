@@ -12,7 +12,7 @@ from tests.needs import REPO
 QUIET = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
 
 SKILL = "recover-context"
-"""A skill by the same name is what the menu offers; 2.1.42 shows it without the plugin's."""
+"""A skill by the same name is what the menu offers."""
 
 ANSWERS = {
     "session": "ot copied: the id is above",

@@ -139,5 +139,5 @@ def test_a_sample_on_the_newest_client(name: str, client: ClientVersion, home: C
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize("name", ALL)
 def test_every_session_on_every_client(name: str, every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """The whole corpus on 2.1.42, 2.1.112 and 2.1.329."""
+    """The whole corpus on every client."""
     trims_well(name, every_client, home, api)

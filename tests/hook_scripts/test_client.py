@@ -90,8 +90,7 @@ def test_a_trigger_is_answered_and_an_install_outlives_the_client(
         assert not api.main_requests()
         run_print(find_client(version), home, api, "hello", plugin_dir=loaded.root)
         assert len(api.main_requests()) == 1
-    folder = "resume-hooks-resume-hooks" if version == "2.1.42" else "resume-hooks-inline"
-    installed = home.config / "plugins" / "data" / folder / "installed"
+    installed = home.config / "plugins" / "data" / "resume-hooks-inline" / "installed"
     assert not installed.exists()
     let_go(loaded)
     assert wait_for(installed)

@@ -197,7 +197,7 @@ def test_a_users_own_python_is_not_installed_over(plugin: PluginCopy, own: str) 
 
 
 def test_a_client_without_data_folder_gets_one(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Client 2.1.42 sets no CLAUDE_PLUGIN_DATA: the same place by our own name."""
+    """Where nobody sets CLAUDE_PLUGIN_DATA: the same place by our own name."""
     installed = stand_in_installer(plugin)
     let_go(plugin)
     plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="")

@@ -67,7 +67,7 @@ def test_every_problem_has_a_remedy(cwd: Path) -> None:
     ("said", "level"),
     [
         ("2.1.329 (Claude Code)", "ok"),
-        ("2.1.42 (Claude Code)", "ok"),
+        ("2.1.112 (Claude Code)", "ok"),
         ("2.0.76 (Claude Code)", "problem"),
         ("", "problem"),
     ],

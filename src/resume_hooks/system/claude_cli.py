@@ -13,7 +13,7 @@ from resume_hooks.paths import Where, read_object
 from resume_hooks.system.claude_settings import settings_files
 from resume_hooks.system.subprocesses import output, search_path, which
 
-OLDEST = (2, 1, 42)  # the oldest client that the plugin is tested with
+OLDEST = (2, 1, 112)  # the oldest client that the plugin is tested with
 LIMIT = 10  # seconds that ``claude --version`` may take
 
 

@@ -36,7 +36,7 @@ def last_user_text(request: Request) -> str:
 def is_main(request: Request) -> bool:
     """Whether a request is a turn of the conversation, not one of the client's own errands.
 
-    Seen on 2.1.42 and 2.1.112: titles and topics are asked for without tools, a turn always has them (unless
+    Seen on 2.1.112: titles and topics are asked for without tools, a turn always has them (unless
     the client was started with `--tools ""`); a prompt suggestion carries a marker in its last message.
     """
     return bool(request.get("tools")) and _SUGGESTION not in last_user_text(request)

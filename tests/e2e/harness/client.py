@@ -9,7 +9,6 @@ from tests.e2e.harness.tmux import TmuxTui
 from tests.e2e.harness.tui import Tui
 from tests.e2e.harness.versions import (
     LAST_NPM,
-    MIDDLE,
     NEWEST,
     OLDEST,
     RECENT,
@@ -21,7 +20,6 @@ from tests.e2e.harness.versions import (
 
 __all__ = [
     "LAST_NPM",
-    "MIDDLE",
     "NEWEST",
     "OLDEST",
     "RECENT",

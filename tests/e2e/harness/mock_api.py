@@ -59,8 +59,8 @@ class MockApi:
     def client_env(self) -> dict[str, str]:
         """What sends a client here, and keeps it from anywhere else.
 
-        At the start of its TUI 2.1.42 asks the real API's host whether it is online, whatever
-        ANTHROPIC_BASE_URL says. The mock therefore stands as the proxy too, and refuses.
+        Old clients ask the real API's host whether they are online, whatever ANTHROPIC_BASE_URL says. The mock
+        therefore stands as the proxy too, and refuses.
         """
         direct = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
         proxied = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"), self.base_url)

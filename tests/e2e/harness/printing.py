@@ -55,7 +55,6 @@ def run_print(
 ) -> PrintResult:
     """Run one prompt through `claude -p` in the home's project; AssertionError past `timeout` seconds."""
     by_stdin = len(prompt.encode()) > _LONGEST_ARGUMENT
-    # The prompt stands right after -p: --plugin-dir of 2.1.42 swallows any word that follows it.
     command = [*version.command, "-p", *([] if by_stdin else [prompt])]
     command += ["--output-format", "stream-json", "--verbose"]
     command += client_arguments(resume, plugin_dir, extra_args)

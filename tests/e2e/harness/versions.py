@@ -10,11 +10,11 @@ from pathlib import Path
 
 from tests.needs import REPO, need
 
-OLDEST, MIDDLE, LAST_NPM = "2.1.42", "2.1.112", "2.1.329"
+OLDEST, LAST_NPM = "2.1.112", "2.1.329"
 NEWEST = "2.1.330"
 """The client that the wheel of ``claude-agent-sdk``, which pyproject.toml pins, brings along."""
 
-VERSIONS = (OLDEST, MIDDLE, LAST_NPM, NEWEST)
+VERSIONS = (OLDEST, LAST_NPM, NEWEST)
 RECENT = frozenset({LAST_NPM, NEWEST})
 """The versions that do what no older one does, such as printing why a hook blocked a prompt of ``-p``."""
 
