@@ -54,7 +54,7 @@ bench: setup
 	$(PY) -m benchmarks
 
 docs: setup
-	$(PY) tools/make_docs.py
+	$(PY) -m tools.make_docs
 
 clean:
 	rm -rf .venv .clients .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -33,7 +33,7 @@ OF_OTHERS = ("autocompact", "clear", "compact", "plugin", "rename", "resume", "t
 
 def test_generated_pages_are_up_to_date() -> None:
     """``make docs`` would change nothing. In a process of its own: click remembers how a help was asked for."""
-    checked = [sys.executable, "tools/make_docs.py", "--check"]
+    checked = [sys.executable, "-m", "tools.make_docs", "--check"]
     assert subprocess.run(checked, cwd=REPO, capture_output=True, text=True, check=False).stdout == ""
 
 

@@ -100,6 +100,40 @@ def test_what_cannot_be_read_keeps_the_default(config_home: ConfigHome, bad: Any
     assert load(config_home.where) == {name: Setting(key.default, "default") for name, key in settings.KEYS.items()}
 
 
+def test_options_that_the_client_stores(config_home: ConfigHome) -> None:
+    """It tells hooks of them, by variables; elsewhere they are read where it stores them, whatever lies there."""
+    path = os.path.join(config_home.where.config, "settings.json")
+    options = {"vault": "off", "handoff_sends": True, "handoff_tool": False, "notice_percent": 30}
+    others = {"other@somewhere": {"options": {"compaction": "trim"}}, "resume-hooks@mine": {"options": 5}}
+
+    def put(plugins: object) -> None:
+        with open(path, "w", encoding="utf-8") as stream:
+            json.dump({"pluginConfigs": plugins}, stream)
+
+    put({**others, "resume-hooks@resume-hooks": {"options": options}})
+    found = load(config_home.where)
+    values = {name: row.value for name, row in found.items() if row.source == "plugin"}
+    assert values == {"vault": "off", "handoff_sends": "on", "handoff_tool": "off", "notice_percent": 30}
+    told = Where(
+        {**config_home.environ, "CLAUDE_PLUGIN_OPTION_VAULT": "7G", "CLAUDE_PLUGIN_OPTION_HANDOFF_TOOL": "true"}
+    )
+    assert (load(told)["vault"].value, load(told)["handoff_tool"].value) == ("7G", "on")
+    damaged: list[object] = [None, [], others, {"resume-hooks@x": {"options": {"vault": {}}}}]
+    for each in damaged:
+        put(each)
+        assert load(config_home.where)["vault"].source == "default"
+
+
+@pytest.mark.parametrize("variable", ["RESUME_HOOKS_COMPACTION", "CLAUDE_PLUGIN_OPTION_COMPACTION"])
+def test_what_would_change_nothing_is_not_stored(config_home: ConfigHome, variable: str) -> None:
+    """A setting that a variable or an option of the plugin gives stays what it is, and who sets it is told why."""
+    where = Where({**config_home.environ, variable: "trim"})
+    with pytest.raises(UsageError, match="compaction stays trim") as caught:
+        store("compaction", "handoff", where)
+    assert "configure" in caught.value.remedy or variable in caught.value.remedy
+    assert not os.path.exists(settings_file(where))
+
+
 @pytest.mark.parametrize("text", ["help, Session", ">help >session", "help session", "help,session,"])
 def test_words_are_read_however_they_are_separated(config_home: ConfigHome, text: str) -> None:
     """Triggers are named with or without their sign, in any case."""

@@ -24,6 +24,7 @@ from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.triggers import ROWS, SLASH
 from resume_hooks.part import Option
 from resume_hooks.seam import Trigger
+from tools.manifests import manifests
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -56,6 +57,7 @@ LONG = "\nand a timeout of 180000 (it asks a model, which takes up to two and a 
 def pages() -> dict[Path, str]:
     """Every generated file by its path, with the text it must have."""
     found = {
+        **manifests(),
         DOCS / "cli.md": cli_page(),
         SOURCE / "part_table.py": part_table(),
         ROOT / "hooks" / "commands.mjs": commands_module(),

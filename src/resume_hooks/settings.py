@@ -29,13 +29,15 @@ _PATH = re.compile(r"[^\x00-\x1f\x7f]{0,1000}")
 class Key(NamedTuple):
     """One setting: its default, what it does, and how a typed or stored value becomes one of ours.
 
-    ``names_files``: its values name files or folders of the user's.
+    ``names_files``: its values name files or folders of the user's. ``title`` names it among the plugin's options,
+    which the client stores; ``""``: it is none of them.
     """
 
     default: Value
     about: str
     read: Callable[[object], Value]
     names_files: bool = False
+    title: str = ""
 
 
 class Setting(NamedTuple):
@@ -62,6 +64,12 @@ def _one_of(*choices: str) -> Callable[[object], Value]:
         return str(raw)
 
     return read
+
+
+def switch(raw: object) -> Value:
+    """``on`` or ``off``; the client stores true and false."""
+    said = "on" if raw in (True, "true") else "off" if raw in (False, "false") else raw
+    return _one_of("on", "off")(said)
 
 
 def _clipboard(raw: object) -> Value:
@@ -116,30 +124,42 @@ _CORE: dict[str, Key] = {
     ),
     "summary_model": Key("haiku", "Model that writes summaries and picks for smart-trim.", _model),
     "notice_percent": Key(
-        80, "Per cent of the window at which a line says, once a session, that it fills up; 0 = off.", _number(0, 100)
+        80,
+        "Per cent of the window at which a line says, once a session, that it fills up; 0 = off.",
+        _number(0, 100),
+        title="When to tell that a session fills up",
     ),
     "compaction": Key(
         "client",
         "What Claude Code does when a session is full: client = its own summary; in place, without a model: trim, "
         "or handoff = a digest and the last turns.",
         _one_of("client", "trim", "handoff"),
+        title="What happens to a full session",
     ),
     "handoff_sends": Key(
         "off",
         "Whether /handoff sends its next step, where it opens the session; off = it waits in the box.",
-        _one_of("on", "off"),
+        switch,
+        title="Send a handoff's next step",
     ),
     "handoff_tool": Key(
-        "off", "Whether the model may ask for a handoff; you are asked each time, natively.", _one_of("on", "off")
+        "off",
+        "Whether the model may ask for a handoff; you are asked each time, natively.",
+        switch,
+        title="Let the model ask for a handoff",
     ),
     "vault": Key(
         VAULT,
         "Bytes that ancestors, and sessions that the client is about to delete, may take where they are kept, such as "
         "500M or 40G, before the oldest go; 0 = no limit, off = none is kept.",
         _vault,
+        title="Room for kept copies",
     ),
     "team_model_search": Key(
-        "off", "Whether a model may search the team, which sends its words to the server.", _one_of("on", "off")
+        "off",
+        "Whether a model may search the team, which sends its words to the server.",
+        switch,
+        title="Let a model search the team",
     ),
     "triggers_off": Key((), "Triggers that pass through as plain prompts, such as 'session help'.", _words),
 }
@@ -168,9 +188,9 @@ def load(where: Where | None = None) -> dict[str, Setting]:
     """Every setting with its source. A value that can't be read leaves the weaker source's in force."""
     where = where or Where()
     settings = {name: Setting(key.default, "default") for name, key in KEYS.items()}
-    stored = read_object(settings_file(where))
+    stored, options = read_object(settings_file(where)), _options(where)
     for name, key in KEYS.items():
-        for source, raw in _given(name, stored, where.environ):
+        for source, raw in _given(name, stored, options, where.environ):
             try:
                 settings[name] = Setting(key.read(raw), source)
             except ValueError:
@@ -201,10 +221,10 @@ def refused(where: Where | None = None) -> list[str]:
     """The settings that can't be used, one sentence each."""
     where = where or Where()
     path = settings_file(where)
-    stored = read_object(path)
+    stored, options = read_object(path), _options(where)
     sentences = [f"{path} is no readable file of settings"] if not stored and is_damaged(path) else []
     for name, key in KEYS.items():
-        for source, raw in _given(name, stored, where.environ):
+        for source, raw in _given(name, stored, options, where.environ):
             try:
                 key.read(raw)
             except ValueError as error:
@@ -234,12 +254,25 @@ def settings_file(where: Where | None = None) -> str:
     return os.path.join((where or Where()).state, FILE_NAME)
 
 
-def _given(name: str, stored: dict[str, object], env: Mapping[str, str]) -> list[tuple[str, object]]:
+def _options(where: Where) -> dict[str, object]:
+    """The plugin's options as the client stores them; it tells hooks alone."""
+    plugins = read_object(os.path.join(where.config, "settings.json")).get("pluginConfigs")
+    found: dict[str, object] = {}
+    for name, stored in plugins.items() if isinstance(plugins, dict) else ():
+        options = stored.get("options") if isinstance(stored, dict) else None
+        if name.startswith("resume-hooks@") and isinstance(options, dict):
+            found |= options
+    return found
+
+
+def _given(
+    name: str, stored: Mapping[str, object], options: Mapping[str, object], env: Mapping[str, str]
+) -> list[tuple[str, object]]:
     """The values given for a setting as (source, raw), the weakest first; empty ones count as not given."""
     raws = {
         "file": stored.get(name),
         "environment": env.get(f"RESUME_HOOKS_{name.upper()}"),
-        "plugin": env.get(f"CLAUDE_PLUGIN_OPTION_{name.upper()}"),
+        "plugin": env.get(f"CLAUDE_PLUGIN_OPTION_{name.upper()}", options.get(name)),
     }
     return [(source, raw) for source, raw in raws.items() if raw not in (None, "")]
 

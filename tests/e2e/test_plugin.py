@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from resume_hooks import settings
+from resume_hooks.paths import Where
 from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.installed import clone_at, follow, lines_of
@@ -15,7 +17,6 @@ from tests.e2e.plugin import ENGINE, children
 from tests.needs import REPO
 
 PARENT = "11111111-aaaa-4bbb-8ccc-000000000002"
-OLD_MANIFEST_KEYS = {"name", "version", "description", "author", "homepage", "repository", "license", "keywords"}
 MOST_TOKENS = 480
 
 
@@ -48,21 +49,11 @@ def test_the_manifest_is_valid_by_the_directory_s_rules(
     assert "Validation passed" in out
 
 
-def test_the_manifest_holds_no_key_that_the_oldest_client_refuses(plugin: Path) -> None:
-    """2.1.42 does not load a plugin whose manifest has a key that it does not know."""
-    manifest = json.loads((plugin / ".claude-plugin" / "plugin.json").read_text())
-    assert set(manifest) <= OLD_MANIFEST_KEYS
-
-
 def test_each_agent_finds_its_manifest() -> None:
     """Claude Code reads its own folder alone. Codex reads the top level, if that is no link, before its folder."""
-    top, theirs, ours = (REPO / path / "plugin.json" for path in ("", ".codex-plugin", ".claude-plugin"))
+    top, theirs = (REPO / path / "plugin.json" for path in ("", ".codex-plugin"))
     assert not top.is_symlink()
     assert top.read_bytes() == theirs.read_bytes()
-    assert json.loads(top.read_text()) == json.loads(ours.read_text()) | {
-        "skills": "./skills/",
-        "hooks": "./hooks/codex.json",
-    }
 
 
 def test_it_installs_by_the_lines_of_readme_and_answers(
@@ -75,6 +66,24 @@ def test_it_installs_by_the_lines_of_readme_and_answers(
     run_print(every_client, home, api, ">handoff fix the tests", resume=PARENT, extra_env=ENGINE)
     assert not api.main_requests()
     assert len(children(home, home.project_folder / f"{PARENT}.jsonl")) == 1
+
+
+def test_its_options_are_set_as_it_is_installed(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """``--config`` of the client's own command; hooks and a shell of the user's alike go by what it stored."""
+    given = {"vault": "3G", "handoff_sends": "true", "notice_percent": "65", "compaction": "trim"}
+    chosen = [f"--config {name}={value}" for name, value in given.items()]
+    line = " ".join([lines_of("README.md", "claude plugin install").strip(), *chosen])
+    follow(line, clone_at(home.root / "clone"), "claude", client.command, home.env(api.client_env()))
+    run_print(client, home, api, ">resume", extra_env=ENGINE)
+    assert not api.main_requests()
+    found = settings.load(Where({**home.env(), "RESUME_HOOKS_VAULT": "1G"}))
+    assert {name: found[name] for name in given} == {
+        "vault": ("3G", "plugin"),
+        "handoff_sends": ("on", "plugin"),
+        "notice_percent": (65, "plugin"),
+        "compaction": ("trim", "plugin"),
+    }
+    assert settings.refused(Where(home.env())) == []
 
 
 def test_installed_so_its_commands_answer_and_it_costs_little(tui: Tui) -> None:

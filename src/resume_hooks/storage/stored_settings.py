@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import json
 
-from resume_hooks.errors import WriteFailed
+from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.paths import Where, read_object
-from resume_hooks.settings import VERSION, Value, is_damaged, read_one, settings_file
+from resume_hooks.settings import VERSION, Value, is_damaged, load, read_one, settings_file
 from resume_hooks.storage import state_file
+
+REMEDIES = {
+    "environment": "RESUME_HOOKS_{} says so, and wins over our file: unset it first.",
+    "plugin": "An option of the plugin says so, and wins over our file: /plugin configure resume-hooks changes it.",
+}
+"""What to do where another source is stronger than our file."""
 
 
 def store(name: str, text: str, where: Where | None = None) -> Value:
-    """Write one setting and return its value. UsageError for an unknown key or a bad value; WriteFailed."""
+    """Write one setting and return its value. UsageError for an unknown key or a bad value; WriteFailed.
+
+    UsageError as well where a variable or an option of the plugin gives another value: that one would stay in force.
+    """
     value = read_one(name, text)
     where = where or Where()
+    given, source = load(where)[name]
+    if source in REMEDIES and given != value:
+        raise UsageError(f"{name} stays {given}", REMEDIES[source].format(name.upper()))
     path = settings_file(where)
     values = {**_required(path), "version": VERSION, name: value}
     try:

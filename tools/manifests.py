@@ -1,0 +1,78 @@
+"""The plugin's manifests, made of the version, the settings, and what ``publisher.json`` says of who publishes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from resume_hooks import settings
+from resume_hooks.system.plugin_files import MARKETPLACE, NAME
+from resume_hooks.version import __version__
+
+ROOT = Path(__file__).resolve().parent.parent
+ABOUT = (
+    "When a session is full: hand off to a fresh, linked one, trim it, or find what was ever said. Looks at each "
+    "prompt for its own names; keeps an index and copies of sessions, up to 20 GB (off with one setting); lets its own "
+    "reading commands run unasked; downloads 80 MB of Python packages once."
+)
+SHELF = "resume-hooks: hand a full Claude Code session off to a fresh, linked one."
+HOSTS = ["pypi.org", "files.pythonhosted.org"]  # pip and uv fetch the packages, once; nothing else uses a network
+KEYWORDS = ["session", "resume", "handoff", "context", "transcript", "lineage"]
+
+
+def manifests() -> dict[Path, str]:
+    """Every manifest by its path, with the text it must have."""
+    author, addresses = _publisher()
+    both = {
+        "name": NAME,
+        "version": __version__,
+        "description": ABOUT,
+        "author": author,
+        **addresses,
+        "license": "MIT",
+        "keywords": KEYWORDS,
+    }
+    ours = both | {"displayName": "Resume hooks", "network": {"hosts": HOSTS}, "userConfig": options()}
+    codex = both | {"skills": "./skills/", "hooks": "./hooks/codex.json"}
+    shelf = {
+        "name": MARKETPLACE,
+        "description": SHELF,
+        "owner": author,
+        "plugins": [{"name": NAME, "source": "./", "description": ABOUT}],
+    }
+    found = {
+        ".claude-plugin/plugin.json": ours,
+        ".claude-plugin/marketplace.json": shelf,
+        ".codex-plugin/plugin.json": codex,
+        "plugin.json": codex,
+    }
+    return {ROOT / path: json.dumps(document, indent=2) + "\n" for path, document in found.items()}
+
+
+def _publisher() -> tuple[dict[str, str], dict[str, str]]:
+    """Who publishes it, and the addresses of its pages, of which there are as many as are known."""
+    said = json.loads((ROOT / "tools" / "publisher.json").read_text(encoding="utf-8"))
+    author = {"name": said["author"], "url": said["author_url"]}
+    addresses = {key: said[key] for key in ("homepage", "repository")}
+    return {key: value for key, value in author.items() if value}, {key: url for key, url in addresses.items() if url}
+
+
+def options() -> dict[str, Any]:
+    """The settings that the client itself can ask for and store, each with its type.
+
+    None has a default there: what a dialog stores would win over our own file without anybody's wish.
+    """
+    return {
+        name: {
+            "type": "boolean"
+            if key.read is settings.switch
+            else "number"
+            if isinstance(key.default, int)
+            else "string",
+            "title": key.title,
+            "description": f"{key.about} Default: {key.default}.",
+        }
+        for name, key in settings.KEYS.items()
+        if key.title
+    }
