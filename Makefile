@@ -1,5 +1,5 @@
 # Every target does all of its own set-up; a machine with python3, venv and pip is enough for demo and test.
-.PHONY: demo test collected tests core unit e2e clients test-all lint bench docs setup clean
+.PHONY: demo test collected tests core unit e2e clients test-all lint release bench docs setup clean
 .DEFAULT_GOAL := test
 PY := .venv/bin/python
 PARTS := $(patsubst src/resume_hooks/parts/%/__init__.py,%,$(wildcard src/resume_hooks/parts/*/__init__.py))
@@ -49,6 +49,9 @@ lint: setup
 	@.venv/bin/ruff check --quiet .
 	@.venv/bin/lint-imports --no-logo >/dev/null || .venv/bin/lint-imports --no-logo
 	@.venv/bin/mypy
+
+release: setup
+	$(PY) -m tools.release
 
 bench: setup
 	$(PY) -m benchmarks

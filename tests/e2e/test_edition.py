@@ -1,0 +1,83 @@
+"""The edition without hooks on prompts, as ``make release`` builds it, in the real client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.mock_api import MockApi, last_user_text
+from tests.e2e.harness.processes import wait_until
+from tests.e2e.installed import follow, lines_of
+from tests.e2e.plugin import ENGINE, child_of, children
+from tests.e2e.test_inside import begin, parent
+from tests.e2e.test_plugin import claude
+from tests.e2e.test_skills import bash, denials, results
+from tests.e2e.test_surface import listed
+from tests.test_release import MOST_BYTES, MOST_FILES, files_of
+from tools import release
+
+__all__ = ["parent"]
+
+
+@pytest.fixture
+def edition(tmp_path: Path) -> Path:
+    """The edition."""
+    release.edition(tmp_path / "edition")
+    return tmp_path / "edition"
+
+
+def test_it_installs_by_the_line_of_its_readme(
+    client: ClientVersion, home: ClientHome, api: MockApi, edition: Path
+) -> None:
+    """Valid by the directory's rules; the client's copy is small; a trigger is a plain prompt."""
+    assert "Validation passed" in claude(
+        client, home, api, "plugin", "validate", "--strict", "--profile", "directory", str(edition)
+    )
+    line = lines_of("tools/edition.md", "claude plugin install")
+    follow(line, edition, "claude", client.command, home.env(api.client_env()))
+    copied = files_of(home.config / "plugins" / "cache")
+    assert 0 < len(copied) <= MOST_FILES
+    assert sum(path.stat().st_size for path in copied) <= MOST_BYTES
+    run_print(client, home, api, ">handoff fix the tests", extra_env=ENGINE)
+    assert last_user_text(api.main_requests()[-1]).endswith(">handoff fix the tests")
+    (session,) = home.sessions()
+    assert children(home, session) == []
+
+
+def test_its_commands_answer(tui: Tui, edition: Path, parent: Path) -> None:
+    """``/trim`` asks, ``/search`` finds, ``/handoff`` opens the fresh session with its step in the box."""
+    begin(tui, edition)
+    tui.submit("/trim")
+    tui.wait_for("2. Trim here, in place")
+    tui.wait_idle()
+    tui.key("Escape")
+    tui.wait_gone("2. Trim here, in place")
+    tui.wait_idle()
+    listed(tui, "/search", "hook_registry", "We should add the agent")
+    tui.key("Escape")
+    tui.wait_gone("newest first")
+    tui.submit("/handoff fix the flaky test")
+    tui.wait_for("Handed off from")
+    tui.wait_idle()
+    assert tui.input_text() == "fix the flaky test"
+    assert child_of(tui.home, parent).is_file()
+
+
+def test_a_search_of_the_model_s_asks(tui: Tui, edition: Path, parent: Path) -> None:
+    """The client's own question; after a yes the model reads the answer. Headless it is refused."""
+    command = f'"{edition}/hooks/engine" search --session {parent.stem} the'
+    tui.api.script = [bash(command), "done"]
+    begin(tui, edition)
+    tui.submit("what did we say?")
+    tui.wait_for("This command requires approval")
+    tui.wait_for("3. No")
+    tui.wait_idle()
+    tui.key("1")
+    assert wait_until(lambda: len(tui.api.main_requests()) > 1)
+    tui.wait_idle()
+    assert results(tui.api.main_requests())[-1].startswith("resume-hooks search")
+    tui.api.script = [bash(command), "done"]
+    done = run_print(tui.version, tui.home, tui.api, "and now?", plugin_dir=edition, extra_env=ENGINE)
+    assert [denial["tool_name"] for denial in denials(done.events)] == ["Bash"]

@@ -1,0 +1,98 @@
+"""Builds in ``dist`` what is published: wheel, sdist, the plugin, its edition for the directory, sums, the changes.
+
+The plugin's folder is a marketplace of its own, with nothing in it but the plugin. In the edition no hook looks at a
+prompt or at a command of the model's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import hatchling.build
+
+from resume_hooks.system.plugin_files import assemble
+from resume_hooks.version import __version__
+from tools.manifests import ROOT
+
+DIST = ROOT / "dist"
+UNASKED = ("UserPromptSubmit", "PreToolUse")
+"""The hooks that the edition does not have."""
+
+ABOUT = (
+    "When a session is full: /handoff goes on in a fresh, linked one, /trim in a copy without old tool output, /search "
+    "finds what was ever said. Keeps an index and copies of sessions, up to 20 GB (off with one setting); downloads "
+    "80 MB of Python packages once. Looks at no prompt; its search asks for permission."
+)
+
+
+def edition(target: Path) -> None:
+    """Assemble the edition for the directory. WriteFailed."""
+    assemble(str(target))
+    for folder in ("commands", ".codex-plugin"):  # the hook on prompts answers the commands
+        shutil.rmtree(target / folder)
+    path = target / "hooks" / "hooks.json"
+    declared = json.loads(path.read_text(encoding="utf-8"))
+    declared["description"] = "Installs the engine; links sessions across /clear; holds what Claude Code may delete"
+    for event in UNASKED:
+        del declared["hooks"][event]
+    path.write_text(json.dumps(declared, indent=2) + "\n", encoding="utf-8")
+    for name in ("plugin", "marketplace"):
+        path = target / ".claude-plugin" / f"{name}.json"
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        (manifest["plugins"][0] if name == "marketplace" else manifest)["description"] = ABOUT
+        path.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    shutil.copyfile(ROOT / "tools" / "edition.md", target / "README.md")
+
+
+def changes(version: str) -> str:
+    """What the changelog says of a version. ValueError where it has no such section."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    found = re.search(rf"^## \[{re.escape(version)}\].*?\n(.*?)(?=^## \[|\Z)", text, re.MULTILINE | re.DOTALL)
+    if not found:
+        raise ValueError(f"CHANGELOG.md has no section of {version}")
+    return found[1].strip() + "\n"
+
+
+def build(target: Path) -> list[Path]:
+    """Build everything in a folder, in the place of what a release left there; the files to be published."""
+    said = changes(__version__)
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    found = [target / make(str(target)) for make in (hatchling.build.build_wheel, hatchling.build.build_sdist)]
+    for name, put in (("plugin", lambda path: assemble(str(path))), ("edition", edition)):
+        put(target / name)
+        found.append(Path(shutil.make_archive(str(target / f"resume-hooks-{name}"), "gztar", target / name)))
+    sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in found]
+    (target / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
+    (target / "CHANGES.md").write_text(said, encoding="utf-8")
+    return [*found, target / "SHA256SUMS", target / "CHANGES.md"]
+
+
+def tag(client: str) -> str:
+    """What the client would tag, as it says itself. CalledProcessError where it refuses: the tree has changes, say."""
+    with tempfile.TemporaryDirectory() as home:  # it writes its settings wherever it runs
+        command = [client, "plugin", "tag", "--dry-run", str(ROOT)]
+        environ = {"HOME": home, "PATH": "/usr/bin:/bin"}
+        return subprocess.run(command, env=environ, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def main() -> None:
+    """Build, and say what there is; then what would be tagged, where a client is."""
+    for path in build(DIST):
+        print(f"{path.stat().st_size:>9,}  {path.relative_to(ROOT)}")
+    client = shutil.which("claude")
+    print(tag(client) if client else "No tag was tried: claude is not on PATH.")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (ValueError, subprocess.CalledProcessError) as error:
+        sys.exit(str(error))
