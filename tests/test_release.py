@@ -75,6 +75,7 @@ def test_the_changes_of_a_version() -> None:
         release.changes("9.9.9")
 
 
+@pytest.mark.e2e
 def test_the_tag(client: ClientVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client would make it: the manifests agree, and nothing is left to be committed."""
     clone = clone_at(tmp_path / "clone")
