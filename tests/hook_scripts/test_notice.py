@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.archive import held as held_sessions
+from resume_hooks.paths import Where
 from tests.builders import SESSION, Record, assistant, conversation, session_bytes, tool_result, user
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_guard import shells
@@ -275,6 +277,29 @@ def test_a_turns_end_links_nothing_else(plugin: PluginCopy, tmp_path: Path) -> N
     asked(plugin, event(path))
     assert sorted(each.name for each in outside.iterdir()) == [f"{SESSION}.jsonl", "secret"]
     assert {each.stat().st_nlink for each in outside.iterdir()} == {1}
+
+
+@pytest.mark.parametrize("call", ["execve", "link,linkat", "mkdir,mkdirat", "clone,clone3,fork,vfork"])
+def test_killed_at_any_call_nothing_is_lost(plugin: PluginCopy, tmp_path: Path, call: str) -> None:
+    """Each process of a turn's end, before its first such call, then a later one; the next look holds what is left."""
+    need("strace", shutil.which("strace") is not None, "install the system package strace")
+    path = lay(plugin, conversation(1))
+    for name in ("subagents/agent-1.jsonl", "tool-results/1.txt", "tool-results/2.txt"):
+        (path.with_suffix("") / name).parent.mkdir(parents=True, exist_ok=True)
+        (path.with_suffix("") / name).write_text(name)
+    was = {each: each.read_bytes() for each in path.parent.rglob("*") if each.is_file()}
+    counts = []
+    for count in range(1, 25):  # `mkdir -p` makes a call for each step of the way
+        shutil.rmtree(held(plugin))
+        held(plugin)
+        inject = f"inject={call}:signal=SIGKILL:when={count}"
+        plugin.hook("Stop", event(path), "strace", "-f", "-qq", "-o", "/dev/null", "-e", inject, "/bin/sh")
+        assert {each: each.read_bytes() for each in path.parent.rglob("*") if each.is_file()} == was
+        assert set(links(plugin).values()) <= {2}
+        counts.append(len(links(plugin)))
+        held_sessions.look("/work", Where(plugin.env), lambda: False)
+        assert links(plugin) == dict.fromkeys([f"-work/{each.relative_to(path.parent)}" for each in sorted(was)], 2)
+    assert min(counts) < len(was) == counts[-1]
 
 
 def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Path) -> None:
