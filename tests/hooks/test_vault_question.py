@@ -39,6 +39,11 @@ def start(home: ConfigHome) -> int:
     return done.kept
 
 
+def begun(home: ConfigHome) -> None:
+    """A start that is to ask."""
+    Path(home.where.state, first_use_notice.ASKING).touch()
+
+
 def asked(home: ConfigHome) -> bool:
     """Whether the next start asks."""
     return os.path.exists(os.path.join(home.where.state, first_use_notice.TO_ASK))
@@ -87,6 +92,8 @@ def test_a_no_lets_go(asking: ConfigHome) -> None:
 @pytest.mark.parametrize("settled", ["told", "chosen", "nobody can ask"])
 def test_it_is_asked_where_that_is_open(asking: ConfigHome, settled: str) -> None:
     """Not of who was told, or has chosen, or has no client that can ask: their sessions are copied as ever."""
+    assert vault_question.answer("", asking.where) == {}, "nothing is due"
+    begun(asking)
     question = vault_question.answer("", asking.where)
     assert "up to 20 GB" in question["ask"]
     assert [word for _, word in question["choices"]] == ["vault on", "vault off", "later"]
@@ -96,6 +103,7 @@ def test_it_is_asked_where_that_is_open(asking: ConfigHome, settled: str) -> Non
         stored_settings.store("vault", "7G", asking.where)
     else:
         os.unlink(os.path.join(asking.where.state, first_use_notice.CAN_ASK))
+    begun(asking)
     assert vault_question.answer("", asking.where) == {}
     aged(asking, 1, SOON)
     assert start(asking) == 1

@@ -25,7 +25,7 @@ def answer(word: str, where: Where) -> dict[str, Any]:
         first_use_notice.settle(where)
         other = "off" if value != "off" else "on"
         return {"text": f"vault is {value}. To change it, in a shell: {typed(f'config vault {other}')}"}
-    if word or not first_use_notice.is_open(where):
+    if word or not first_use_notice.take(where):
         return {}
     return {
         "ask": QUESTION.format(room=settings.VAULT.replace("G", " GB")),

@@ -22,7 +22,10 @@ CAN_ASK = os.path.join("pending", "can-ask")
 """One that ``hooks/offered`` leaves there: a client that can ask was started."""
 
 TO_ASK = os.path.join("pending", "ask-vault")
-"""One that has the module ask at the next start."""
+"""One that has the module ask at the next start, which renames it."""
+
+ASKING = os.path.join("pending", "asking-vault")
+"""What it is called then, until the engine was asked for the question."""
 
 
 def is_open(where: Where) -> bool:
@@ -37,6 +40,15 @@ def is_open(where: Where) -> bool:
 def ask_next(where: Where) -> None:
     """Have the next start ask. OSError where the state folder can't be written."""
     _leave(TO_ASK, where)
+
+
+def take(where: Where) -> bool:
+    """Whether this start is to ask; the next one is not."""
+    try:
+        os.unlink(os.path.join(where.state, ASKING))
+    except OSError:
+        return False
+    return is_open(where)
 
 
 def unanswered_until(where: Where) -> float:
