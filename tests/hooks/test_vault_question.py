@@ -10,7 +10,7 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.archive import held
 from resume_hooks.archive.retention.expiring import archive_expiring
-from resume_hooks.archive.vault import first_use_notice
+from resume_hooks.archive.vault import first_use_notice, policy
 from resume_hooks.hooks import vault_question
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids
@@ -108,6 +108,16 @@ def test_it_is_asked_where_that_is_open(asking: ConfigHome, settled: str) -> Non
     aged(asking, 1, SOON)
     assert start(asking) == 1
     assert not asked(asking)
+
+
+def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is kept beyond that, nothing held, and nobody asked."""
+    for module in (policy, first_use_notice):
+        monkeypatch.setattr(module, "managed_days", lambda: ("/etc/x.json", 30))
+    aged(asking, 1, SOON)
+    assert start(asking) == 0
+    assert not asked(asking)
+    assert not os.path.exists(held_links.folder(asking.where))
 
 
 def test_the_notice_is_not_said_before_the_answer(asking: ConfigHome) -> None:

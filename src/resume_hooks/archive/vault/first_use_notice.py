@@ -12,7 +12,7 @@ from resume_hooks.paths import Where, private_folder
 from resume_hooks.seam import answers
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.storage.state_file import MODE
-from resume_hooks.system.claude_settings import kept_days
+from resume_hooks.system.claude_settings import kept_days, managed_days
 from resume_hooks.system.invocation import typed
 
 STAMP = "vault-told"
@@ -29,11 +29,15 @@ ASKING = os.path.join("pending", "asking-vault")
 
 
 def is_open(where: Where) -> bool:
-    """Whether the user is to be asked first: there is a client that can, and nobody told or chose anything."""
+    """Whether the user is to be asked first: there is a client that can, and nobody was told or has chosen.
+
+    Not where an employer has decided.
+    """
     return (
         os.path.exists(os.path.join(where.state, CAN_ASK))
         and not os.path.exists(os.path.join(where.state, STAMP))
         and settings.load(where)["vault"].source == "default"
+        and not managed_days()[1]
     )
 
 
