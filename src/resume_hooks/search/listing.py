@@ -22,6 +22,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.protocol import Agent, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_of, opened_stores, store_of
+from resume_hooks.sessions.client_window import window_set
 from resume_hooks.sessions.expiry import SOON, is_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.liveness import Clients
@@ -147,6 +148,7 @@ class SessionLister:
         self._clients = Clients(where)
         self._kept_days = kept_days(cwd, where)
         self._window = settings.number("context_window", where)
+        self._windows_set: dict[tuple[str, str], int] = {}
 
     @functools.cached_property
     def _known_turns(self) -> dict[tuple[str, int, int], int]:
@@ -206,6 +208,7 @@ class SessionLister:
         window = self._window or tokens.window_of_parent(stated)
         context = tokens.end_context(ends.last_records, window)
         count = context.tokens if context else (stated.tokens or None) if stated else None
+        window = window or tokens.window_for(count or 0)
         own, folder = agent.name == NAME, home_folder(ends, self.where)
         expires = ends.mtime + self._kept_days * DAY if own and self._kept_days is not None else None
         return ListedSession(
@@ -225,7 +228,7 @@ class SessionLister:
             turns_at_least=ends.prompts,
             tokens=count,
             measured=context is not None,
-            window=window or tokens.window_for(count or 0),
+            window=self._acted_on(window, ends) if own else window,
             kind=parent.kind if parent else ORIGINAL,
             derivation_type=parent.derivation_type if parent else ORIGINAL,
             parent_id=(parent.session_id or None) if parent else None,
@@ -235,6 +238,13 @@ class SessionLister:
             live=bool(self._clients.why_live(session) if own else agent.why_live(session)),
             commands=agent.commands(session.session_id, folder),
         )
+
+    def _acted_on(self, window: int, ends: HeadTail) -> int:
+        """The window that the client acts on; its settings are read once for each folder and model."""
+        key = ends.cwd, ends.model
+        if key not in self._windows_set:
+            self._windows_set[key] = window_set(ends, self.where)
+        return min(window, self._windows_set[key] or window)
 
     def goes_soon(self, session: SessionFile) -> bool:
         """Whether the client may delete a session within seven days."""

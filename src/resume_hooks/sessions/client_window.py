@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from resume_hooks.paths import Where
 from resume_hooks.system.claude_settings import compaction_window
-from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextUse
 
 
 def window_set(ends: HeadTail, where: Where) -> int:
     """The window that the client's settings name for a session's folder and model; 0 for none."""
-    model = next((name for record in reversed(ends.last_records) if (name := records.model(record))), "")
-    return compaction_window(ends.cwd, model, where)
+    return compaction_window(ends.cwd, ends.model, where)
 
 
 def acted_on(context: ContextUse, most: int) -> ContextUse:

@@ -176,6 +176,11 @@ class HeadTail:
         return self._last_field("version") or self._first_field("version")
 
     @property
+    def model(self) -> str:
+        """The model that answered last, ``""`` for none."""
+        return next((name for record in reversed(self.last_records) if (name := records.model(record))), "")
+
+    @property
     def entrypoint(self) -> str:
         """How the session was started: cli, sdk-cli, sdk-py, sdk-ts; ``""`` on old clients."""
         return self._first_field("entrypoint")

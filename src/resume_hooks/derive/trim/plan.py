@@ -19,7 +19,9 @@ from resume_hooks.derive.trim.selection import Choice, Origins, Savings, choose,
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import first_words
+from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.archived.sessions import own_path
+from resume_hooks.sessions.client_window import acted_on, window_set
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -271,7 +273,10 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Sessi
             "Send a prompt first; if one was answered here, see what is broken: resume-hooks fsck.",
         )
     context, scale = weigh(session.path, transcript.chain, pieces, window)
-    return SessionScan(session, transcript, pieces, survey, HeadTail(session.path), context, scale)
+    glance = HeadTail(session.path)
+    if session.agent == NAME:
+        context = acted_on(context, window_set(glance, Where()))
+    return SessionScan(session, transcript, pieces, survey, glance, context, scale)
 
 
 def _parameters(options: Options) -> dict[str, object]:

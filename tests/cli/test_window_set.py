@@ -1,0 +1,38 @@
+"""A smaller window of the client's settings: every verb gives per cent of the same limit."""
+
+from __future__ import annotations
+
+import json
+
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    assistant,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.cli.conftest import Cli
+
+
+def test_per_cent_are_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:
+    """Of info, of a listing's row, of a trim's preview: the window that the settings name, without its answer."""
+    records = [
+        user("read it", uuid="u1"),
+        tool_use("t1", uuid="a1", parent="u1", tool_input={"file_path": "/x"}),
+        tool_result("t1", "a line of output\n" * 4_000, uuid="u2", parent="a1"),
+        assistant("done", uuid="a2", parent="u2", tokens=100_000),
+        user("and now?", uuid="u3", parent="a2"),
+        assistant("done again", uuid="a3", parent="u3", tokens=104_000),
+    ]
+    write_session(config_home.project(CWD), SESSION, records)
+    for window, percent in ((None, 58), (150_000, 80)):
+        settings = {} if window is None else {"autoCompactWindow": window}
+        (config_home.config / "settings.json").write_text(json.dumps(settings))
+        info = json.loads(cli("info", SESSION, "--json").stdout)["data"]
+        (row,) = json.loads(cli("sessions", "--all", "--json").stdout)["data"]["sessions"]
+        trim = cli("trim", SESSION, "--dry-run", "--keep-recent", "0").stdout.decode()
+        assert info["context"]["percent"] == row["context"]["percent"] == percent
+        assert f"({percent} % of" in trim
