@@ -29,15 +29,13 @@ from tests.builders import (
 from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, spoken, without_module
+from tests.e2e.plugin import ENGINE, spoken
 from tests.needs import REPO
 
 DAY = 86_400
 GONE, SOON = 40 * DAY, 25 * DAY
 BULKY = "the long output of a tool " * 400
 WORD = "zirconium"
-CHOSEN = ENGINE | {"RESUME_HOOKS_VAULT": "20G"}
-"""An engine that has nothing to ask of what it keeps."""
 
 
 def engine(home: ClientHome, *words: str) -> dict[str, Any]:
@@ -146,34 +144,8 @@ def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome,
     assert WORD in spoken(api.main_requests()[-1])
 
 
-def test_a_start_asks_once_whether_to_copy(tui: Tui, plugin: Path) -> None:
-    """Until there is an answer a link holds what goes within seven days; after a yes the next start copies it."""
-    home, where = tui.home, Where(tui.home.env())
-    soon = Path(write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
-    age(SOON, soon)
-    tui.start(plugin_dir=plugin, extra_env=ENGINE)
-    ours = Path(held_links.folder(where), soon.parent.name, soon.name)
-    assert wait_until(ours.exists)
-    assert not archived_ids(where)
-    tui.close()
-    with Tui(tui.version, home, tui.api) as second:
-        second.start(plugin_dir=plugin, extra_env=ENGINE)
-        second.wait_for("Shall resume-hooks keep copies")
-        second.wait_idle()
-        second.key("1")
-        second.wait_for("vault is 20G")
-        second.wait_idle()
-    assert not tui.api.main_requests()
-    with Tui(tui.version, home, tui.api) as third:
-        third.start(plugin_dir=plugin, extra_env=ENGINE)
-        third.wait_for("kept 1 session that the client deletes soon")
-        assert "Shall resume-hooks" not in third.text()
-    assert archived_ids(where) == [soon.stem]
-
-
 def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:
-    """Without modules a start keeps what goes within seven days, and says once so, and how to switch that off."""
-    without_module(plugin)
+    """The TUI's start keeps what goes within seven days and says so, and how to switch that off; the next is silent."""
     soon = Path(write_session(tui.home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
     age(SOON, soon)
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
@@ -208,7 +180,7 @@ def test_what_vanishes_early_comes_back(tui: Tui, plugin: Path, folder_too: bool
     output = early.with_suffix("") / "tool-results" / "out.txt"
     output.parent.mkdir(parents=True)
     output.write_text(BULKY)
-    tui.start(plugin_dir=plugin, extra_env=CHOSEN)
+    tui.start(plugin_dir=plugin, extra_env=ENGINE)
     held = Path(held_links.folder(where), early.parent.name)
     assert wait_until((held / early.name).exists)
     tui.submit("hello there")
@@ -223,7 +195,7 @@ def test_what_vanishes_early_comes_back(tui: Tui, plugin: Path, folder_too: bool
     if folder_too:
         shutil.rmtree(early.parent)
     with Tui(tui.version, home, tui.api) as other:
-        other.start(plugin_dir=plugin, extra_env=CHOSEN)
+        other.start(plugin_dir=plugin, extra_env=ENGINE)
         assert wait_until(lambda: {early.stem, own.stem} <= set(archived_ids(where)))
     for path in (early, own):
         engine(home, "restore", path.stem)

@@ -115,11 +115,6 @@ def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_p
     assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
     assert started(plugin, repository) == []
     assert not os.path.lexists(tmp_path / "x")
-    (pending(plugin) / "ask-vault").touch()
-    assert asked(f"/projects/{PROJECT}/x.jsonl", "sdk-cli") == "{}\n"
-    assert asked(f"/projects/{PROJECT}/x.jsonl") == '{"look":true}\n'
-    assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
-    assert {"can-ask", "asking-vault"} <= {path.name for path in pending(plugin).iterdir()}
 
 
 def test_a_linked_worktree_says_where_it_belongs(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:

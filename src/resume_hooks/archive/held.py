@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from resume_hooks.archive.trash.contents import FOLDER as TRASH
-from resume_hooks.archive.vault import first_use_notice
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import (
@@ -33,7 +32,8 @@ from resume_hooks.paths import (
     private_folder,
     session_id_of,
 )
-from resume_hooks.sessions.held_links import folder, why_not
+from resume_hooks.sessions.archived.layout import own_home
+from resume_hooks.sessions.held_links import folder
 from resume_hooks.storage.append_carryover import begins_with
 from resume_hooks.system.claude_settings import kept_days
 
@@ -48,6 +48,18 @@ MOST_REFUSED = 100
 
 LIMIT = 2.0
 """Seconds after which a verb archives no further session."""
+
+
+def why_not(where: Where) -> str:
+    """Why no session can be held here, as the end of a sentence; ``""`` where links can be made."""
+    if os.name == "nt":
+        return "no links are made on Windows"
+    if own_home(where):
+        return f"{where.state} lies outside of {where.config}"
+    with contextlib.suppress(OSError):
+        if os.stat(where.state).st_dev != os.stat(where.projects).st_dev:
+            return f"{where.state} and {where.projects} are on different file systems"
+    return ""
 
 
 def look(cwd: str, where: Where, is_over: Callable[[], bool]) -> None:
@@ -110,8 +122,6 @@ class _Walk:
 
     def __init__(self, cwd: str, where: Where, is_over: Callable[[], bool]) -> None:
         self._days = kept_days(cwd, where)
-        self._asks_first = first_use_notice.is_open(where)
-        self._unanswered_until = first_use_notice.unanswered_until(where)
         self._where = where
         self._is_over = is_over
         self._refused = 0
@@ -158,13 +168,8 @@ class _Walk:
             _drop(ours)
 
     def _was_early(self, status: os.stat_result) -> bool:
-        """Whether a file lost its name before it was due: that changed its status last, and its content did not.
-
-        What was lost before the user had answered whether to copy it was not copied when it was due, so it counts.
-        """
-        if self._days is None or status.st_ctime < self._unanswered_until:
-            return True
-        return status.st_ctime - status.st_mtime < self._days * DAY
+        """Whether a file lost its name before it was due: that changed its status last, and its content did not."""
+        return self._days is None or status.st_ctime - status.st_mtime < self._days * DAY
 
     def _hold(self, entry: os.DirEntry[str], ours: str, *, has_folder: bool) -> None:
         """Hold a session, and what is new in its folder; what that lost is archived. The client leaves empty files."""
@@ -210,9 +215,6 @@ class _Walk:
 
     def _archive(self, ours: str, theirs: str) -> bool:
         """Archive a session from our links; whether the vault has it as it is now."""
-        if self._asks_first:
-            first_use_notice.ask_next(self._where)
-            return False
         from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver  # most looks archive nothing
 
         if self._archiver is None:

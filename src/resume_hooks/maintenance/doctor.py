@@ -382,7 +382,7 @@ def _vault(_: str) -> Finding:
     if most and takes > most:
         remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault 40G"
         return note(f"{size}, more than the setting vault allows", remedy, "full")
-    if why := held_links.why_not(Where()):
+    if why := held.why_not(Where()):
         return note(f"{size}; none is held against an early deletion: {why}", code="unheld")
     if os.path.isdir(held_links.folder(Where())) and (missing := held.unheld(Where())):
         said = f"{size}; {counted(missing, 'session')} not held against an early deletion: no link could be made"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 
 from resume_hooks.errors import WriteFailed
-from resume_hooks.paths import ENDING, Where, is_private, private_folder
-from resume_hooks.sessions.archived.layout import own_home
+from resume_hooks.paths import Where, is_private
 
 FOLDER = "held"
 
@@ -16,38 +14,6 @@ FOLDER = "held"
 def folder(where: Where) -> str:
     """Where the links lie; it is there where sessions are held."""
     return os.path.join(where.state, FOLDER)
-
-
-def why_not(where: Where) -> str:
-    """Why no session can be held here, as the end of a sentence; ``""`` where links can be made."""
-    if os.name == "nt":
-        return "no links are made on Windows"
-    if own_home(where):
-        return f"{where.state} lies outside of {where.config}"
-    with contextlib.suppress(OSError):
-        if os.stat(where.state).st_dev != os.stat(where.projects).st_dev:
-            return f"{where.state} and {where.projects} are on different file systems"
-    return ""
-
-
-def hold(session: str, where: Where) -> bool:
-    """Hold the session of a transcript's path, and what is in its folder; whether all of it is held then."""
-    if why_not(where):
-        return False
-    inside = (os.path.join(top, name) for top, _, names in os.walk(session.removesuffix(ENDING)) for name in names)
-    try:
-        return all(_is_held(path, where) for path in (session, *inside) if not os.path.islink(path))
-    except OSError:
-        return False
-
-
-def _is_held(path: str, where: Where) -> bool:
-    ours = os.path.join(folder(where), os.path.relpath(path, where.projects))
-    for each in (folder(where), os.path.dirname(ours)):
-        private_folder(each, where)
-    with contextlib.suppress(FileExistsError):
-        os.link(path, ours, follow_symlinks=False)
-    return os.path.samestat(os.lstat(path), os.lstat(ours))
 
 
 def release(path: str, where: Where) -> None:

@@ -11,11 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.archive.vault import first_use_notice
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, all_folders
-from resume_hooks.sessions import held_links
 from resume_hooks.sessions.expiry import SOON, Ending, Endings, is_archived
 from resume_hooks.system import claude_settings
 from resume_hooks.system.claude_settings import Retention, retention
@@ -74,8 +72,6 @@ class Slice(NamedTuple):
 def archive_expiring(project: str, cwd: str, where: Where, is_over: Callable[[], bool], *, waiting: bool) -> Slice:
     """Keep what ends soon until time is over; at least one session, so that none waits for ever.
 
-    Until the user has answered whether to copy it, a link holds it; what can't be held is copied all the same.
-
     ``project`` is the name of a project folder, ``cwd`` where its client was started. Where somebody is ``waiting``,
     sessions that take long are left, and other projects.
     """
@@ -90,10 +86,6 @@ def archive_expiring(project: str, cwd: str, where: Where, is_over: Callable[[],
         due += agenda.due([folder for folder in all_folders(where) if folder != own], DAY)
     if not due:
         return Slice(0, 0, 0, agenda.next_look)
-    if first_use_notice.is_open(where):
-        first_use_notice.ask_next(where)
-        agenda.next_look = min(agenda.next_look, now + AGAIN)
-        due = [ending for ending in due if not held_links.hold(ending.session.path, where)]
     kept, failed, left = _keep(due, where, is_over, waiting=waiting)
     look = now if left else min(agenda.next_look, now + AGAIN) if failed else agenda.next_look
     return Slice(kept, failed, left, look)
