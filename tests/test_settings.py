@@ -114,6 +114,11 @@ def test_options_that_the_client_stores(config_home: ConfigHome) -> None:
     found = load(config_home.where)
     values = {name: row.value for name, row in found.items() if row.source == "plugin"}
     assert values == {"vault": "off", "handoff_sends": "on", "handoff_tool": "off", "notice_percent": 30}
+    with open(path, "w", encoding="utf-8") as stream:
+        plugins = {"resume-hooks@new": {"options": {"notice_percent": 40.0}}, "resume-hooks@old": {"options": options}}
+        json.dump({"pluginConfigs": plugins, "enabledPlugins": {"resume-hooks@old": False}}, stream)
+    found = load(config_home.where)
+    assert (found["notice_percent"], found["vault"].source) == ((40, "plugin"), "default")
     told = Where(
         {**config_home.environ, "CLAUDE_PLUGIN_OPTION_VAULT": "7G", "CLAUDE_PLUGIN_OPTION_HANDOFF_TOOL": "true"}
     )

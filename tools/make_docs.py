@@ -179,7 +179,10 @@ def slash_command(trigger: Trigger) -> str:
 
 def settings_table() -> str:
     """Every setting with its default."""
-    rows = [[f"`{name}`", f"`{_default(key.default)}`", key.about] for name, key in settings.KEYS.items()]
+    rows = [
+        [f"`{name}`", f"`{_default(key.default)}`", key.about + bool(key.title) * " *An option of the plugin.*"]
+        for name, key in settings.KEYS.items()
+    ]
     return _table(["key", "default", "what it does"], rows)
 
 

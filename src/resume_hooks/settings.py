@@ -49,6 +49,7 @@ class Setting(NamedTuple):
 
 def _number(low: int, high: int) -> Callable[[object], Value]:
     def read(raw: object) -> Value:
+        raw = int(raw) if isinstance(raw, float) and raw.is_integer() else raw  # JSON of others
         text = str(raw) if isinstance(raw, (int, str)) and not isinstance(raw, bool) else ""
         if not (text.isascii() and text.isdigit()) or not low <= int(text[:20]) <= high:
             raise ValueError(f"a whole number from {low} to {high}")
@@ -255,12 +256,14 @@ def settings_file(where: Where | None = None) -> str:
 
 
 def _options(where: Where) -> dict[str, object]:
-    """The plugin's options as the client stores them; it tells hooks alone."""
-    plugins = read_object(os.path.join(where.config, "settings.json")).get("pluginConfigs")
+    """The plugin's options as the client stores them, unless it is switched off; the client tells hooks alone."""
+    document = read_object(os.path.join(where.config, "settings.json"))
+    plugins, switched = document.get("pluginConfigs"), document.get("enabledPlugins")
+    off = {name for name, on in switched.items() if on is False} if isinstance(switched, dict) else set()
     found: dict[str, object] = {}
     for name, stored in plugins.items() if isinstance(plugins, dict) else ():
         options = stored.get("options") if isinstance(stored, dict) else None
-        if name.startswith("resume-hooks@") and isinstance(options, dict):
+        if name.startswith("resume-hooks@") and name not in off and isinstance(options, dict):
             found |= options
     return found
 

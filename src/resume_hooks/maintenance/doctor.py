@@ -329,7 +329,7 @@ def _unmade(folder: str) -> Finding:
 def _settings(_: str) -> Finding:
     refused = settings.refused()
     if refused:
-        remedy = "Set it again: resume-hooks config KEY VALUE"
+        remedy = "Set it again: resume-hooks config KEY VALUE; an option of the plugin: /plugin configure resume-hooks"
         return problem("; ".join(refused), remedy, "refused")
     return ok("every value can be used")
 

@@ -24,9 +24,11 @@ TEXTS = (
     "Die Überprüfung der Größe schlug fehl: çà et là, naïve façade, İstanbul, łódź, Ærø.",
     "getUserName and snake_case_thing in HTTPServer2, see src/parser/lexer.py:12 --dry-run",
     "Проверка ПОДКЛЮЧЕНИЯ, 日本語の検索, 한국어, ελληνικά, \uff26\uff55\uff4c\uff4c \uff57\uff49de, cafe\u0301",
+    "\U0001d41d\U0001d41e\U0001d429\U0001d425\U0001d428\U0001d432 x\u00b2 \u33a0 a\x1b[1mbc\x1b[0mdef \x1b]8;;http://x\x07gh\x1b]8;;\x07ij",
     'quotes "inside" and back\\slashes\nlines\tand/slashes <tags> 😀 emoji👍word',
 )
 WORDS = (
+    "deploy", "x2", "cm2", "abcdef", "ghij",
     "connection", "POOL", "hop", "hope", "die", "happy", "happiest", "retry", "überprüfung", "uberprufung", "GRÖSSE",
     "fehl", "ca", "naive", "facade", "istanbul", "lodz", "user", "getUserName", "getusername", "snake_case_thing",
     "snake", "httpserver2", "lexer", "parser/lexer.py", "dry-run", "проверка", "подключения", "日本語", "検索",

@@ -23,11 +23,19 @@ SHORTEST = 3  # letters that a stem keeps where its last one may be another in t
 
 AROUND = 64  # bytes before and behind a letter beyond ASCII that are looked at with it
 
-_LIKE_ASCII = re.compile(rb"[\xc3-\xc9\xcc\xcd\xe1\xef]"), re.compile(rb"\\u(?:00[89a-f]|0[1-3]|1e|ff)")
-"""What begins a letter that may stand for one of ASCII: accented, apart from its accent, full width; and its escape."""
+_ALIKE = rb"\xc2[\xaa-\xbe]|\xe3[\x89-\x8f]|\xea\x9f|\xf0[\x90\x9d]"
+_LIKE_ASCII = (
+    re.compile(rb"[\xc3-\xcd\xe1\xef]|" + _ALIKE),
+    re.compile(rb"\\u(?:00[89a-f]|0[1-3]|1[de]|3[23]|a7f|d8|f[bf])"),
+)
+"""What begins a letter of which ``folded`` may make one of ASCII: accented, apart from its accent, raised, in a face of
+its own, full width; and its escape."""
 
-_ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|2)")
+_ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]|" + _ALIKE), re.compile(rb"\\u(?!00[0-7]|2)")
 """The same of any letter beyond ASCII; arrows, frames and other symbols are none."""
+
+_SEQUENCE = re.compile(rb"\\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\n]{0,4096}?(?:\\u0007|\\u001b\\\\))")
+"""An escape sequence of a terminal, as JSON has it: colours stand within words."""
 
 _ASCII = bytes(range(128))
 _NOT_WORDS = bytes(byte if byte >= 0x80 or chr(byte).isalnum() or byte in b"_\\" else 0x20 for byte in range(256))
@@ -80,6 +88,8 @@ class RawWords:
 
     @staticmethod
     def _in(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
+        if b"\\u001b" in low:
+            low = _SEQUENCE.sub(b"", low)
         found = {needle for needle in needles if needle in low}
         left = [needle for needle in needles if needle not in found]
         if left:
