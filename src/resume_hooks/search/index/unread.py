@@ -23,16 +23,18 @@ SHORTEST = 3  # letters that a stem keeps where its last one may be another in t
 
 AROUND = 64  # bytes before and behind a letter beyond ASCII that are looked at with it
 
-_ALIKE = rb"\xc2[\xaa-\xbe]|\xe3[\x89-\x8f]|\xea\x9f|\xf0[\x90\x9d]"
 _LIKE_ASCII = (
-    re.compile(rb"[\xc3-\xcd\xe1\xef]|" + _ALIKE),
+    re.compile(rb"[\xc3-\xc9\xcc\xcd\xe1\xef]"),
     re.compile(rb"\\u(?:00[89a-f]|0[1-3]|1[de]|3[23]|a7f|d8|f[bf])"),
 )
-"""What begins a letter of which ``folded`` may make one of ASCII: accented, apart from its accent, raised, in a face of
-its own, full width; and its escape."""
+"""What begins a letter of which ``folded`` may make one of ASCII: accented, apart from its accent, full width; and its
+escape."""
 
-_ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]|" + _ALIKE), re.compile(rb"\\u(?!00[0-7]|2)")
+_ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|2)")
 """The same of any letter beyond ASCII; arrows, frames and other symbols are none."""
+
+_RARE = re.compile(rb"\xc2[\xaa\xb2\xb3\xb9\xba\xbc-\xbe]|[\xca\xcb]|\xe3[\x89-\x8f]|\xea\x9f|\xf0[\x90\x9d]")
+"""Raised letters, units and typefaces, in both cases: looked for apart, since a set of bytes is found twice as fast."""
 
 _SEQUENCE = re.compile(rb"\\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\n]{0,4096}?(?:\\u0007|\\u001b\\\\))")
 """An escape sequence of a terminal, as JSON has it: colours stand within words."""
@@ -132,8 +134,9 @@ def _chunks(path: str, offset: int) -> Iterator[bytes]:
 
 def _words_with(low: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]) -> set[bytes]:
     """The words of a text in which a letter of some kind stands."""
-    has_any = letter.search(low.translate(None, _ASCII))  # ten times as fast as looking through the ASCII, too
-    places = [found.start() for found in letter.finditer(low)] if has_any else []
+    beyond = low.translate(None, _ASCII)  # ten times as fast as looking through the ASCII, too
+    ways = [way for way in (letter, _RARE) if way.search(beyond)]
+    places = [found.start() for way in ways for found in way.finditer(low)]
     places += [found.start() for found in escape.finditer(low)]
     pieces, start, end = list[bytes](), 0, 0
     for place in sorted(places):
