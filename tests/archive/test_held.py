@@ -459,6 +459,22 @@ def test_nothing_is_followed_out_of_the_folder(config_home: ConfigHome) -> None:
     assert [(path.name, path.read_text()) for path in outside.iterdir()] == [(f"{session_id(1)}.jsonl", "precious")]
 
 
+def test_where_no_link_can_be_made_any_more_the_last_ones_stay(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sessions' folder moved to another disk, say; once links can be made again, what they hold is archived."""
+    found = session(config_home)
+    look(config_home)
+    held_now = links(config_home)
+    Path(found.path).unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(held, "why_not", lambda _: "no links are made here")
+        look(config_home)
+        assert links(config_home).keys() == held_now.keys()
+    look(config_home)
+    assert archived(config_home).session_id == found.session_id
+
+
 def test_killed_at_any_call_nothing_is_lost(config_home: ConfigHome, tmp_path: Path) -> None:
     """Each content is the client's, held, or in the vault; the next look brings all to its end."""
     start = config_home.root / "start"

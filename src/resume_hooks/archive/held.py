@@ -108,13 +108,13 @@ def unheld(where: Where) -> int:
 
 
 def _may_hold(where: Where) -> bool:
-    """Whether sessions are held; where not, all links are removed."""
+    """Whether sessions are held; all links are removed where nothing may be kept, none where none can be made."""
     from resume_hooks.archive.vault import policy  # what rewrites a transcript does without it
 
-    may = policy.allowed(where)[0] and not why_not(where)
+    may = policy.allowed(where)[0]
     if not may and is_private(folder(where), where):
         _remove(folder(where))
-    return may
+    return may and not why_not(where)
 
 
 class _Walk:
