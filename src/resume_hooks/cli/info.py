@@ -13,7 +13,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import label_of, left_of, name_at, original
 from resume_hooks.sessions.archived.sessions import archive_facts
-from resume_hooks.sessions.client_window import acted_on, window_set
+from resume_hooks.sessions.client_window import as_client_acts
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.notes import notes_of
 from resume_hooks.sessions.record_references import RecordLines
@@ -41,8 +41,7 @@ def facts(session_id: str, glance: HeadTail, transcript: Transcript) -> dict[str
     own, window = original(glance.path, Where()), settings.load()["context_window"].value
     context = tokens.session_context(glance.path, transcript.chain, window if isinstance(window, int) else 0)
     agent = name_at(glance.path, Where())
-    if agent == NAME:
-        context = acted_on(context, window_set(glance, Where()))
+    context = as_client_acts(context, glance, agent, Where())
     return {
         "session_id": session_id,
         "agent": agent,

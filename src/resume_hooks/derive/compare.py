@@ -20,8 +20,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import lineage_block, locate
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.client_window import acted_on, window_set
+from resume_hooks.sessions.client_window import as_client_acts
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
@@ -137,7 +136,7 @@ def compare(session: SessionFile, where: Where, window: int, at: str, *, limit: 
     now_ms = clock.milliseconds(at) or 0
     path = session.path
     glance = HeadTail(path)
-    context = acted_on(tokens.recent_context(path, window), window_set(glance, where) if session.agent == NAME else 0)
+    context = as_client_acts(tokens.recent_context(path, window), glance, session.agent, where)
     seen, base = traffic.traffic_of(path), traffic.base_of(glance)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     trim_estimated = is_live_part_within(path, limit)

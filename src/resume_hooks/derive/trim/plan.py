@@ -19,9 +19,8 @@ from resume_hooks.derive.trim.selection import Choice, Origins, Savings, choose,
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import first_words
-from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.archived.sessions import own_path
-from resume_hooks.sessions.client_window import acted_on, window_set
+from resume_hooks.sessions.client_window import as_client_acts
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -274,8 +273,7 @@ def read(session: SessionFile, window: int = 0, *, whole: bool = False) -> Sessi
         )
     context, scale = weigh(session.path, transcript.chain, pieces, window)
     glance = HeadTail(session.path)
-    if session.agent == NAME:
-        context = acted_on(context, window_set(glance, Where()))
+    context = as_client_acts(context, glance, session.agent, Where())
     return SessionScan(session, transcript, pieces, survey, glance, context, scale)
 
 
