@@ -101,8 +101,8 @@ class Searcher:
         terms = [term for query in queries for term in query.terms]
         later = {term for number, term in enumerate(terms) if number in held}
         best, how = self._best(queries, most, reads, self._entered.files, later)
-        left, asks = self._entered.runs, bool(terms)
-        if left and asks and not any(hit.strength == "strong" for hit in best.hits):
+        left = self._entered.runs
+        if left and terms and not any(hit.strength == "strong" for hit in best.hits):
             others, _ = self._best(queries, most, reads, self._entered.headless, later)
             last = [replace(hit, headless=True) for hit in others.hits[:HEADLESS]]
             best, left = Best([*best.hits, *last], best.total + others.total, best.more or others.more), 0
@@ -113,10 +113,10 @@ class Searcher:
             *_unsearched(len(self._entered.files) + len(self._index.unread), self._hidden),
         ]
         provisional = list(islice(_provisional(late, terms), MOST_PROVISIONAL))
-        guessed = any(not (term.exact or term in later or self._terms.strictly(term).known) for term in terms)
-        unread = len(self._index.unread) - sum(
-            file.held is not None and not (guessed and not file.held) for file in late
-        )
+        looked = [file for file in late if file.held is not None]
+        if looked and not all(term.exact or term in later or self._terms.strictly(term).known for term in terms):
+            looked = [file for file in looked if file.held]  # the others may hold what a misspelled word means
+        unread = len(self._index.unread) - len(looked)
         return SearchResult(tuple(queries), best.hits, best.total, best.more, how, notes, left, provisional, unread)
 
     def _best(
