@@ -24,9 +24,8 @@ from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.triggers import ROWS, SLASH
 from resume_hooks.part import Option
 from resume_hooks.seam import Trigger
-from tools.manifests import manifests
+from tools.manifests import ROOT, manifests
 
-ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "resume_hooks"
 PACKAGES = (
@@ -180,7 +179,7 @@ def slash_command(trigger: Trigger) -> str:
 def settings_table() -> str:
     """Every setting with its default."""
     rows = [
-        [f"`{name}`", f"`{_default(key.default)}`", key.about + bool(key.title) * " *An option of the plugin.*"]
+        [f"`{name}`", f"`{_default(key.default)}`", f"{key.about}{' *An option of the plugin.*' if key.title else ''}"]
         for name, key in settings.KEYS.items()
     ]
     return _table(["key", "default", "what it does"], rows)

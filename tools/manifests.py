@@ -23,13 +23,14 @@ KEYWORDS = ["session", "resume", "handoff", "context", "transcript", "lineage"]
 
 def manifests() -> dict[Path, str]:
     """Every manifest by its path, with the text it must have."""
-    author, addresses = _publisher()
+    publisher = json.loads((ROOT / "tools" / "publisher.json").read_text(encoding="utf-8"))
+    author = _known(publisher.pop("author"))
     both = {
         "name": NAME,
         "version": __version__,
         "description": ABOUT,
         "author": author,
-        **addresses,
+        **_known(publisher),
         "license": "MIT",
         "keywords": KEYWORDS,
     }
@@ -50,12 +51,9 @@ def manifests() -> dict[Path, str]:
     return {ROOT / path: json.dumps(document, indent=2) + "\n" for path, document in found.items()}
 
 
-def _publisher() -> tuple[dict[str, str], dict[str, str]]:
-    """Who publishes it, and the addresses of its pages, of which there are as many as are known."""
-    said = json.loads((ROOT / "tools" / "publisher.json").read_text(encoding="utf-8"))
-    author = {"name": said["author"], "url": said["author_url"]}
-    addresses = {key: said[key] for key in ("homepage", "repository")}
-    return {key: value for key, value in author.items() if value}, {key: url for key, url in addresses.items() if url}
+def _known(fields: dict[str, str]) -> dict[str, str]:
+    """The fields that a publisher has filled in."""
+    return {key: value for key, value in fields.items() if value}
 
 
 def options() -> dict[str, Any]:
@@ -64,15 +62,13 @@ def options() -> dict[str, Any]:
     None has a default there: what a dialog stores would win over our own file without anybody's wish.
     """
     return {
-        name: {
-            "type": "boolean"
-            if key.read is settings.switch
-            else "number"
-            if isinstance(key.default, int)
-            else "string",
-            "title": key.title,
-            "description": f"{key.about} Default: {key.default}.",
-        }
+        name: {"type": _type(key), "title": key.title, "description": f"{key.about} Default: {key.default}."}
         for name, key in settings.KEYS.items()
         if key.title
     }
+
+
+def _type(key: settings.Key) -> str:
+    if key.read is settings.switch:
+        return "boolean"
+    return "number" if isinstance(key.default, int) else "string"

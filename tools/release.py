@@ -6,6 +6,7 @@ prompt or at a command of the model's.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -13,7 +14,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hatchling.build
 
@@ -37,18 +40,23 @@ def edition(target: Path) -> None:
     assemble(str(target))
     for folder in ("commands", ".codex-plugin"):  # the hook on prompts answers the commands
         shutil.rmtree(target / folder)
-    path = target / "hooks" / "hooks.json"
-    declared = json.loads(path.read_text(encoding="utf-8"))
-    declared["description"] = "Installs the engine; links sessions across /clear; holds what Claude Code may delete"
-    for event in UNASKED:
-        del declared["hooks"][event]
-    path.write_text(json.dumps(declared, indent=2) + "\n", encoding="utf-8")
-    for name in ("plugin", "marketplace"):
-        path = target / ".claude-plugin" / f"{name}.json"
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        (manifest["plugins"][0] if name == "marketplace" else manifest)["description"] = ABOUT
-        path.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    with _rewritten(target / "hooks" / "hooks.json") as declared:
+        declared["description"] = "Installs the engine; links sessions across /clear; holds what Claude Code may delete"
+        for event in UNASKED:
+            del declared["hooks"][event]
+    with _rewritten(target / ".claude-plugin" / "plugin.json") as manifest:
+        manifest["description"] = ABOUT
+    with _rewritten(target / ".claude-plugin" / "marketplace.json") as shelf:
+        shelf["plugins"][0]["description"] = ABOUT
     shutil.copyfile(ROOT / "tools" / "edition.md", target / "README.md")
+
+
+@contextlib.contextmanager
+def _rewritten(path: Path) -> Iterator[dict[str, Any]]:
+    """The document of a file, which is written back as it was left."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    yield document
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def changes(version: str) -> str:

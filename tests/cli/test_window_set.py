@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.builders import (
-    CWD,
-    SESSION,
-    ConfigHome,
-    assistant,
-    tool_result,
-    tool_use,
-    user,
-    write_session,
-)
+from tests.builders import CWD, SESSION, ConfigHome, assistant, tool_result, tool_use, user, write_session
 from tests.cli.conftest import Cli
 
 

@@ -9,7 +9,7 @@ from resume_hooks.paths import Where, read_object
 from resume_hooks.settings import VERSION, Value, is_damaged, load, read_one, settings_file
 from resume_hooks.storage import state_file
 
-REMEDIES = {
+_REMEDIES = {
     "environment": "RESUME_HOOKS_{} says so, and wins over our file: unset it first.",
     "plugin": "An option of the plugin says so, and wins over our file: /plugin configure resume-hooks changes it.",
 }
@@ -24,8 +24,8 @@ def store(name: str, text: str, where: Where | None = None) -> Value:
     value = read_one(name, text)
     where = where or Where()
     given, source = load(where)[name]
-    if source in REMEDIES and given != value:
-        raise UsageError(f"{name} stays {given}", REMEDIES[source].format(name.upper()))
+    if source in _REMEDIES and given != value:
+        raise UsageError(f"{name} stays {given}", _REMEDIES[source].format(name.upper()))
     path = settings_file(where)
     values = {**_required(path), "version": VERSION, name: value}
     try:
