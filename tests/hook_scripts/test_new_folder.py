@@ -41,8 +41,10 @@ def started(plugin: PluginCopy, folder: Path, source: str = "startup", **env: st
     log = plugin.root.parent / "told"
     log.unlink(missing_ok=True)
     python = plugin.root.parent / "bin" / "python"
-    python.write_text(f'#!/bin/sh\ncat >/dev/null\nshift 2\necho "$*" >>"{log}"\n')
-    python.chmod(0o755)
+    new = python.with_suffix(".new")  # a hook in the background may still run the one before
+    new.write_text(f'#!/bin/sh\ncat >/dev/null\nshift 2\necho "$*" >>"{log}"\n')
+    new.chmod(0o755)
+    new.replace(python)
     told = {"CLAUDE_PROJECT_DIR": str(folder), "RESUME_HOOKS_PYTHON": str(python)}
     done = plugin.hook("SessionStart", body(plugin, source), **told, **env)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -213,7 +213,7 @@ def test_nothing_else_is_ever_recognised(prompt: str) -> None:
         return
     assert START.match(prompt)
     assert not prompt.startswith("> ")
-    assert found.verb in {"resume", "handoff", "trim", "search", "session", "lineage", "help"}
+    assert found.verb in VERBS
     assert found.text == found.text.strip()
     assert found.text in prompt
     assert not (found.text and found.verb in {"session", "lineage", "help"})
