@@ -37,7 +37,7 @@ class Where:
     Made once at the edge and handed down. ``environ`` is what it was made from, by default this process's own.
     """
 
-    __slots__ = ("config", "environ", "projects", "state")
+    __slots__ = ("config", "environ", "file_history", "projects", "state")
 
     def __init__(self, environ: Optional[Mapping[str, str]] = None) -> None:
         env = os.environ if environ is None else environ
@@ -48,6 +48,8 @@ class Where:
         """``$CLAUDE_CONFIG_DIR``, else ``~/.claude`` (NFC, as the client has it)."""
         self.projects: str = os.path.join(self.config, "projects")
         """The folder that holds one folder a project."""
+        self.file_history: str = os.path.join(self.config, FILE_HISTORY)
+        """The folder that holds one folder a session, of earlier states of the user's files."""
         self.state: str = os.path.abspath(own) if os.path.isabs(own) else os.path.join(self.config, "resume-hooks")
         """Our own folder, which outlives the plugin: ``$RESUME_HOOKS_HOME`` or beside the client's projects.
 

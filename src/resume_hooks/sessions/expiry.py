@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from resume_hooks.clock import DAY
 from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_of
-from resume_hooks.sessions.archived.layout import HISTORY, MANIFEST, folder_of
+from resume_hooks.sessions.archived.layout import MANIFEST, folder_of
 
 """Seconds."""
 
@@ -80,7 +80,7 @@ class Endings:
 
     def __init__(self, days: int, where: Where) -> None:
         self._period = float(days * DAY)
-        self._history = os.path.join(where.config, HISTORY)
+        self._history = where.file_history
         self._with_backups: frozenset[str] = frozenset()
         with contextlib.suppress(OSError):
             self._with_backups = frozenset(os.listdir(self._history))

@@ -16,7 +16,6 @@ from resume_hooks.archive.vault.archive_session import ClientFiles, archive_sess
 from resume_hooks.archive.vault.policy import Dropped
 from resume_hooks.errors import ResumeHooksError, SessionLive, SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import HISTORY
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.expiry import DatedSession
@@ -122,7 +121,7 @@ def is_quick(session: DatedSession | SessionFile, where: Where) -> bool:
     archived = find(session.session_id, where)
     total = session.size + (sum(part.size for part in archived.all_parts) if archived else 0)
     own = session.path.removesuffix(".jsonl")
-    backups = os.path.join(where.config, HISTORY, session.session_id)
+    backups = os.path.join(where.file_history, session.session_id)
     for count, size in enumerate(chain(sizes_in(own), sizes_in(backups)), 1):
         total += size
         if total > MOST_BYTES or count > MOST_FILES:

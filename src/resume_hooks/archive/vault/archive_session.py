@@ -67,7 +67,7 @@ class ClientFiles:
             self._beside[folder] = beside_sessions(folder)
         for path in self._beside[folder].get(session.session_id, []):
             found += self._file(path, f"{key}/{os.path.basename(path)}")
-        backups = os.path.join(self._where.config, HISTORY, session.session_id)
+        backups = os.path.join(self._where.file_history, session.session_id)
         found += self._in(backups, f"{HISTORY}/{session.session_id}", 0)
         if len(found) > MAX_FILES:
             self._missed.append(f"{own} holds more than {MAX_FILES:,} files")

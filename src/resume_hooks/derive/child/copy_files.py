@@ -113,7 +113,7 @@ def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterato
     missed: list[str] = []
     made: list[str] = []
     parent = draft.parent
-    history = os.path.join(where.config, HISTORY)
+    history = where.file_history
     targets = _beside(draft.path), os.path.join(history, draft.session_id)
     if is_archived_copy(parent.path, where):
         steps = _of_vault(parent.path, targets, None, backups)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from resume_hooks.derive.originals import Originals, is_marked
 from resume_hooks.maintenance.fsck.findings import Defect, Kind
-from resume_hooks.paths import FILE_HISTORY, Where
+from resume_hooks.paths import Where
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import MARKS, origin_of
 from resume_hooks.transcripts.records import Record, string
@@ -56,7 +56,7 @@ def of_sidecars(named: NamedFiles, session_id: str, where: Where) -> Iterator[De
         inside = "\0" not in path and os.path.normpath(path).startswith(where.projects + os.sep)
         if not inside or not os.path.exists(path):
             yield Defect(OUTPUT_GONE, f"{path} is gone", number)
-    folder = os.path.join(where.config, FILE_HISTORY, session_id)
+    folder = os.path.join(where.file_history, session_id)
     there = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     for name, number in named.backups.items():
         if name not in there:

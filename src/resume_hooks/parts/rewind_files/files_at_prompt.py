@@ -14,7 +14,7 @@ from resume_hooks.parts.rewind_files.history import Backup, FileHistory
 from resume_hooks.parts.rewind_files.plan import Expected, FilesPlan, StoredContent, WantedFile, decide
 from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
 from resume_hooks.parts.rewind_files.target import Aim
-from resume_hooks.paths import FILE_HISTORY, Where, is_session_id
+from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder, is_keyed
 from resume_hooks.system.text import plain_line
@@ -32,7 +32,7 @@ def plan(history: FileHistory, aimed: Aim, where: Where) -> FilesPlan:
     if not is_session_id(session.session_id):  # it becomes the name of a folder
         raise CantRestore(f"{session.path} has no session id, so no backup belongs to it", "Name another session.")
     root = ProjectRoot.of(_home(session, where), where)
-    backups = StoredContent(os.path.join(where.config, FILE_HISTORY), (session.session_id,))
+    backups = StoredContent(where.file_history, (session.session_id,))
     return decide(session.session_id, root, _wanted(history, aimed, root, backups))
 
 

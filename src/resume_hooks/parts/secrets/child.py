@@ -22,7 +22,6 @@ from resume_hooks.parts.secrets.locations import OWN, SIDECAR, Location, files_i
 from resume_hooks.parts.secrets.replace import replace
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.archived.layout import HISTORY
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack
@@ -63,7 +62,7 @@ class ScrubPlan(ChildPlan):
             for path in files_in(self.draft.path.removesuffix(ENDING)):
                 replace(Location(SIDECAR, path, own, OWN), self.cleaner, where)
             gone = 0
-            for path in files_in(os.path.join(where.config, HISTORY, own)):
+            for path in files_in(os.path.join(where.file_history, own)):
                 if any(each.found or each.stuck for each in self.cleaner.file(path, lines=False)):
                     os.unlink(path)
                     gone += 1
