@@ -13,8 +13,8 @@ from resume_hooks.version import __version__
 ROOT = Path(__file__).resolve().parent.parent
 ABOUT = (
     "When a session is full: hand off to a fresh, linked one, trim it, or find what was ever said. Looks at each "
-    "prompt for its own names; keeps an index and copies of sessions, up to 20 GB (off with one setting); lets its own "
-    "reading commands run unasked; downloads 80 MB of Python packages once."
+    "prompt for its own names; keeps an index and copies of sessions, up to 20 GB (asks or says so first; off with one "
+    "setting); lets its own reading commands run unasked; downloads 80 MB of Python packages once."
 )
 SHELF = "resume-hooks: hand a full Claude Code session off to a fresh, linked one."
 HOSTS = ["pypi.org", "files.pythonhosted.org"]  # pip and uv fetch the packages, once; nothing else uses a network

@@ -19,6 +19,7 @@ from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import as_it_was, states
 from resume_hooks.archive.vault.verify import verify
 from resume_hooks.maintenance import doctor
+from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links, rename
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, find
@@ -53,7 +54,7 @@ def own(found: SessionFile) -> Path:
 
 def look(home: ConfigHome) -> None:
     """What follows a start."""
-    held.look(CWD, home.where, never)
+    held.look(home.where, never)
 
 
 def links(home: ConfigHome) -> dict[str, int]:
@@ -131,42 +132,25 @@ def test_an_early_sweep_loses_nothing(config_home: ConfigHome, days: float, how:
     assert set(links(config_home).values()) == {2}
 
 
-def test_a_loss_is_told_by_when_the_name_went(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However late it is noticed: a machine that was off for a month."""
-    found = session(config_home)
-    look(config_home)
-    Path(found.path).unlink()
-    later = time.time() + 60 * DAY
-    monkeypatch.setattr(time, "time", lambda: later)
-    look(config_home)
-    assert archived(config_home).complete
-
-
-@pytest.mark.parametrize(("period", "days"), [(None, 31), (5, 6)])
-def test_what_was_due_is_not_kept(config_home: ConfigHome, period: int | None, days: float) -> None:
-    """The client's period, its own or the user's, is an order: the link goes without a copy."""
-    if period:
+@pytest.mark.parametrize(("period", "days"), [(None, 31), (5, 6), (0, 400)])
+def test_what_was_due_is_archived_before_its_last_link_goes(
+    config_home: ConfigHome, period: int | None, days: float
+) -> None:
+    """The vault may never have had the time, or only headless starts came by."""
+    if period is not None:
         retain(config_home, period)
     found = session(config_home, days=days)
     look(config_home)
+    before = snapshot(config_home)
     Path(found.path).unlink()
     shutil.rmtree(own(found))
     look(config_home)
-    assert (links(config_home), all_archived(config_home.where)) == ({}, [])
-
-
-def test_a_client_that_deletes_nothing_loses_everything_early(config_home: ConfigHome) -> None:
-    """As ``cleanupPeriodDays`` of 0 has it."""
-    retain(config_home, 0)
-    found = session(config_home, days=400)
-    look(config_home)
-    Path(found.path).unlink()
-    look(config_home)
-    assert archived(config_home).complete
+    assert links(config_home) == {}
+    assert kept_files(archived(config_home), config_home) == {place: row[0] for place, row in before.items()}
 
 
 def test_parts_that_go_by_themselves(config_home: ConfigHome) -> None:
-    """An output lost early is archived with its session, which stays held; one that was due is not."""
+    """An output that the client removed is archived with its session, which stays held."""
     found = session(config_home)
     old = with_output(found, 31, "old.txt")
     look(config_home)
@@ -174,7 +158,7 @@ def test_parts_that_go_by_themselves(config_home: ConfigHome) -> None:
     old.unlink()
     look(config_home)
     parts = {part.place.rpartition("/")[2] for part in archived(config_home).parts}
-    assert parts == {f"{session_id(1)}.jsonl", "agent-a1.jsonl", "out.txt"}
+    assert parts == {f"{session_id(1)}.jsonl", "agent-a1.jsonl", "out.txt", "old.txt"}
     assert {place.rpartition("/")[2] for place in links(config_home)} == {f"{session_id(1)}.jsonl", "agent-a1.jsonl"}
 
 
@@ -339,6 +323,19 @@ def test_off_holds_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     assert snapshot(config_home) == before
 
 
+def test_a_variable_that_says_off_lets_no_link_go(config_home: ConfigHome) -> None:
+    """It may be set for one start alone; nothing is linked or archived meanwhile."""
+    found = session(config_home)
+    look(config_home)
+    before = links(config_home)
+    Path(found.path).unlink()
+    session(config_home, 2)
+    held.look(Where({**config_home.where.environ, "RESUME_HOOKS_VAULT": "off"}), never)
+    assert (links(config_home).keys(), all_archived(config_home.where)) == (before.keys(), [])
+    look(config_home)
+    assert archived(config_home).session_id == found.session_id
+
+
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EMLINK, errno.EXDEV, errno.EOPNOTSUPP])
 def test_where_no_link_can_be_made(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     """Nothing is copied; a hundred are tried, and the doctor says it once."""
@@ -432,7 +429,7 @@ def test_a_verb_finds_what_was_lost_just_now(config_home: ConfigHome) -> None:
 def test_time_that_is_over_ends_a_look(config_home: ConfigHome) -> None:
     """Nothing is begun; the next one goes on."""
     session(config_home)
-    held.look(CWD, config_home.where, at_once)
+    held.look(config_home.where, at_once)
     assert links(config_home) == {}
     look(config_home)
     assert len(links(config_home)) == 3

@@ -223,7 +223,7 @@ def test_a_session_that_vanished_just_now(config_home: ConfigHome, cli: Cli, doc
     """What the client deleted early, and no start has noticed yet: listed, brought back, and forgotten for good."""
     lost = time.time() - 17 * 60 * 60
     path = Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=lost))
-    held.look("/", config_home.where, lambda: False)
+    held.look(config_home.where, lambda: False)
     before = (path.read_bytes(), path.stat().st_mtime_ns)
     path.unlink()
     if way == "sessions":
@@ -234,7 +234,7 @@ def test_a_session_that_vanished_just_now(config_home: ConfigHome, cli: Cli, doc
         assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     else:
         assert cli("archive", "--forget", "Mine", "--yes").returncode == 0
-        held.look("/", config_home.where, lambda: False)
+        held.look(config_home.where, lambda: False)
         assert all_archived(config_home.where) == []
     links = [path for path in Path(held_links.folder(config_home.where)).rglob("*") if path.is_file()]
     assert links == []

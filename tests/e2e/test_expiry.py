@@ -29,13 +29,15 @@ from tests.builders import (
 from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, spoken
+from tests.e2e.plugin import ENGINE, spoken, without_module
 from tests.needs import REPO
 
 DAY = 86_400
 GONE, SOON = 40 * DAY, 25 * DAY
 BULKY = "the long output of a tool " * 400
 WORD = "zirconium"
+CHOSEN = ENGINE | {"RESUME_HOOKS_VAULT": "20G"}
+"""An engine that has nothing to ask of what it keeps."""
 
 
 def engine(home: ClientHome, *words: str) -> dict[str, Any]:
@@ -144,8 +146,31 @@ def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome,
     assert WORD in spoken(api.main_requests()[-1])
 
 
+def test_a_start_asks_whether_copies_are_kept(tui: Tui, plugin: Path) -> None:
+    """Before the first of what goes within seven days; a yes copies it at once, and the next start is silent."""
+    home, where = tui.home, Where(tui.home.env())
+    soon = Path(write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
+    age(SOON, soon)
+    tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    tui.wait_for("Shall resume-hooks keep copies")
+    assert wait_until(Path(held_links.folder(where), soon.parent.name, soon.name).exists)
+    assert not archived_ids(where)
+    tui.wait_idle()
+    tui.key("1")
+    tui.wait_for("kept 1 that go soon")
+    assert archived_ids(where) == [soon.stem]
+    assert not tui.api.main_requests()
+    tui.close()
+    with Tui(tui.version, home, tui.api) as other:
+        other.start(plugin_dir=plugin, extra_env=ENGINE)
+        other.wait_idle()
+        assert "resume-hooks:" not in other.text()
+        assert "Shall resume-hooks" not in other.text()
+
+
 def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:
-    """The TUI's start keeps what goes within seven days and says so, and how to switch that off; the next is silent."""
+    """Without modules a start keeps what goes within seven days, and says once so, and how to switch that off."""
+    without_module(plugin)
     soon = Path(write_session(tui.home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
     age(SOON, soon)
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
@@ -180,7 +205,7 @@ def test_what_vanishes_early_comes_back(tui: Tui, plugin: Path, folder_too: bool
     output = early.with_suffix("") / "tool-results" / "out.txt"
     output.parent.mkdir(parents=True)
     output.write_text(BULKY)
-    tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    tui.start(plugin_dir=plugin, extra_env=CHOSEN)
     held = Path(held_links.folder(where), early.parent.name)
     assert wait_until((held / early.name).exists)
     tui.submit("hello there")
@@ -195,7 +220,7 @@ def test_what_vanishes_early_comes_back(tui: Tui, plugin: Path, folder_too: bool
     if folder_too:
         shutil.rmtree(early.parent)
     with Tui(tui.version, home, tui.api) as other:
-        other.start(plugin_dir=plugin, extra_env=ENGINE)
+        other.start(plugin_dir=plugin, extra_env=CHOSEN)
         assert wait_until(lambda: {early.stem, own.stem} <= set(archived_ids(where)))
     for path in (early, own):
         engine(home, "restore", path.stem)

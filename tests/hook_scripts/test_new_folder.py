@@ -117,6 +117,14 @@ def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_p
     assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
     assert started(plugin, repository) == []
     assert not os.path.lexists(tmp_path / "x")
+    can_ask = pending(plugin) / "can-ask"
+    os.utime(can_ask, (1, 1))
+    assert asked(f"/projects/{PROJECT}/x.jsonl", "sdk-cli") == "{}\n"
+    assert asked(f"/projects/{PROJECT}/x.jsonl") == '{"look":true}\n', "a start looked since"
+    assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
+    os.utime(can_ask, (1, 1))
+    (pending(plugin).parent / "vault-told").touch()
+    assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
 
 
 def test_a_linked_worktree_says_where_it_belongs(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ Clients have deleted sessions hours after their last write. A link takes no byte
 archives what it leads to. ``held`` in the state folder is laid out as the client's ``projects``: the shell links at a
 turn's end (``hooks/notice``), a look after a start links what is left, and compares names.
 
-Invariant: a link goes only where the client's name leads to the same file, the vault has what it leads to, or the user
-wants it gone. A write through one name is seen through the other, so a held file is what the client's was last; what
-of ours puts another file in a transcript's place releases it first.
+Invariant: a link goes only where another name leads to the same file, the vault has what it leads to, or the user
+wants it gone. A write through one name is seen through the other, so a held file is what the client's was last; what of
+ours puts another file in a transcript's place releases it first.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ from resume_hooks.paths import (
     session_id_of,
 )
 from resume_hooks.sessions.archived.layout import own_home
-from resume_hooks.sessions.held_links import folder
+from resume_hooks.sessions.held_links import folder, is_same
 from resume_hooks.storage.append_carryover import begins_with
-from resume_hooks.system.claude_settings import kept_days
 
 if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
@@ -62,14 +61,14 @@ def why_not(where: Where) -> str:
     return ""
 
 
-def look(cwd: str, where: Where, is_over: Callable[[], bool]) -> None:
+def look(where: Where, is_over: Callable[[], bool]) -> None:
     """Archive what only our link has left, then hold every session; until time is over.
 
-    Names are compared, contents only where a file was replaced. ``cwd`` is where the client was started: by its
-    settings a session that lost its name was due or not. Where nothing may be archived, all links go.
+    Names are compared, contents only where a file was replaced. Where nothing may be archived, all links go; while the
+    user has not answered whether anything may, nothing is archived.
     """
     if _may_hold(where):
-        walk = _Walk(cwd, where, is_over)
+        walk = _Walk(where, is_over, asked=False)
         private_folder(folder(where), where)
         for key in sorted({*_entries(folder(where)), *map(os.path.basename, all_folders(where))}):
             with contextlib.suppress(OSError):  # what can't be looked at stays as it is
@@ -80,20 +79,10 @@ def archive_lost(where: Where) -> None:
     """Archive what only our link has left, as far as there is time while somebody waits."""
     if os.path.isdir(folder(where)) and _may_hold(where):
         until = time.monotonic() + LIMIT
-        walk = _Walk(where.environ.get("PWD", os.sep), where, lambda: time.monotonic() > until)
+        walk = _Walk(where, lambda: time.monotonic() > until, asked=True)
         for key in sorted(_entries(folder(where))):
             with contextlib.suppress(OSError):
                 walk.project(key, linking=False)
-
-
-def apart(where: Where) -> Iterator[str]:
-    """Every held file that the client has no longer, or another one in its place; sorted within folders."""
-    top = folder(where)
-    for root, _, names in os.walk(top) if is_private(top, where) else ():
-        theirs = os.path.join(where.projects, os.path.relpath(root, top))
-        for name in sorted(names):
-            if not _is_same(os.path.join(theirs, name), os.path.join(root, name)):
-                yield os.path.join(root, name)
 
 
 def unheld(where: Where) -> int:
@@ -103,16 +92,20 @@ def unheld(where: Where) -> int:
         ours = os.path.join(folder(where), os.path.basename(project))
         for name, entry in _entries(project).items():
             if is_session_file(entry.path) and entry.stat().st_mtime < before:
-                found += not _is_same(entry.path, os.path.join(ours, name))
+                found += not is_same(entry.path, os.path.join(ours, name))
     return found
 
 
 def _may_hold(where: Where) -> bool:
-    """Whether sessions are held; all links are removed where nothing may be kept, none where none can be made."""
+    """Whether sessions are held; all links are removed where nothing may be kept, none where none can be made.
+
+    Nor where a variable alone says so, perhaps for one start.
+    """
     from resume_hooks.archive.vault import policy  # what rewrites a transcript does without it
 
     may = policy.allowed(where)[0]
-    if not may and is_private(folder(where), where):
+    stored = Where({name: value for name, value in where.environ.items() if name != "RESUME_HOOKS_VAULT"})
+    if not may and not policy.allowed(stored)[0] and is_private(folder(where), where):
         _remove(folder(where))
     return may and not why_not(where)
 
@@ -120,9 +113,9 @@ def _may_hold(where: Where) -> bool:
 class _Walk:
     """Goes through project folders; a session is archived as it lies in ours, as if that were the client's."""
 
-    def __init__(self, cwd: str, where: Where, is_over: Callable[[], bool]) -> None:
-        self._days = kept_days(cwd, where)
+    def __init__(self, where: Where, is_over: Callable[[], bool], *, asked: bool) -> None:
         self._where = where
+        self._asked = asked
         self._is_over = is_over
         self._refused = 0
         self._archiver: BackgroundArchiver | None = None
@@ -162,14 +155,10 @@ class _Walk:
         elif status.st_nlink > 1:  # it was moved: to another project, to our trash, or to where the user wants it
             session_id = session_id_of(ours) or ""
             there = find_session(session_id, self._where)
-            if (there and _is_same(there, ours)) or os.path.isdir(os.path.join(self._where.state, TRASH, session_id)):
+            if (there and is_same(there, ours)) or os.path.isdir(os.path.join(self._where.state, TRASH, session_id)):
                 _drop(ours)
-        elif not self._was_early(status) or self._archive(ours, theirs):
+        elif self._archive(ours, theirs):
             _drop(ours)
-
-    def _was_early(self, status: os.stat_result) -> bool:
-        """Whether a file lost its name before it was due: that changed its status last, and its content did not."""
-        return self._days is None or status.st_ctime - status.st_mtime < self._days * DAY
 
     def _hold(self, entry: os.DirEntry[str], ours: str, *, has_folder: bool) -> None:
         """Hold a session, and what is new in its folder; what that lost is archived. The client leaves empty files."""
@@ -183,7 +172,7 @@ class _Walk:
                 os.unlink(path)
 
     def _inside(self, ours: str, theirs: str, depth: int) -> Iterator[str]:
-        """The held files in a folder that the client lost early; what is new is linked, what was due goes."""
+        """The held files in a folder that only our links have left; what is new is linked."""
         if os.path.islink(theirs):
             return
         held, present = _entries(ours), _entries(theirs)
@@ -201,22 +190,24 @@ class _Walk:
                 os.rmdir(ours)
 
     def _is_lost(self, ours: os.DirEntry[str], theirs: os.DirEntry[str] | None) -> bool:
-        """Whether our link alone has a file that the client lost early; a link that is of no more use is renewed."""
-        if theirs and (_is_one(ours, theirs) or _is_same(ours.path, theirs.path)):
+        """Whether our link alone has a file; one that is of no more use is renewed."""
+        if theirs and (_is_one(ours, theirs) or is_same(ours.path, theirs.path)):
             return False
         status = ours.stat(follow_symlinks=False)
-        if status.st_nlink == 1 and (not _continues(theirs.path, ours.path) if theirs else self._was_early(status)):
+        if status.st_nlink == 1 and not (theirs and _continues(theirs.path, ours.path)):
             return True
-        if theirs or status.st_nlink == 1:
-            os.unlink(ours.path)
         if theirs:
+            os.unlink(ours.path)
             self._link(theirs.path, ours.path)
         return False
 
     def _archive(self, ours: str, theirs: str) -> bool:
         """Archive a session from our links; whether the vault has it as it is now."""
         from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver  # most looks archive nothing
+        from resume_hooks.archive.vault.first_use_notice import waits
 
+        if not self._asked and waits(self._where):
+            return False
         if self._archiver is None:
             held = Where(self._where.environ)
             held.projects = folder(self._where)
@@ -262,13 +253,6 @@ def _entries(path: str) -> dict[str, os.DirEntry[str]]:
 def _is_one(ours: os.DirEntry[str], theirs: os.DirEntry[str] | None) -> bool:
     """Whether two names lead to one file, by what their folders say: no file is looked at."""
     return theirs is not None and ours.inode() == theirs.inode()
-
-
-def _is_same(one: str, other: str) -> bool:
-    try:
-        return os.path.samestat(os.lstat(one), os.lstat(other))
-    except OSError:
-        return False
 
 
 def _continues(theirs: str, ours: str) -> bool:

@@ -63,7 +63,7 @@ def catch_up(event: dict[str, Any]) -> None:
     expiring_sessions.archived(event, is_over, waiting=False)
     archive_pending(Where(), is_over)
     with contextlib.suppress(OSError):
-        held.look(expiring_sessions.started_in(event), Where(), is_over)
+        held.look(Where(), is_over)
     last, now = hook_state.find(_STAMP), time.time()
     look, made, seen = (last[key] if hook_state.is_instant(last.get(key)) else 0 for key in ("look", "made", "seen"))
     if headless or made <= now < look or not hook_state.begin(_STAMP):

@@ -33,7 +33,7 @@ BAND = "band"
 """What it asks with once a session is large enough to be looked at."""
 
 MOVED = "moved"
-"""What it asks with at a start in a repository's folder without sessions."""
+"""What it asks with at a start in a repository's folder without sessions, or where the vault has a question."""
 
 LEFT = "left"
 """What it asks with once Esc ended a rollover that was waited for."""
@@ -165,11 +165,14 @@ def _tool(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _moved(event: dict[str, Any]) -> dict[str, Any]:
-    """What the parts say of a folder without sessions, or what came of a yes.
+    """What the parts say of a folder without sessions, or what came of a yes; else the vault's question.
 
     The question ``of a new folder``: given what the module asks; what comes back is its answer, ``{}`` for none.
     """
-    return next((said for answer in answers("of a new folder") if (said := answer(event))), {})
+    from resume_hooks.hooks import vault_question  # nothing to the commands
+
+    said = (answer(event) for answer in answers("of a new folder"))
+    return next(filter(None, said), None) or vault_question.answer(event, Where())
 
 
 def _left(event: dict[str, Any]) -> dict[str, Any]:

@@ -10,12 +10,11 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from resume_hooks import seam
-from resume_hooks.archive import held
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import COPIES
 from resume_hooks.sessions.archived.layout import unpacked
-from resume_hooks.sessions.held_links import FOLDER, folder
+from resume_hooks.sessions.held_links import FOLDER, apart, folder
 from resume_hooks.system import claude_cli
 from resume_hooks.system.invocation import quoted, typed
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
@@ -148,7 +147,7 @@ def purged(state: str) -> list[str]:
 
 def _copies() -> tuple[str, ...]:
     where = Where()
-    links = () if any(held.apart(where)) else (folder(where),)
+    links = () if any(apart(where)) else (folder(where),)
     return unpacked(where), os.path.join(where.state, COPIES), *links
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, is_private
@@ -14,6 +15,24 @@ FOLDER = "held"
 def folder(where: Where) -> str:
     """Where the links lie; it is there where sessions are held."""
     return os.path.join(where.state, FOLDER)
+
+
+def apart(where: Where) -> Iterator[str]:
+    """Every held file that the client has no longer, or another one in its place; sorted within folders."""
+    top = folder(where)
+    for root, _, names in os.walk(top) if is_private(top, where) else ():
+        theirs = os.path.join(where.projects, os.path.relpath(root, top))
+        for name in sorted(names):
+            if not is_same(os.path.join(theirs, name), os.path.join(root, name)):
+                yield os.path.join(root, name)
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two names lead to one file."""
+    try:
+        return os.path.samestat(os.lstat(one), os.lstat(other))
+    except OSError:
+        return False
 
 
 def release(path: str, where: Where) -> None:

@@ -38,11 +38,12 @@ def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
     if not due:
         return []
     from resume_hooks.archive.retention.archive_sessions import is_quick  # see _archiver
+    from resume_hooks.archive.vault.first_use_notice import waits
 
     archiver, until, said = _archiver(where), time.monotonic() + LIMIT, []
     for session in due if archiver.may else ():
         try:
-            if time.monotonic() > until or not is_quick(session, where):
+            if time.monotonic() > until or not is_quick(session, where) or waits(where):
                 pending.add(session.session_id, where)
             else:
                 archiver.archive(session.path)
@@ -56,8 +57,12 @@ def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
 
 def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
     """Keep the ancestors that were left for later, until time is over; how many are left still."""
-    archiver, left = _archiver(where), 0
-    for session_id in pending.pending_ids(where):
+    from resume_hooks.archive.vault.first_use_notice import waits
+
+    archiver, left, ids = _archiver(where), 0, pending.pending_ids(where)
+    if ids and waits(where):
+        return len(ids)
+    for session_id in ids:
         session = unarchived(find_session(session_id, where) or "", where) if archiver.may else None
         if session and is_over():
             left += 1
@@ -73,8 +78,12 @@ def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
 def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> bool:
     """Keep what sessions were made of that were written after ``since``: clients fork without telling anybody.
 
-    ``since`` is in seconds since the epoch. Whether there was time to look at all of them.
+    ``since`` is in seconds since the epoch. Whether all of them were looked at.
     """
+    from resume_hooks.archive.vault.first_use_notice import is_open
+
+    if is_open(where):
+        return False
     family, archiver, seen = Family(where), _archiver(where), set[str]()
     for child in all_sessions(where) if archiver.may else ():
         if child.mtime < since:

@@ -95,7 +95,10 @@ def _keep(due: Sequence[Ending], where: Where, is_over: Callable[[], bool], *, w
     """How many were kept, how many could not be, and how many are left."""
     # Most starts have nothing to keep, and need not load what keeps.
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver, is_quick
+    from resume_hooks.archive.vault.first_use_notice import waits
 
+    if waits(where):
+        return 0, len(due), 0
     archiver, kept, failed, left = BackgroundArchiver(where), 0, 0, 0
     for number, ending in enumerate(due if archiver.may else ()):
         if is_over() and kept + failed:

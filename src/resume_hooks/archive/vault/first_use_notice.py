@@ -1,29 +1,80 @@
-"""Said once: that sessions are archived beyond the client's period, how to stop that, and what was lost before."""
+"""The first copy of what the client would delete: asked for where the client can ask, else told once.
+
+Copies are made seven days before they are needed, so they can wait for the answer, and links hold the sessions
+meanwhile (``archive/held``); after ``PATIENCE`` they are made all the same, and that is told.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 
+from resume_hooks import settings
+from resume_hooks.clock import DAY
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.seam import answers
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.storage.state_file import MODE
-from resume_hooks.system.claude_settings import kept_days
+from resume_hooks.system.claude_settings import kept_days, managed_days
 from resume_hooks.system.invocation import typed
 
+PATIENCE_DAYS = 5
+"""Days that copies wait."""
+
 STAMP = "vault-told"
-"""A file in the state folder: somebody was told."""
+"""A file in the state folder: somebody was told, or has answered."""
+
+CAN_ASK = os.path.join("pending", "can-ask")
+"""One that ``hooks/offered`` leaves there: a client that can ask was started."""
+
+ASKED = os.path.join("pending", "vault-asked")
+"""One that keeps the question from being asked again."""
+
+WAITING = os.path.join("pending", "vault-waiting")
+"""One that tells by its time since when copies wait."""
+
+
+def is_open(where: Where) -> bool:
+    """Whether the user is to be asked first: there is a client that can, and nobody was told or has chosen.
+
+    Not where an employer has decided, or once the wait is over.
+    """
+    if os.path.lexists(os.path.join(where.state, STAMP)) or not os.path.exists(os.path.join(where.state, CAN_ASK)):
+        return False
+    with contextlib.suppress(OSError):
+        if os.lstat(os.path.join(where.state, WAITING)).st_mtime < time.time() - PATIENCE_DAYS * DAY:
+            return False
+    return settings.load(where)["vault"].source == "default" and not managed_days()[1]
+
+
+def waits(where: Where) -> bool:
+    """Whether a copy that is to be made now waits for the answer; that is noted."""
+    with contextlib.suppress(OSError):
+        if is_open(where):
+            _leave(WAITING, where)
+            return True
+    return False
+
+
+def asks(where: Where) -> bool:
+    """Whether the question is to be asked now: it was not yet. OSError where the state folder can't be written."""
+    return _leave(ASKED, where)
+
+
+def settle(where: Where) -> None:
+    """Note that there is an answer. OSError where the state folder can't be written."""
+    _leave(STAMP, where)
 
 
 def line(where: Where, cwd: str = "/") -> str:
-    """What to tell when something is archived for the first time; ``""`` ever after, or if nothing can be written.
+    """What to tell when something is archived for the first time; ``""`` ever after, and where that is asked.
 
     The question ``what was lost before``: given where things are; what comes back is a sentence, ``""`` for nothing.
     """
     try:
-        private_folder(where.state, where)
-        path = os.path.join(where.state, STAMP)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE))
+        if is_open(where) or not _leave(STAMP, where):
+            return ""
     except OSError:
         return ""
     days = kept_days(cwd, where)
@@ -31,3 +82,15 @@ def line(where: Where, cwd: str = "/") -> str:
     off = typed("config vault off")
     said = f"Transcripts are now kept {period}, in {vault(where)}. Off, in a shell: {off}"
     return " · ".join(filter(None, (said, *(lost(where) for lost in answers("what was lost before")))))
+
+
+def _leave(name: str, where: Where) -> bool:
+    """Leave an empty file in the state folder; False where it is there already. OSError."""
+    path = os.path.join(where.state, name)
+    for folder in dict.fromkeys((where.state, os.path.dirname(path))):
+        private_folder(folder, where)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE))
+    except FileExistsError:
+        return False
+    return True

@@ -14,7 +14,6 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from typing import NamedTuple
 
 from resume_hooks import seam
-from resume_hooks.archive import held
 from resume_hooks.archive.trash import contents
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import ENDING, Where, all_folders, is_session_id
@@ -142,7 +141,7 @@ def _copies(where: Where) -> Iterator[Location]:
     ours = os.path.join(where.state, backups.FOLDER)
     files = os.path.join(ours, backups.FILES)
     for home, kind in (
-        (os.path.join(where.config, HISTORY), FILE_BACKUP),
+        (where.file_history, FILE_BACKUP),
         (files, FILE_BACKUP),
         (ours, BACKUP),
         (unpacked(where), READABLE),
@@ -150,7 +149,7 @@ def _copies(where: Where) -> Iterator[Location]:
         for path in _files_of_ours(home, {files} - {home}):
             copy = kind == BACKUP and not path.endswith(ENDING)
             yield Location(COPY if copy else kind, path, _id_below(home, path))
-    for path in held.apart(where):
+    for path in held_links.apart(where):
         session_id = _ID.search(os.path.relpath(path, held_links.folder(where)).partition(os.sep)[2])
         yield Location(BACKUP if path.endswith(ENDING) else COPY, path, session_id[0] if session_id else "")
     trash, deleted = os.path.join(where.state, contents.FOLDER), {entry.folder for entry in contents.all_deleted(where)}

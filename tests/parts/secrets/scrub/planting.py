@@ -161,7 +161,7 @@ def plant(home: ConfigHome) -> Planted:
     with opened_index(where):
         pass
     lost = laid(own / "subagents" / "agent-3.jsonl", session_bytes(agent))
-    held.look("/", where, lambda: False)
+    held.look(where, lambda: False)
     lost.unlink()
     return Planted(home, path, children)
 
@@ -185,7 +185,7 @@ def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
 def places_with(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str, list[str]]:
     """Every file, and every part of a pack, in which a secret stands in any form; a file with two names once."""
     found: dict[str, list[str]] = {}
-    links = set(Path(held_links.folder(home.where)).rglob("*")) - set(map(Path, held.apart(home.where)))
+    links = set(Path(held_links.folder(home.where)).rglob("*")) - set(map(Path, held_links.apart(home.where)))
     for path in sorted(set(home.root.rglob("*")) - links):
         if path.is_file() and (told := [text for text in secrets if _stands(text, path.read_bytes())]):
             found[str(path.relative_to(home.root))] = told

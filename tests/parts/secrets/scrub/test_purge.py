@@ -78,7 +78,7 @@ def test_no_link_of_ours_keeps_a_secret(planted: Planted) -> None:
     scrub(home, planted.path)
     assert not (top / home.project().name / planted.path.name).exists()
     assert SECRETS[0] not in lost.read_text()
-    held.look("/", home.where, lambda: False)
+    held.look(home.where, lambda: False)
     assert (top / home.project().name / planted.path.name).samefile(planted.path)
     assert told_in(home) == {".claude/settings.json"}
     assert [path for path in top.rglob("*") if path.is_file() and SECRETS[0] in path.read_text()] == []

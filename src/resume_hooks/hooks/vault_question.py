@@ -1,0 +1,58 @@
+"""The vault's one question, inside the client: whether to keep copies of what Claude Code deletes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from resume_hooks import settings
+from resume_hooks.archive.retention import expiring, pending
+from resume_hooks.archive.vault import first_use_notice
+from resume_hooks.hooks import expiring_sessions, reply
+from resume_hooks.paths import Where
+from resume_hooks.sessions.held_links import apart
+from resume_hooks.storage.stored_settings import store
+from resume_hooks.system.invocation import typed
+
+LIMIT = 100
+"""Seconds that are spent on the first copies; the module waits for 170."""
+
+QUESTION = (
+    "Claude Code deletes old sessions. Shall resume-hooks keep copies of them, and of those that others came from, "
+    "up to {room}, in a private folder?"
+)
+ANSWERS = {
+    "Keep copies": "vault on",
+    "Keep none": "vault off",
+    f"Later: after {first_use_notice.PATIENCE_DAYS} days copies are kept": "later",
+}
+"""What answers it, and the word that says it; the module takes the last one for no answer, and tells nobody."""
+
+
+def answer(event: dict[str, Any], where: Where) -> dict[str, Any]:
+    """The question, or what came of its answer; ``{}`` where there is none. ResumeHooksError, OSError."""
+    word = reply.field(event, "args")
+    if word.startswith("vault "):
+        if first_use_notice.is_open(where):  # it was not answered in another window meanwhile
+            store("vault", word.split()[1], where)
+            first_use_notice.settle(where)
+        value = settings.load(where)["vault"].value
+        other = "off" if value != "off" else "on"
+        said = f"vault is {value}. To change it, in a shell: {typed(f'config vault {other}')}"
+        until = time.monotonic() + LIMIT
+        done = expiring_sessions.archived(event, lambda: time.monotonic() > until, waiting=False)
+        return {"text": f"{said} · kept {done.kept:,} that go soon" if done and done.kept else said}
+    if (
+        word
+        or not first_use_notice.is_open(where)
+        or not _has_to_copy(event, where)
+        or not first_use_notice.asks(where)
+    ):
+        return {}
+    room = settings.VAULT.replace("G", " GB")
+    return {"ask": QUESTION.format(room=room), "choices": list(map(list, ANSWERS.items())), "wait": "keeping copies"}
+
+
+def _has_to_copy(event: dict[str, Any], where: Where) -> bool:
+    waiting = pending.pending_ids(where) or any(apart(where))
+    return bool(waiting) or expiring.outlook(expiring_sessions.started_in(event), where).unkept > 0
