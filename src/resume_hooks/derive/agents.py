@@ -93,7 +93,8 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     if child is None and writes is not None:
         child = writes.draft(parent, kind, output_dir, about=step)
     made = child or draft(parent, ends, kind, where, output_dir, about=step)
-    planned = "" if contents.new_task or parent.agent != NAME else plan_of_work(ends, made.ancestors, where)
+    own = parent.agent == NAME and not made.subagent and not contents.new_task
+    planned = plan_of_work(ends, made.ancestors, where) if own else ""
     note = "\n".join(filter(None, (_origin_note(made, where), planned)))
     told = fresh_child.opening(parent, ends, made, step, contents, note)
     return fresh_child.fresh(told, writes.opening(told) if writes else None)
@@ -191,7 +192,12 @@ def draft_of(parent: SessionFile, kind: Kind, where: Where, output_dir: str | No
 
 
 def _origin_note(made: Draft, where: Where) -> str:
-    """Which agent's the session before was; ``""`` where it is the same."""
+    """Whose the session before was; ``""`` where it is the same agent's own."""
+    if made.subagent:
+        return (
+            f"What is told of here is the work of {made.subagent}, a sub-agent that the session before this one "
+            "started: its prompt came from there, and so it had no user of its own."
+        )
     if made.agent == made.parent_agent:
         return ""
     if left := left_of(made.parent_agent):

@@ -76,6 +76,14 @@ def owning_session(path: str) -> str:
     return named if is_session_id(named) else ""
 
 
+def file_of_owner(path: str, session_id: str) -> str:
+    """The file of the session of that id that a transcript is of: where it is a sub-agent's that of who started it."""
+    if subagent_name(path) is None:
+        return path
+    folder, inside, _ = path.partition(os.path.join(os.sep, session_id, FOLDER, ""))
+    return os.path.join(folder if inside else os.path.dirname(path), f"{session_id}{ENDING}")
+
+
 def agent_type(path: str) -> str:
     """Which agent a file is of, by the note that the client keeps beside it; ``""`` where there is none."""
     note = read_object(os.path.splitext(path)[0] + ".meta.json")

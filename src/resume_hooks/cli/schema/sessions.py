@@ -110,6 +110,7 @@ LineageRow = Annotated[
         ),
         owner="with --team: whose it is; empty for what is here",
         size="bytes",
+        subagent="the sub-agent of its parent's whose work it goes on with; empty for the parent's own",
     ),
 ]
 

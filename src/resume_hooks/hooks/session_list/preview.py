@@ -67,7 +67,7 @@ def _generation(number: int, row: Ancestor) -> list[str]:
         return [f"{number}. (file gone)", f"   {plain_line(row.session_id) or '(id unknown)'}"]
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
     kept = " (kept copy)" if row.status == KEPT else ""
-    return [f"{number}. {row.title} · {row.kind}{kept}", f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}"]
+    return [f"{number}. {row.title} · {row.how}{kept}", f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}"]
 
 
 def _cost(row: ListedSession, where: Where) -> list[str]:

@@ -26,7 +26,7 @@ from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.lineage import MISSING, Family
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagents_in
+from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagent_name, subagents_in
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import BOM, open_transcript
@@ -209,6 +209,8 @@ def digest_of(
 def _files_of(session: SessionFile, where: Where) -> tuple[list[SessionFile], Digest | None, int]:
     """The files to read, oldest first; the digest of what came before them; how many were left out."""
     files, room = [session], ANCESTOR_BUDGET
+    if subagent_name(session.path):
+        return files, None, 0  # it knows what it was told alone
     if before := digest_at(session.path):
         return files, before, 0
     family = Family(where)
