@@ -188,6 +188,15 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         ),
         ("documents", ("--force",), "With --out: overwrite the file.", "asked:require_out", True),
     ],
+    "sessions": [
+        (
+            "subagents",
+            ("--subagents",),
+            "Their sub-agents instead, with what each was asked; handoff and fork take their ids.",
+            "verbs.subagents:print_subagents",
+            True,
+        )
+    ],
 }
 """For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""
 
