@@ -68,7 +68,7 @@ TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bo
     "rewind": (
         "checkpoints",
         "report",
-        "Go back to the mark in a new session; of what came after, only your report stays",
+        "Go back to the mark, or to where a fork left, in a new session; of what came after, only a report stays",
         "lane",
         "search",
         "",

@@ -91,7 +91,7 @@ def plan(
     of that folder's project, unless it is its parent's own. NothingToFork where nothing was said, UsageError for a cut
     that is nowhere, and for what can't be a parent.
     """
-    parent, place = _read(session, cut)
+    parent, place = read(session, cut)
     part = parent.transcript.ending(place.nodes) if place else parent.transcript
     if not any(node.spoken for node in part.chain):
         raise NothingToFork(
@@ -147,8 +147,11 @@ def _mark(parent_id: str, uuid: str) -> dict[str, str]:
     return {"sessionId": parent_id, "messageUuid": uuid}
 
 
-def _read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan, Cut | None]:
-    """Scan a session: its live part, or the whole where that alone tells what is to be cut."""
+def read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan, Cut | None]:
+    """Scan a session, its live part, or the whole where that alone tells what is to be cut; and cut it.
+
+    UsageError for a cut that is nowhere.
+    """
     parent = scan_parent(session)
     if truncator is None:
         return parent, None
