@@ -216,8 +216,9 @@ def test_where_there_is_nothing_to_bring_back(parent: Path, document: Document) 
     assert "Nothing was said in this fork since it left its parent" in error["message"]
     assert f"resume {SESSION}" in error["remedy"]
     error = document("rewind", SESSION, code=1)["error"]
-    assert error["message"] == "No active checkpoint. Nor is this session a fork."
+    assert error["message"] == "No active checkpoint."
     assert "resume-hooks checkpoint" in error["remedy"]
+    assert "Only a fork goes back without one" in error["remedy"]
 
 
 def test_a_checkpoint_comes_first(parent: Path, document: Document) -> None:

@@ -30,9 +30,8 @@ def rewind_session(options: RewindOptions) -> None:
     refuse_subagent(session)
     mark = state.find(session.session_id) or fork_point(session, options.where)
     if mark is None:
-        raise NoCheckpoint(
-            f"{state.NONE} Nor is this session a fork.", f"Set one first: resume-hooks checkpoint {session.session_id}"
-        )
+        way = f"Set one first: resume-hooks checkpoint {session.session_id}"
+        raise NoCheckpoint(state.NONE, f"{way}. Only a fork goes back without one.")
     decided = rewind.plan(session, mark, _report(options.report), options.where, options.output_dir)
     with state.used(mark) if not options.dry_run else contextlib.nullcontext():
         made = make(options, decided.child)
