@@ -7,6 +7,7 @@ links are not followed.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -22,6 +23,9 @@ PREFIX = "agent-"  # how the names of their files begin
 FOLDER = "subagents"
 MAX_DEPTH = 4  # folders below a session's own in which sub-agents are looked for: workflows nest them
 MAX_FIRST_LINE = 1024 * 1024
+
+_FROM_LEAD = re.compile(r"</?teammate-message\b[^>]*>")
+"""What stands around the words of a team's lead to a member."""
 
 
 class Subagent(NamedTuple):
@@ -91,13 +95,13 @@ def agent_type(path: str) -> str:
 
 
 def title_of(path: str) -> str:
-    """The title of a transcript; of a sub-agent's the words that it was started with."""
+    """The title of a transcript; of a sub-agent's the words that it was started with, by a team's lead, too."""
     ends = HeadTail(path)
     if subagent_name(path) is None:
         return ends.title
     prompts = (record for record in ends.first_records if opens_turn(record, subagent=True))
     words = next(map(records.prompt_text, prompts), "")
-    return one_line(words, TITLE_LENGTH) or ends.title
+    return one_line(_FROM_LEAD.sub("", words), TITLE_LENGTH) or ends.title
 
 
 def beside_sessions(folder: str) -> dict[str, list[str]]:

@@ -120,9 +120,13 @@ def test_a_cut_and_another_folder(agent: Path, document: Document, tmp_path: Pat
 
 
 def test_a_member_of_a_team_is_one_no_more(config_home: ConfigHome, document: Document) -> None:
-    """By these fields a client would take the session for a team's."""
-    started(config_home, work(teamName="parsers", agentName="lexer"))
-    child = Path(document("fork", LOCATOR)["data"]["file"])
+    """By these fields a client would take the session for a team's; it is called by what the lead asked."""
+    first, *rest = work(teamName="parsers", agentName="lexer")
+    lead = '<teammate-message teammate_id="team-lead" summary="leak">\nfind the leak\n</teammate-message>'
+    started(config_home, [{**first, "message": {"role": "user", "content": lead}}, *rest])
+    made = document("fork", LOCATOR)["data"]
+    child = Path(made["file"])
+    assert made["title"] == "find the leak · fork"
     assert b"teamName" not in child.read_bytes()
     assert b"agentName" not in child.read_bytes()
 
