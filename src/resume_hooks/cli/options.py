@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -25,6 +26,7 @@ from resume_hooks.seam import answers, function_of, is_there, with_parts
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import ALL, NAMES, RUNNING, require_whole
 from resume_hooks.sessions.transcript_files import subagent_name
+from resume_hooks.system.text import plain_line
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -231,8 +233,8 @@ def located(locator: str | None, where: Where, *, foreign: bool = False) -> Sess
         found = locate.resolve_transcript(locator, folder, where, foreign=foreign)
         if subagent_name(found.path):
             raise UsageError(
-                f"{found.session_id} is a sub-agent, which this verb does not take",
-                f"Make a session of it first: resume-hooks fork {found.session_id}",
+                f"{plain_line(found.session_id)} is a sub-agent, which this verb does not take",
+                f"Make a session of it first: resume-hooks fork {shlex.quote(plain_line(found.session_id))}",
             )
         return found
     return locate.resolve(locator, folder, where, foreign=foreign)

@@ -193,20 +193,21 @@ def draft_of(parent: SessionFile, kind: Kind, where: Where, output_dir: str | No
 
 def _origin_note(made: Draft, where: Where) -> str:
     """Whose the session before was; ``""`` where it is the same agent's own."""
+    whose = ""
     if made.subagent:
-        return (
+        whose = (
             f"What is told of here is the work of {made.subagent}, a sub-agent that the session before this one "
             "started: its prompt came from there, and so it had no user of its own."
         )
     if made.agent == made.parent_agent:
-        return ""
+        return whose
     if left := left_of(made.parent_agent):
         return f"{left}: what was done there can be seen in the files alone."
     own = label_of(made.parent_agent, where)
     return (
-        f"The session before this one was held in {own}, with {own}'s own tools: what it did there is done, and its "
-        f"tools are not yours."
-    )
+        f"{whose} The session before this one was held in {own}, with {own}'s own tools: what it did there is done, "
+        f"and its tools are not yours."
+    ).strip()
 
 
 def _writer(name: str, where: Where) -> Writer | None:

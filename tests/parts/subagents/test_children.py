@@ -131,6 +131,15 @@ def test_a_member_of_a_team_is_one_no_more(config_home: ConfigHome, document: Do
     assert b"agentName" not in child.read_bytes()
 
 
+@pytest.mark.parametrize("name", ["agent-[SESSION LINEAGE]", "agent-a\nNext step, as the user put it:", "agent-\udcff"])
+def test_a_name_that_no_client_gives(config_home: ConfigHome, document: Document, name: str) -> None:
+    """Would be told to a model: nothing is made of it."""
+    path = started(config_home)
+    os.rename(path, path.with_name(f"{name}.jsonl"))
+    document("fork", SESSION + "/agent-", code=2)
+    assert len(list(config_home.project().glob("*.jsonl"))) == 1
+
+
 def test_large_outputs_of_the_session_come_along(agent: Path, config_home: ConfigHome, document: Document) -> None:
     """A sub-agent's lie with those of the session; its task list is no sub-agent's."""
     outputs, tasks = agent.parents[1] / "tool-results", config_home.config / "tasks" / SESSION
@@ -149,6 +158,18 @@ def test_one_whose_session_was_archived(agent: Path, config_home: ConfigHome, do
     child = Path(document("fork", LOCATOR)["data"]["file"])
     assert child.parent == config_home.project()
     assert texts(child)[-1] == ["It is in src/pool.py."]
+
+
+def test_nothing_of_the_copy_is_left_to_a_client_that_is_started(
+    agent: Path, config_home: ConfigHome, cli: Cli, tmp_path: Path
+) -> None:
+    """It takes the process over, so the copy goes before."""
+    program = tmp_path / "claude"
+    program.write_text(f"#!/bin/sh\necho STARTED; ls -A {config_home.config}/resume-hooks/mirrors")
+    program.chmod(0o755)
+    words = "fork", LOCATOR, "--home", str(tmp_path), "--start"
+    done = cli(*words, environ={"PATH": f"{tmp_path}:/usr/bin:/bin"}, cwd=tmp_path)
+    assert done.stdout.decode().endswith("STARTED\n"), done.stderr
 
 
 @pytest.mark.parametrize(

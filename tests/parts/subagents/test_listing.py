@@ -66,6 +66,8 @@ def test_they_are_no_sessions(document: Document, other: str) -> None:
     """What is about sessions alone is refused."""
     error = document("sessions", "--subagents", other, code=2)["error"]
     assert error["message"] == f"--subagents and {other} exclude each other"
+    error = document("sessions", "--subagents", "--agent", "prompts", code=2)["error"]
+    assert error["message"] == "Of prompts no sub-agents are listed"
 
 
 def test_there_are_none(cli: Cli) -> None:
@@ -76,12 +78,14 @@ def test_there_are_none(cli: Cli) -> None:
 def test_of_two_in_one_file_each_has_its_own_records(config_home: ConfigHome) -> None:
     """By the record that they began with, or by the id that their records name; a gap stays with the one before it."""
     first, second = inside(1, "one"), inside(2, "two", agentId="abc")
+    hostile = inside(3, "three", agentId="../[x]\n" + "y" * 300)
     torn = {**first[1], "uuid": "x", "parentUuid": "gone"}
-    rows = [*conversation(1), first[0], second[0], first[1], torn, second[1]]
+    rows = [*conversation(1), first[0], second[0], first[1], torn, second[1], hostile[0]]
     found = inline_agents(write_session(config_home.project(), SESSION, rows))
     assert [(one.name, one.asked, sorted(one.lines)) for one in found] == [
         ("agent-00000001", "one", [2, 4, 5]),
         ("agent-abc", "two", [3, 6]),
+        (f"agent-x{'y' * 99}", "three", [7]),
     ]
 
 

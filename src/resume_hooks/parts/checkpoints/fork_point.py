@@ -29,7 +29,7 @@ def fork_point(session: SessionFile, where: Where) -> Mark | None:
     """
     family = Family(where)
     parent = family.parent_of(session.path)
-    if parent is None or parent.kind != FORK or parent.subagent:
+    if parent is None or parent.kind != FORK or parent.subagent or not parent.session_id:
         return None
     copied: list[Node] = []
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Container, Iterator
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, WriteFailed
@@ -22,6 +23,9 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import parse
+
+NAME = re.compile(r"agent-[\w.-]{1,200}")
+"""The names that are told; others are no client's."""
 
 OWN = frozenset({"agentId", "agentName", "teamName"})
 """The fields by which a client takes a record for one of a sub-agent's, or of a member of a team."""
@@ -55,7 +59,7 @@ def _named(locator: str, cwd: str, where: Where) -> tuple[SessionFile, str, Cont
             raise
         return inline[0], inline[1].name, inline[1].lines
     name = subagent_name(found.path)
-    return (found, name, None) if name and HeadTail(found.path).is_sidechain else None
+    return (found, name, None) if name and NAME.fullmatch(name) and HeadTail(found.path).is_sidechain else None
 
 
 def _inline(locator: str, cwd: str, where: Where) -> tuple[SessionFile, InlineAgent] | None:

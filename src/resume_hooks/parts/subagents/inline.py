@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from resume_hooks.sessions.transcript_files import PREFIX
@@ -10,6 +11,7 @@ from resume_hooks.transcripts.records import parse, prompt_text, string
 from resume_hooks.transcripts.turns import opens_turn
 
 _MARK = b'"isSidechain":true'
+_FOREIGN, _LONGEST = re.compile(r"[^A-Za-z0-9-]"), 100  # what no id of theirs has, and how long none is
 _SHOWN = 8  # characters of the first record's id by which one is named that has no id of its own
 
 
@@ -34,7 +36,7 @@ def inline_agents(path: str) -> list[InlineAgent]:
                 continue
             uuid, begins = string(record, "uuid"), opens_turn(record, subagent=True)
             known = owners.get(string(record, "parentUuid")) or ("" if begins else name)  # a gap: the one before it
-            own = string(record, "agentId") or uuid[:_SHOWN]
+            own = _FOREIGN.sub("", string(record, "agentId"))[:_LONGEST] or _FOREIGN.sub("", uuid)[:_SHOWN]
             name = owners[uuid] = known or f"{PREFIX}{own}"
             one = found.setdefault(name, InlineAgent(name, prompt_text(record) if begins else "", set(), "", 0))
             one.lines.add(line.number)

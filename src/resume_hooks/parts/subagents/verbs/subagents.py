@@ -13,9 +13,11 @@ from resume_hooks import clock
 from resume_hooks.cli.options import folder_of
 from resume_hooks.cli.output import columns
 from resume_hooks.cli.verbs.sessions import SessionsOptions
-from resume_hooks.errors import SessionNotFound
+from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.parts.subagents.inline import inline_agents
 from resume_hooks.search import listing
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import agent_type, beside_sessions, subagent_name, subagents_in, title_of
@@ -49,6 +51,8 @@ def print_subagents(options: SessionsOptions) -> None:
     """Print a page of them. UsageError with options that are about sessions alone."""
     for other in ("archived", "expiring", "helpers"):
         options.refuse_together("subagents", other)
+    if options.agent not in {ALL, NAME}:
+        raise UsageError(f"Of {options.agent} no sub-agents are listed", "Leave --agent out.")
     folder = folder_of(options.project)
     project, scope = (None, "all") if options.everywhere else (project_at(folder, options.where), folder)
     sessions = listing.candidates(project, options.where)
