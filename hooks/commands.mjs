@@ -7,7 +7,7 @@ export const COMMANDS = [
   {"name": "untrim", "description": "Go on in a copy in which what was trimmed is back", "argumentHint": ""},
   {"name": "full", "description": "Show how full this session is and how to go on", "argumentHint": "[--table]", "immediate": true},
   {"name": "mark", "description": "Mark this place before you try something", "argumentHint": "[goal]"},
-  {"name": "back", "description": "Go back to the mark in a new session; of what came after, only your report stays", "argumentHint": "report"},
+  {"name": "back", "description": "Go back to the mark, or to where a fork left, in a new session; of what came after, only a report stays", "argumentHint": "report"},
   {"name": "search", "description": "Find what was said in this project; --all: in every project", "argumentHint": "[--all] words", "immediate": true},
   {"name": "sessions", "description": "List the newest sessions of this project; --all: of every project", "argumentHint": "[--all]", "immediate": true},
   {"name": "lineage", "description": "Show this session's ancestors, oldest first", "argumentHint": "", "immediate": true},

@@ -68,7 +68,7 @@ TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bo
     "rewind": (
         "checkpoints",
         "report",
-        "Go back to the mark in a new session; of what came after, only your report stays",
+        "Go back to the mark, or to where a fork left, in a new session; of what came after, only a report stays",
         "lane",
         "search",
         "",
@@ -188,6 +188,15 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         ),
         ("documents", ("--force",), "With --out: overwrite the file.", "asked:require_out", True),
     ],
+    "sessions": [
+        (
+            "subagents",
+            ("--subagents",),
+            "Their sub-agents instead, with what each was asked; handoff and fork take their ids.",
+            "verbs.subagents:print_subagents",
+            True,
+        )
+    ],
 }
 """For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""
 
@@ -208,5 +217,6 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "beside a handoff": [("documents", "asked:beside")],
     "documents of a session": [("documents", "places:documents_of")],
     "written into projects": [("documents", "places:written")],
+    "a sub-agent as a session": [("subagents", "as_session:held")],
 }
 """For a question of the core each part that answers it, and its function."""

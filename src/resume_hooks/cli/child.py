@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import click
+
 from resume_hooks import settings
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.output import say, table
@@ -69,6 +71,7 @@ def answer(
     """
     options.emit(With(receipt, more or {}), text or (lambda: receipt_text(receipt)), receipt.warnings)
     if receipt.written and _starts(options):
+        click.get_current_context().close()  # what the verb held: the client takes this process over
         start(start_of(receipt.session_id, receipt.file, receipt.folder, options.where))
     return receipt
 

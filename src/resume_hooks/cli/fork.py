@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from resume_hooks.cli.child import answer, make, receipt_text, require_client
-from resume_hooks.cli.options import current_folder, located, time_of
+from resume_hooks.cli.options import current_folder, located_parent, time_of
 from resume_hooks.cli.verbs.children import ForkOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import agents, cut_point
@@ -26,7 +26,7 @@ def fork(options: ForkOptions) -> None:
         session, options.where, cut=cut, home=home, output_dir=options.output_dir, to=options.to or ""
     )
     made = make(options, decided)
-    last = f"{decided.draft.parent.session_id}:{decided.cut.last.number}" if decided.cut else ""
+    last = f"{session.session_id}:{decided.cut.last.number}" if decided.cut else ""
     cut_there = With(decided.cut, {"reference": last}) if decided.cut else None
     answer(options, made, {"cut": cut_there}, lambda: _text(decided, made))
 
@@ -47,21 +47,21 @@ def _cut(options: ForkOptions) -> tuple[SessionFile, Truncator | None]:
         return (
             (_session_of(at, options), AtRecord(at.record))
             if isinstance(at, Reference)
-            else (options.located(foreign=True), at)
+            else (options.located_parent(), at)
         )
     if options.at_message is not None:
-        return options.located(foreign=True), AtMessage(options.at_message.strip())
+        return options.located_parent(), AtMessage(options.at_message.strip())
     if options.before_compaction:
-        return options.located(foreign=True), BeforeCompaction()
+        return options.located_parent(), BeforeCompaction()
     if options.turn is not None:
-        return options.located(foreign=True), AtTurn(options.turn)
-    return options.located(foreign=True), Before(time_of(options.before)) if options.before is not None else None
+        return options.located_parent(), AtTurn(options.turn)
+    return options.located_parent(), Before(time_of(options.before)) if options.before is not None else None
 
 
 def _session_of(at: Reference, options: ForkOptions) -> SessionFile:
     """The session that a reference names. UsageError if SESSION names another."""
-    session = located(at.session, options.where, foreign=True)
-    if options.locator is not None and options.located(foreign=True).path != session.path:
+    session = located_parent(at.session, options.where)
+    if options.locator is not None and options.located_parent().original != session.original:
         raise UsageError(f"--at names another session than '{options.locator}'", "Leave one of them out.")
     return session
 

@@ -56,7 +56,7 @@ def handoff(options: HandoffOptions) -> Receipt | None:
 def _parent(options: HandoffOptions) -> SessionFile:
     """The session that is named, where it is one; words that name none may have been meant for the next step."""
     try:
-        return options.located(foreign=True)
+        return options.located_parent()
     except SessionNotFound as error:
         words = options.locator or ""
         if " " not in words:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -20,9 +22,11 @@ from resume_hooks import clock, part_table
 from resume_hooks.cli.output import emit
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
-from resume_hooks.seam import function_of, is_there, with_parts
+from resume_hooks.seam import answers, function_of, is_there, with_parts
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import ALL, NAMES, RUNNING, require_whole
+from resume_hooks.sessions.transcript_files import subagent_name
+from resume_hooks.system.text import plain_line
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -138,6 +142,10 @@ class VerbOptions:
         """The session that the locator names, seen from the current folder; another agent's if ``foreign``."""
         return located(self.locator, self.where, foreign=foreign)
 
+    def located_parent(self) -> SessionFile:
+        """The session, or the sub-agent, that the locator names for a child to be made of it."""
+        return located_parent(self.locator, self.where)
+
     def located_whole(self) -> SessionFile:
         """The session that the locator names, whoever wrote it. UsageError where its prompts alone are left."""
         session = self.located(foreign=True)
@@ -216,8 +224,33 @@ def _flag(name: str) -> str:
 
 
 def located(locator: str | None, where: Where, *, foreign: bool = False) -> SessionFile:
-    """The session that a locator names, seen from the current folder; another agent's if ``foreign``."""
-    return locate.resolve(locator, current_folder(), where, foreign=foreign)
+    """The session that a locator names, seen from the current folder; another agent's if ``foreign``.
+
+    UsageError for a sub-agent, which few verbs take.
+    """
+    folder = current_folder()
+    if locator and locate.names_subagent(locator):
+        found = locate.resolve_transcript(locator, folder, where, foreign=foreign)
+        if subagent_name(found.path):
+            raise UsageError(
+                f"{plain_line(found.session_id)} is a sub-agent, which this verb does not take",
+                f"Make a session of it first: resume-hooks fork {shlex.quote(plain_line(found.session_id))}",
+            )
+        return found
+    return locate.resolve(locator, folder, where, foreign=foreign)
+
+
+def located_parent(locator: str | None, where: Where) -> SessionFile:
+    """What a locator names for a child to be made of it: a session, whoever wrote it, or a sub-agent.
+
+    The question ``a sub-agent as a session`` is given the locator, the current folder and where things are; what comes
+    back holds its transcript in the form of a session's until the verb has ended, or None where the locator names none.
+    """
+    for as_session in answers("a sub-agent as a session") if locator else ():
+        holding: AbstractContextManager[SessionFile | None] = as_session(locator, current_folder(), where)
+        if (found := click.get_current_context().with_resource(holding)) is not None:
+            return found
+    return located(locator, where, foreign=True)
 
 
 def current_folder() -> str:

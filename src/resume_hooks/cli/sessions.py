@@ -33,6 +33,9 @@ _STEPS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
 def list_sessions(options: SessionsOptions) -> None:
     """Print a page of sessions."""
     options.refuse_together("everywhere", "project")
+    for list_otherwise in options.asked_of_parts():  # given the options, it lists what it knows, and answers
+        list_otherwise(options)
+        return
     options.refuse_together("archived", "expiring")
     folder = folder_of(options.project)
     asked, scope = (None, "all") if options.everywhere else (project_at(folder, options.where), folder)

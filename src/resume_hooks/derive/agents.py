@@ -93,7 +93,8 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     if child is None and writes is not None:
         child = writes.draft(parent, kind, output_dir, about=step)
     made = child or draft(parent, ends, kind, where, output_dir, about=step)
-    planned = "" if contents.new_task or parent.agent != NAME else plan_of_work(ends, made.ancestors, where)
+    own = parent.agent == NAME and not made.subagent and not contents.new_task
+    planned = plan_of_work(ends, made.ancestors, where) if own else ""
     note = "\n".join(filter(None, (_origin_note(made, where), planned)))
     told = fresh_child.opening(parent, ends, made, step, contents, note)
     return fresh_child.fresh(told, writes.opening(told) if writes else None)
@@ -191,16 +192,22 @@ def draft_of(parent: SessionFile, kind: Kind, where: Where, output_dir: str | No
 
 
 def _origin_note(made: Draft, where: Where) -> str:
-    """Which agent's the session before was; ``""`` where it is the same."""
+    """Whose the session before was; ``""`` where it is the same agent's own."""
+    whose = ""
+    if made.subagent:
+        whose = (
+            f"What is told of here is the work of {made.subagent}, a sub-agent that the session before this one "
+            "started: its prompt came from there, and so it had no user of its own."
+        )
     if made.agent == made.parent_agent:
-        return ""
+        return whose
     if left := left_of(made.parent_agent):
         return f"{left}: what was done there can be seen in the files alone."
     own = label_of(made.parent_agent, where)
     return (
-        f"The session before this one was held in {own}, with {own}'s own tools: what it did there is done, and its "
-        f"tools are not yours."
-    )
+        f"{whose} The session before this one was held in {own}, with {own}'s own tools: what it did there is done, "
+        f"and its tools are not yours."
+    ).strip()
 
 
 def _writer(name: str, where: Where) -> Writer | None:

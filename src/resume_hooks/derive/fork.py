@@ -13,7 +13,7 @@ from typing import Final
 
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of, snapshots_of
-from resume_hooks.derive.child.draft import Draft, draft
+from resume_hooks.derive.child.draft import Draft, draft, owner_of
 from resume_hooks.derive.child.relocate import Relocation, relocation
 from resume_hooks.derive.child.rewrite_chain import (
     ChainRewrite,
@@ -91,7 +91,7 @@ def plan(
     of that folder's project, unless it is its parent's own. NothingToFork where nothing was said, UsageError for a cut
     that is nowhere, and for what can't be a parent.
     """
-    parent, place = _read(session, cut)
+    parent, place = read(session, cut)
     part = parent.transcript.ending(place.nodes) if place else parent.transcript
     if not any(node.spoken for node in part.chain):
         raise NothingToFork(
@@ -124,7 +124,7 @@ def _body(child: Draft, part: Transcript, parent: ParentScan, move: Relocation |
             *replaced_of(part, parent.survey, child.session_id),
             *books_of(part, parent.survey, parent.ends, child.session_id, move),
         ],
-        mark=Marking(parent.session.session_id, move),
+        mark=Marking(child.parent.session_id, move),
         thoughts=frozenset(parent.read_back.thoughts),
     )
 
@@ -147,8 +147,11 @@ def _mark(parent_id: str, uuid: str) -> dict[str, str]:
     return {"sessionId": parent_id, "messageUuid": uuid}
 
 
-def _read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan, Cut | None]:
-    """Scan a session: its live part, or the whole where that alone tells what is to be cut."""
+def read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan, Cut | None]:
+    """Scan a session, its live part, or the whole where that alone tells what is to be cut; and cut it.
+
+    UsageError for a cut that is nowhere.
+    """
     parent = scan_parent(session)
     if truncator is None:
         return parent, None
@@ -170,7 +173,7 @@ def _move(parent: ParentScan, home: str | None, where: Where) -> Relocation | No
         raise UsageError(f"{home} is no folder", "Name the folder that the session shall be at home in.")
     current, seen = home_folder(parent.ends, where), parent.ends.folders
     old = current if current in seen or not seen else seen[0]
-    at_home = project_folder_of(parent.session.path, where) in project_folders(new, where)
+    at_home = project_folder_of(owner_of(parent.session).path, where) in project_folders(new, where)
     return None if at_home and canonical(old) == new else relocation(old, new)
 
 

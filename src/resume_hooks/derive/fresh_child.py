@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,7 +16,6 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text, entries
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.redaction.texts import left_out, redact
-from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import NEXT_STEP, opening_lines, opening_text, task_step
@@ -91,7 +90,7 @@ class RolloverPlan(ChildPlan):
     @property
     def keeps_tasks(self) -> bool:
         """Whether the child goes on with the parent's task list."""
-        return not self.contents.new_task and self.draft.agent == self.draft.parent_agent
+        return not self.contents.new_task and self.draft.is_same_work
 
 
 def opening(
@@ -102,7 +101,7 @@ def opening(
     told = "\n".join(filter(None, (note, contents.summary)))
     step = task_step(next_step) if contents.new_task else next_step
     text = opening_text(child.block, step, summary=told, digest=digest)
-    card, _ = redact(_card(child.ancestors, child.kind, next_step, contents))
+    card, _ = redact(_card(child, next_step, contents))
     before = tokens.recent_context(parent.path).tokens
     sizes = Sizes(before, round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN))
     return Opening(child, child.head(summary=bool(contents.summary)), text, card, ends, sizes, contents)
@@ -164,11 +163,12 @@ def usable_step(ends: HeadTail, next_step: str) -> str:
     return encodable(next_step.strip())
 
 
-def _card(ancestors: Sequence[Ancestor], kind: str, next_step: str, contents: Contents) -> str:
+def _card(child: Draft, next_step: str, contents: Contents) -> str:
     """What the screen shows of a fresh child: where it comes from, what is next, how to see more."""
-    parent = ancestors[-1]
-    verb = "Handed off from" if kind == "handoff" else "Rolled over from"
-    lines = [f"**{verb}** {plain_line(parent.title)} (`{parent.session_id[:8]}`), {_generations(len(ancestors))}."]
+    parent, count = child.ancestors[-1], len(child.ancestors)
+    verb = "Handed off from" if child.kind == "handoff" else "Rolled over from"
+    subagent = f"`{plain_line(child.subagent)}` of " if child.subagent else ""
+    lines = [f"**{verb}** {subagent}{plain_line(parent.title)} (`{parent.session_id[:8]}`), {_generations(count)}."]
     if next_step:
         lines.append(f"**{'New task' if contents.new_task else 'Next step'}:** {one_line(plain(next_step), 300)}")
     loaded = [word for word, there in (("a summary", contents.summary), ("a digest", contents.digest)) if there]

@@ -22,7 +22,7 @@ from resume_hooks.sessions.archived.layout import real
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, opened, own_path
 from resume_hooks.sessions.link_log import read_links, read_superseded
-from resume_hooks.system.text import one_line, plain
+from resume_hooks.system.text import one_line, plain, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.provenance import Parent
 
@@ -40,7 +40,8 @@ class Ancestor:
     ``derivation_type`` is how the session itself came to be: original, trimmed or continued; ``kind`` says it
     finer (handoff, fork, clear...). ``status`` is present, kept (the vault has the only copy; ``session_file`` is where
     the client had it), prompts (these alone are left) or missing; a missing one keeps what links tell of it. Of one
-    that a team's server told of, ``owner`` and ``machine`` say whose it is and where.
+    that a team's server told of, ``owner`` and ``machine`` say whose it is and where. ``subagent`` is the one of its
+    parent's whose work it goes on with, ``""`` for the parent's own.
     """
 
     session_id: str
@@ -56,6 +57,12 @@ class Ancestor:
     size: int
     owner: str = ""
     machine: str = ""
+    subagent: str = ""
+
+    @property
+    def how(self) -> str:
+        """Its kind, and the sub-agent that it is a child of."""
+        return f"{self.kind} of {plain_line(self.subagent)}" if self.subagent else self.kind
 
 
 class Descendant(NamedTuple):
@@ -177,7 +184,7 @@ class Family:
         if isinstance(session, str):
             return self.parent_of(session)
         noted = session.about.parent
-        recorded = Parent(*noted) if len(noted) == len(Parent._fields) else None
+        recorded = Parent(*noted) if len(Parent._fields) - len(noted) in {0, 1} else None  # the last came later
         return self._or_linked(recorded, session.session_id, real(session.place, self._where))
 
     @cached_property
@@ -269,4 +276,5 @@ def _row(session: str | ArchivedSession, parent: Parent | None, where: Where) ->
         derived = parent.derivation_type, parent.kind, parent.exported_file or None, parent.session_id or None
         made = clock.normal(parent.at)  # what it holds of its parent is older than itself
         created, ended = max(created, made), max(ended, made)
-    return Ancestor(session_id, place, one_line(plain(title), TITLE_LENGTH), *derived, status, created, ended, size)
+    title, of = one_line(plain(title), TITLE_LENGTH), parent.subagent if parent else ""
+    return Ancestor(session_id, place, title, *derived, status, created, ended, size, subagent=of)

@@ -89,8 +89,8 @@ def names_of(session: SessionFile, where: Where) -> TranscriptNames:
     known = find_session(session_id, where)
     vaulted = known is None and (session_in(session.path, where) == session_id or session.agent != NAME)
     files = [one.path for one in subagents_of(known)] if slash and known else [known]
-    if not vaulted and session.path not in files:
-        return TranscriptNames(session.path, session.path)
+    if not vaulted and session.original not in files:
+        return TranscriptNames(session.original, session.original)
     alike = {other.session_id for other in store_of(where).sessions(prefix=session_id[:SHORT])}
     if vaulted:
         alike |= {other for other in archived_ids(where) if other.startswith(session_id[:SHORT])}

@@ -7,6 +7,7 @@ links are not followed.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -22,6 +23,9 @@ PREFIX = "agent-"  # how the names of their files begin
 FOLDER = "subagents"
 MAX_DEPTH = 4  # folders below a session's own in which sub-agents are looked for: workflows nest them
 MAX_FIRST_LINE = 1024 * 1024
+
+_FROM_LEAD = re.compile(r"</?teammate-message\b[^>]*>")
+"""What stands around the words of a team's lead to a member."""
 
 
 class Subagent(NamedTuple):
@@ -76,6 +80,14 @@ def owning_session(path: str) -> str:
     return named if is_session_id(named) else ""
 
 
+def file_of_owner(path: str, session_id: str) -> str:
+    """The file of the session of that id that a transcript is of: where it is a sub-agent's that of who started it."""
+    if subagent_name(path) is None:
+        return path
+    folder, inside, _ = path.partition(os.path.join(os.sep, session_id, FOLDER, ""))
+    return os.path.join(folder if inside else os.path.dirname(path), f"{session_id}{ENDING}")
+
+
 def agent_type(path: str) -> str:
     """Which agent a file is of, by the note that the client keeps beside it; ``""`` where there is none."""
     note = read_object(os.path.splitext(path)[0] + ".meta.json")
@@ -83,13 +95,13 @@ def agent_type(path: str) -> str:
 
 
 def title_of(path: str) -> str:
-    """The title of a transcript; of a sub-agent's the words that it was started with."""
+    """The title of a transcript; of a sub-agent's the words that it was started with, by a team's lead, too."""
     ends = HeadTail(path)
     if subagent_name(path) is None:
         return ends.title
     prompts = (record for record in ends.first_records if opens_turn(record, subagent=True))
     words = next(map(records.prompt_text, prompts), "")
-    return one_line(words, TITLE_LENGTH) or ends.title
+    return one_line(_FROM_LEAD.sub("", words), TITLE_LENGTH) or ends.title
 
 
 def beside_sessions(folder: str) -> dict[str, list[str]]:

@@ -22,7 +22,7 @@ HEAD = 64 * 1024  # bytes in which a fork's mark is looked for
 
 
 class Parent(NamedTuple):
-    """What a file says of its parent; ``session_id`` is one, or ``""``.
+    """What a file says of its parent; ``session_id`` is one, or ``""``; ``subagent`` the one of it that goes on here.
 
     ``file`` is untrusted: it is never opened before it is found to be a session of that id.
     """
@@ -33,6 +33,7 @@ class Parent(NamedTuple):
     kind: str
     at: str
     exported_file: str = ""
+    subagent: str = ""
 
 
 class ChildSize(NamedTuple):
@@ -78,6 +79,7 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
     size: ChildSize | None = None,
     trim: Trim | None = None,
     rewound: RewindTimes | None = None,
+    subagent: str = "",
 ) -> bytes:
     """The first line of a child, without its ending; readable by other tools of the field."""
     file = encodable(parent_file)  # a name that is no UTF-8 can't be told in JSON; the id still leads there
@@ -95,6 +97,8 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
         line["continue_metadata"] |= size._asdict()
     if rewound is not None:
         line["continue_metadata"] |= {"startedAt": rewound.started_at, "rewoundAt": rewound.rewound_at}
+    if subagent:
+        line["continue_metadata"]["subagent"] = subagent
     if trim is not None:
         line["trim_metadata"] = {
             "parent_file": file,
@@ -122,6 +126,7 @@ def parent_in(record: Record | None) -> Parent | None:
         kind=string(on, "continuation_type") or ("trim" if trim else "rollover"),
         at=string(on, "continued_at") or string(trim, "trimmed_at"),
         exported_file=string(on, "exported_file") or string(on, "exported_chat_log"),
+        subagent=string(on, "subagent"),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,19 @@ from resume_hooks.hooks.session_list import preview as previews
 from resume_hooks.hooks.session_list.preview import COST, KINDS, LINEAGE, OUTLINE, facts, preview
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
-from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    assistant,
+    call,
+    conversation,
+    custom_title,
+    session_bytes,
+    tool_result,
+    user,
+    write_session,
+)
 
 
 @pytest.fixture
@@ -30,6 +43,26 @@ def test_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
     assert lines[COST][0] == "1 % of 180,000. Go on, there is nothing to do."
     assert any(line.startswith("handoff") for line in lines[COST])
     assert facts(session)[:2] == ["Fix the parser", f"{SESSION} · original"]
+
+
+def test_sub_agents_stand_at_the_turn_that_started_them(config_home: ConfigHome) -> None:
+    """With what each was asked; those of no known turn come first."""
+    task = call("c", "Task", description="look around", subagent_type="Explore")
+    rows = [
+        *conversation(1),
+        user("look", uuid="u", parent="r1", ts=5),
+        assistant([task], uuid="a", parent="u", ts=6),
+        tool_result("c", "found", uuid="b", parent="a", ts=7, toolUseResult={"agentId": "a1"}),
+    ]
+    path = write_session(config_home.project(), SESSION, rows)
+    for name in ("a1", "a2"):
+        file = Path(path).with_suffix("") / "subagents" / f"agent-{name}.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(session_bytes([{**user("find it", uuid="s"), "isSidechain": True}]))
+    (session,) = listing.listed(CWD, config_home.where)
+    lines = preview(OUTLINE, session, config_home.where)[1:]
+    assert [line.split(" · ")[0] for line in lines] == ["  agent-a2", "2", "  agent-a1", "1"]
+    assert (lines[0], lines[2]) == ("  agent-a2 · find it", "  agent-a1 · look around")
 
 
 def test_of_a_large_file_the_end_alone(

@@ -83,6 +83,7 @@ def test_rewind(document: Document, cli: Cli, parent: Path) -> None:
         "checkpoint": f"{SESSION}:3",
         "goal": "try it",
         "started_at": data["rewind"]["started_at"],
+        "left": None,
         "resolved": True,
         "report_characters": 6,
         "first_left_out": f"{SESSION}:5",

@@ -86,6 +86,18 @@ class SessionRow(Strict):
     commands: Commands
 
 
+class SubagentRow(Strict):
+    """A sub-agent that has a transcript."""
+
+    locator: str = Field(description="<session id>/agent-<id>; handoff, fork, outline and read take it")
+    session_id: str = Field(description="the session that started it")
+    session_file: str = Field(description="the file that holds its records")
+    kind: str = Field(description="which agent; empty where nothing tells")
+    asked: str = Field(description="how its first prompt begins")
+    ended: str = Field(description="when it was last written")
+    size: Bytes
+
+
 class SessionsForm(Strict):
     """A page of sessions, newest first."""
 
@@ -96,6 +108,7 @@ class SessionsForm(Strict):
     helpers: int = Field(description="headless runs of a single question left out up to here; --helpers lists them")
     sessions: list[SessionRow]
     archived: list[KeptSession] = Field(description="with --archived: those that only the vault has")
+    subagents: list[SubagentRow] = Field([], description="with --subagents: these alone")
 
 
 LineageRow = Annotated[
@@ -110,6 +123,7 @@ LineageRow = Annotated[
         ),
         owner="with --team: whose it is; empty for what is here",
         size="bytes",
+        subagent="the sub-agent of its parent's whose work it goes on with; empty for the parent's own",
     ),
 ]
 

@@ -13,6 +13,8 @@ from resume_hooks.derive.trim.options import MIN_SAVINGS
 class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
     """Make a fresh session that holds the lineage of SESSION, a digest of its work, and the next step.
 
+    SESSION may be a sub-agent, <session>/agent-<id>.
+
     The session itself is only read. The child is checked as read back before its id is printed. With the settings
     handoff_dir and ledger_file each handoff also writes a document, and renews the line "current session:" of a file.
 
@@ -20,6 +22,7 @@ class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
     Examples:
       resume-hooks handoff -n "fix the tests"
       resume-hooks handoff 5e12a303 -n "write the changelog" --start
+      resume-hooks handoff 5e12a303/agent-a63d21c -n "fix what it found"
       resume-hooks handoff --new-task "write the release notes"
       resume-hooks handoff --print --full
       resume-hooks handoff --edit --out docs/
@@ -116,6 +119,8 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
 
 class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):
     """Make a copy of SESSION's live conversation under a new id, whole or up to a point.
+
+    SESSION may be a sub-agent, <session>/agent-<id>, which then is a session of its own.
 
     The session itself is only read. What is sent of the copy is what would be sent of the session. A cut never parts
     a tool call from its answer: it moves to the nearest place that does not, and says so. A record from before a

@@ -48,6 +48,7 @@ class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions
     archived: bool = flag(help="Sessions that only the vault still has.")
     expiring: bool = flag(help="Only those that the client may delete within seven days, the earliest first.")
     agent: str = AGENT
+    of_parts: Any = OF_PARTS
 
 
 class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):

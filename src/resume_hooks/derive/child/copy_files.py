@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.child.draft import Draft, owner_of
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import TASKS, TOOL_RESULTS, Where, is_session_id, open_regular, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
@@ -112,7 +112,7 @@ def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterato
     """
     missed: list[str] = []
     made: list[str] = []
-    parent = draft.parent
+    parent = owner_of(draft.parent)
     history = where.file_history
     targets = _beside(draft.path), os.path.join(history, draft.session_id)
     if is_archived_copy(parent.path, where):

@@ -20,6 +20,7 @@ from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import home_folder, project_folder
 from resume_hooks.sessions.session_files import SessionFile, is_known
+from resume_hooks.sessions.transcript_files import file_of_owner, subagent_name, title_of
 from resume_hooks.system.invocation import in_any_shell
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -52,7 +53,8 @@ class Draft(NamedTuple):
     ``own_title`` is that of a session whose lines hold one; None where it gets one. ``parent_file`` is where the client
     has the parent, or had it if only an archived copy is left; that is what the child names. ``inode`` is that of the
     file that is read, ``makes_folder``: the project folder may be missing. ``ancestors`` stand oldest first, ``block``
-    is the lineage as text. ``agent`` is whose session it will be, ``parent_agent`` whose the parent is.
+    is the lineage as text. ``agent`` is whose session it will be, ``parent_agent`` whose the parent is. Of a
+    ``subagent`` the parent is who started it, but for its ``path``, which is that of the transcript that is read.
     """
 
     kind: Kind
@@ -63,6 +65,7 @@ class Draft(NamedTuple):
     makes_folder: bool = True
     parent: SessionFile = NOBODY
     parent_file: str = ""
+    subagent: str = ""
     inode: int = 0
     ancestors: tuple[Ancestor, ...] = ()
     block: str = ""
@@ -74,6 +77,11 @@ class Draft(NamedTuple):
     def session_id(self) -> str:
         """The child's id."""
         return self.setting.session_id
+
+    @property
+    def is_same_work(self) -> bool:
+        """Whether it goes on with its parent's own work, in the parent's agent."""
+        return self.agent == self.parent_agent and not self.subagent
 
     def command(self, words: str) -> str:
         """What runs us with ``words`` in the shell of its model: Claude Code's knows our name (hooks/session-start)."""
@@ -111,6 +119,7 @@ class Draft(NamedTuple):
             size=size,
             trim=trim,
             rewound=rewound,
+            subagent=self.subagent,
         )
 
 
@@ -132,14 +141,14 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
     """
     if ends.is_sidechain:
         raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
-    family = Family(where)
-    ancestors = tuple(family.lineage(parent.path))
+    family, subagent = Family(where), subagent_name(parent.path) or ""
+    owner = owner_of(parent)
+    ancestors = tuple(family.lineage(owner.path if subagent else parent.path))
     if parent.agent != NAME and place is None and kind not in HANDED_OVER:
         raise UsageError(
             f"{label_of(parent.agent, where)}'s sessions know no {kind}",
             "Hand it over first: resume-hooks fork --to claude.",
         )
-    parent = parent._replace(path=parent.original, source="")
     version = ends.version if parent.agent == NAME else FOREIGN_VERSION
     setting = ChildSetting(str(uuid.uuid4()), home or home_folder(ends, where), ends.branch, version, clock.now())
     if place is not None:
@@ -147,30 +156,39 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
     elif home or parent.agent != NAME:
         own_folder = project_folder(setting.cwd, where)
     else:
-        own_folder = project_folder_of(parent.path, where)
+        own_folder = project_folder_of(owner.path, where)
     name = place.name(setting.session_id) if place else f"{setting.session_id}.jsonl"
     path = os.path.join(os.path.abspath(output_dir or own_folder), name)
-    root_title, _ = redact(plain_line(about or _root_title(ancestors, family, where)))
+    about = about or (title_of(parent.path) if subagent else _root_title(ancestors, family, where))
+    root_title, _ = redact(plain_line(about))
     stem = child_title(root_title, kind)
     block = lineage_block.render(ancestors, title=stem, session_id=setting.session_id, file=path, created=setting.at)
     given = bool(home) or place is not None or parent.agent != NAME  # the folder, by whose session it will be
-    known = given or is_known(parent, where) or is_archived_copy(parent.path, where)
-    parent_file = own_path(parent.path, where)
+    known = given or is_known(owner, where) or is_archived_copy(owner.path, where)
+    parent_file = own_path(owner.path, where)
     return Draft(
         kind=kind,
         setting=setting,
         path=path,
         root_title=root_title,
-        makes_folder=output_dir is None and (given or parent_file != parent.path),
-        parent=parent,
+        makes_folder=output_dir is None and (given or parent_file != owner.path),
+        parent=owner._replace(path=parent.original),
         parent_file=parent_file,
-        inode=inode_of(parent.path),
+        subagent=subagent,
+        inode=inode_of(parent.original),
         ancestors=ancestors,
         block=redact(block)[0],  # a title is often the first prompt
         warnings=() if known and output_dir is None else (OUTSIDE,),
         agent=place.agent if place else NAME,
         parent_agent=parent.agent,
     )
+
+
+def owner_of(session: SessionFile) -> SessionFile:
+    """The session itself where its agent has it; of a sub-agent's transcript the session that started it."""
+    session_id = session.session_id.partition("/")[0]
+    path = file_of_owner(session.original, session_id)
+    return session._replace(session_id=session_id, path=path, source="")
 
 
 def renamed(child: Draft, session_id: str, path: str) -> Draft:

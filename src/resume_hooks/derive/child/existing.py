@@ -61,7 +61,7 @@ def existing_child(parent: SessionFile, kind: str, where: Where, next_step: str 
         path = agent.readable(session).path
     except (SessionNotFound, NotATranscript):
         return None  # gone since it was found
-    if child.touched or _went_on(ends, clock.normal(link.at)):
+    if child.touched or went_on(ends, clock.normal(link.at)):
         return None
     if next_step is not None and _next_step(child) != next_step.strip():
         return None
@@ -86,8 +86,8 @@ def _next_step(child: HeadTail) -> str | None:
     return next_step_of(message(opening).get("content"))
 
 
-def _went_on(parent: HeadTail, at: str) -> bool:
-    """Whether there was talk after ``at``, be it one prompt with more work behind it than the tail holds."""
+def went_on(parent: HeadTail, at: str) -> bool:
+    """Whether there was talk in a session after ``at``, be it one prompt with more work behind it than its tail."""
     reached = any("" < clock.normal(record.get("timestamp")) <= at for record in parent.last_records)
 
     def talks(record: records.Record) -> bool:

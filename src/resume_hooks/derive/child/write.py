@@ -96,7 +96,7 @@ class ChildPlan:
     @property
     def keeps_tasks(self) -> bool:
         """Whether the child goes on with the parent's task list."""
-        return self.draft.kind != FORGETTING and self.draft.agent == self.draft.parent_agent
+        return self.draft.kind != FORGETTING and self.draft.is_same_work
 
     @property
     def is_idle(self) -> bool:

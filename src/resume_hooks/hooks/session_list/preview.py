@@ -6,6 +6,7 @@ Of a large file only the end is read, and it says so.
 from __future__ import annotations
 
 import os
+from itertools import chain
 
 from resume_hooks import clock, settings
 from resume_hooks.clock import minute
@@ -36,10 +37,14 @@ def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
 
 
 def _outline(row: ListedSession, where: Where) -> list[str]:
-    """Its turns, newest first."""
+    """Its turns, newest first, each before the sub-agents that it started and what these were asked."""
     whole = row.size <= WHOLE
     found = outline(readable(row.path, where), reach=0 if whole else END)
-    turns = [_turn(turn, whole=whole) for turn in reversed(found.turns)][:MOST]
+    agents: dict[int | None, list[str]] = {}
+    for agent in found.subagents:
+        agents.setdefault(agent.turn, []).append(f"  {agent.name} · {agent.task}")
+    lines = [[_turn(turn, whole=whole), *agents.get(turn.number, ())] for turn in reversed(found.turns)]
+    turns = [*agents.get(None, ()), *chain.from_iterable(lines)]
     if whole:
         return [f"{counted(found.turn_count, 'turn')}, newest first", *turns]
     said = f"{size_text(row.size)}: of it the last {size_text(END)}, newest turn first"
@@ -67,7 +72,7 @@ def _generation(number: int, row: Ancestor) -> list[str]:
         return [f"{number}. (file gone)", f"   {plain_line(row.session_id) or '(id unknown)'}"]
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
     kept = " (kept copy)" if row.status == KEPT else ""
-    return [f"{number}. {row.title} · {row.kind}{kept}", f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}"]
+    return [f"{number}. {row.title} · {row.how}{kept}", f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}"]
 
 
 def _cost(row: ListedSession, where: Where) -> list[str]:

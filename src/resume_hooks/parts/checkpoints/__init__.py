@@ -1,4 +1,4 @@
-"""Checkpoints: a mark in a session, and the way back to it in a child that keeps a report of what came after.
+"""Checkpoints: a mark in a session, and the way back to it, or out of a fork, in a child with a report of the rest.
 
 A rewind cuts the chain at the mark, never between a call and its result, and puts lineage and report at its end.
 """
@@ -29,7 +29,7 @@ PART = Part(
         Trigger(
             "rewind",
             "report",
-            "Go back to the mark in a new session; of what came after, only your report stays",
+            "Go back to the mark, or to where a fork left, in a new session; of what came after, only a report stays",
             lane="lane",
             before="search",
             bare="back",

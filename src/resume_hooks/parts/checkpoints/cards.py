@@ -85,10 +85,11 @@ def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str
 
 def rewound_card(receipt: Receipt, copied: Copied, made: RewindPlan, *, slash: bool) -> str:
     """``>rewind``: the child, what it holds, what stays, and the ways into it."""
-    mark = made.mark
+    mark, goal = made.mark, f": {one_line(plain(made.mark.goal), ROW)}" if made.mark.goal else ""
+    fork = f"back to where this fork left {mark.left}; what it found is told there"
     facts = [
-        f"back to the checkpoint, set {age(mark)}" + (f": {one_line(plain(mark.goal), ROW)}" if mark.goal else ""),
-        f"report: {one_line(plain(made.report), ROW * 2)}",
+        fork if mark.left else f"back to the checkpoint, set {age(mark)}{goal}",
+        *([f"report: {one_line(plain(made.report), ROW * 2)}"] if made.report else []),
         *not_rewound(receipt, made.left_out),
     ]
     return child_card("rewound", receipt, copied, facts, slash=slash)

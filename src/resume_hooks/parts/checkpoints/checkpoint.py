@@ -22,13 +22,22 @@ MAX_GOAL = 4_000
 
 
 class Mark(NamedTuple):
-    """A checkpoint: the leaf's ``uuid``, its ``record`` (0-based line) as it was set, the goal, the instant."""
+    """A checkpoint: the leaf's ``uuid``, its ``record`` (0-based line) as it was set, the goal, the instant.
+
+    Or where a fork left its parent, then ``left`` is that one's id.
+    """
 
     session_id: str
     uuid: str
     record: int
     goal: str
     started_at: str
+    left: str = ""
+
+    @property
+    def what(self) -> str:
+        """What it is, to begin a sentence with."""
+        return "The place where the fork left its parent" if self.left else "The checkpoint"
 
     def is_at(self, other: Mark) -> bool:
         """Whether another one marks the same place for the same goal."""

@@ -38,6 +38,7 @@ class RewindFacts(Strict):
     checkpoint: str = rewound(lambda to: f"{to.mark.session_id}:{to.mark.record}", "reference: session and record")
     goal: str = rewound(lambda to: to.mark.goal)
     started_at: str = rewound(lambda to: to.mark.started_at)
+    left: str | None = rewound(lambda to: to.mark.left or None, "of a fork: the session that it left there")
     resolved: bool = rewound(lambda to: not to.lost, "false: the child starts at the root")
     report_characters: int = rewound(lambda to: len(to.report))
     first_left_out: str | None = rewound(

@@ -71,13 +71,22 @@ def _placed(session: SessionFile, goal: str, request: Request) -> Placed:
 
 def _rewind(request: Request) -> TriggerAnswer:
     mark = state.settled(request.session_id)
-    if request.path is None or mark is None:
-        return _without_mark(request)
-    # What a child is written and checked with is nothing to a checkpoint.
+    if request.path is None:
+        return show(cards.none_card(request.trigger))
+    if mark is None:
+        if (standing := _standing(request)) is not None:
+            return standing
+        # What finds a fork's place, and what a child is written and checked with, is nothing to a checkpoint.
+        from resume_hooks.parts.checkpoints.fork_point import fork_point
+
+        with time_limit(request.command):
+            mark = fork_point(request.session, request.where)
+        if mark is None:
+            return show(cards.none_card(request.trigger))
     from resume_hooks.derive.child.write import write
     from resume_hooks.parts.checkpoints import rewind
 
-    if not plain(request.text).strip():
+    if not mark.left and not plain(request.text).strip():
         raise UsageError(
             rewind.EMPTY, f"Type it after the command: {request.typed} what you found out and what came of it"
         )
@@ -95,12 +104,10 @@ def _rewind(request: Request) -> TriggerAnswer:
     )
 
 
-def _without_mark(request: Request) -> TriggerAnswer:
-    """Answer a rewind to which no checkpoint is active: with the child that the last one made, or with what to do."""
-    standing = existing_child(request.session, "rewind", request.where) if request.path is not None else None
-    if standing is None:
-        return show(cards.none_card(request.trigger))
-    return TriggerAnswer(
+def _standing(request: Request) -> TriggerAnswer | None:
+    """The child that the last rewind made; None where there is none, or somebody went on."""
+    standing = existing_child(request.session, "rewind", request.where)
+    return standing and TriggerAnswer(
         standing.in_client,
         lambda copied: cards.standing_card(standing, copied, request.text, slash=request.slash),
     )

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from resume_hooks import clock
 from resume_hooks.derive import agents
+from resume_hooks.derive import fork as forking
 from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.rewrite_chain import (
@@ -22,14 +24,19 @@ from resume_hooks.derive.child.rewrite_chain import (
     scan_parent,
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
+from resume_hooks.derive.cut_point import AtRecord
 from resume_hooks.derive.fresh_child import Opening, fresh
-from resume_hooks.errors import UsageError
+from resume_hooks.errors import NoCheckpoint, UsageError
 from resume_hooks.parts.checkpoints.checkpoint import Mark, refuse_subagent
-from resume_hooks.parts.checkpoints.rewind_text import LeftOut, card, model_text
+from resume_hooks.parts.checkpoints.fork_point import on_parent
+from resume_hooks.parts.checkpoints.rewind_text import LeftOut, Told, card, model_text
 from resume_hooks.paths import Where
+from resume_hooks.reading.digest import as_text
+from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import names_of
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import encodable, plain
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.invariants import Check
@@ -85,17 +92,23 @@ def checked_report(report: str) -> str:
 def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir: str | None = None) -> RewindPlan:
     """Decide on a child of ``session`` that stands at ``mark`` again.
 
-    Where the mark does not resolve any more the child starts at the root, with a warning. InSubagent for a
-    sub-agent's transcript, UsageError for what is no report.
+    Of a fork that comes back it also tells what the fork found; a report is not needed then. Where the mark does not
+    resolve any more the child starts at the root, with a warning. InSubagent for a sub-agent's transcript, UsageError
+    for what is no report, NoCheckpoint for a fork in which nothing was said.
     """
     refuse_subagent(session)
-    report = checked_report(report)
-    parent = scan_parent(session)
-    nodes = linearize(parent.transcript.chain).nodes
-    kept, lost, remarks = _kept(parent.transcript, mark)
-    left_out = _left_out(parent, nodes[0 if lost else len(kept) :], mark.record + 1 if lost else None, where)
+    report = checked_report(report) if report.strip() or not mark.left else ""
+    parent, kept, rest, lost, remarks = _standing(session, mark)
+    left_out = _left_out(parent, rest, mark.record + 1 if lost else None, where)
     child = agents.draft_of(session, KIND, where, output_dir)
-    closing = Closing(model_text(child, mark, report, left_out, lost), card(mark, report, left_out, lost))
+    found = ""
+    if mark.left:
+        found = _found(session, mark, left_out, child, where)
+        last = parent.transcript.by_uuid.get(mark.uuid)
+        at = clock.from_milliseconds(last.time_ms) if last and last.time_ms else mark.started_at
+        remarks = [*remarks, *on_parent(session, at, where)]
+    told_of = Told(mark, report, left_out, lost, found)
+    closing = Closing(model_text(child, told_of), card(told_of))
     after = round((len(closing.text) + len(closing.card)) / parent.ratio)
     after += tokens.sent_context(list(kept), parent.ratio).tokens if kept else 0
     sizes = Sizes(parent.tokens, after)
@@ -112,6 +125,39 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     return RewindPlan(decided, mark, report, left_out, lost)
 
 
+class _Standing(NamedTuple):
+    """A session, the records up to a mark, those after it, why there are none up to it, and what is to be said."""
+
+    parent: ParentScan
+    kept: Sequence[Node]
+    rest: Sequence[Node]
+    lost: str
+    remarks: list[str]
+
+
+def _standing(session: SessionFile, mark: Mark) -> _Standing:
+    if mark.left and session.agent == NAME:
+        parent, cut = forking.read(session, AtRecord(mark.uuid))
+        if cut is not None:
+            later = [node for node in parent.transcript.nodes if node.number > cut.last.number and not node.sidechain]
+            return _Standing(parent, cut.nodes, later, "", list(cut.remarks))
+    parent = scan_parent(session)
+    nodes = linearize(parent.transcript.chain).nodes
+    kept, lost, remarks = _kept(parent.transcript, mark)
+    return _Standing(parent, kept, nodes[0 if lost else len(kept) :], lost, remarks)
+
+
+def _found(session: SessionFile, mark: Mark, left_out: LeftOut | None, child: Draft, where: Where) -> str:
+    """What a fork found, quoted with references. NoCheckpoint where nothing was said in it."""
+    if left_out is None:
+        raise NoCheckpoint(
+            f"Nothing was said in this fork since it left its parent {mark.left}",
+            f"To go on in the parent: {typed(f'resume {mark.left}')}",
+        )
+    digest, command = digest_of(session, where, since=mark.record + 1), f"{child.command('read')} --after 20"
+    return as_text.opening(digest, session.session_id, left_out.first, read=command)
+
+
 def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list[str]]:
     """The records up to the mark, or why there are none; and what a person should hear of it."""
     row = linearize(transcript.chain)
@@ -119,7 +165,7 @@ def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list
     kept = row.nodes[: standalone_count(row, place)]
     if not any(node.spoken for node in kept):
         lost = _why_lost(transcript, mark, place)
-        return (), lost, [f"The checkpoint does not resolve any more ({lost}): the new session starts at the root."]
+        return (), lost, [f"{mark.what} does not resolve any more ({lost}): the new session starts at the root."]
     moved = any(node.spoken for node in row.nodes[len(kept) : place])
     return kept, "", ["The cut is a little before the checkpoint, so that no tool call is split."] if moved else []
 

@@ -9,7 +9,7 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.parts.checkpoints.checkpoint import Mark
 from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.opening_layout import REPORT
-from resume_hooks.sessions.record_references import TranscriptNames
+from resume_hooks.sessions.record_references import SHORT, TranscriptNames
 from resume_hooks.system.text import encodable, one_line, plain
 
 SHOWN = 300
@@ -34,14 +34,32 @@ class LeftOut(NamedTuple):
         return first if first == last else f"{first} to {last}"
 
 
-def model_text(child: Draft, mark: Mark, report: str, left_out: LeftOut | None, lost: str) -> str:
-    """What the model reads: the child's lineage, where it stands, and the report; ``lost`` is why the mark is."""
+class Told(NamedTuple):
+    """What a rewound session is told of: the user's ``report`` and what a fork ``found``, each ``""`` for none.
+
+    ``left_out`` is what it does not hold, ``lost`` why the mark does not resolve any more, ``""`` where it does.
+    """
+
+    mark: Mark
+    report: str
+    left_out: LeftOut | None
+    lost: str
+    found: str
+
+
+def model_text(child: Draft, told: Told) -> str:
+    """What the model reads: the child's lineage, where it stands, what a fork found, and the report."""
+    mark, left_out, lost = told.mark, told.left_out, told.lost
     since = minute(mark.started_at)
-    where = (
-        f"Of the earlier conversation nothing is loaded: its checkpoint of {since} does not resolve any more ({lost})."
-        if lost
-        else f"The conversation above is as it was at a checkpoint that the user set, {since}."
-    )
+    place = f"at a checkpoint that the user set, {since}"
+    if mark.left:
+        place = f"where a fork, the parent session, left {mark.left}, {since}; what the fork found is told below"
+    where = f"The conversation above is as it was {place}."
+    if lost:
+        where = (
+            f"Of the earlier conversation nothing is loaded: {mark.what.lower()} ({since}) does not resolve any more"
+        )
+        where += f" ({lost})."
     lines = [child.block, "", where]
     if mark.goal:
         lines.append(f"What was to be tried from there: {unmarked(one_line(mark.goal, SHOWN))}")
@@ -53,15 +71,20 @@ def model_text(child: Draft, mark: Mark, report: str, left_out: LeftOut | None, 
             f"(`{child.command(f'outline {left_out.names.word}')}`, `{child.command(reading)}`)."
         )
     lines.append("Files, git and running processes were not rewound: they are as that work left them.")
-    return encodable("\n".join([*lines, "", REPORT, unmarked(report)]))
+    lines += ["", told.found] if told.found else []
+    lines += ["", REPORT, unmarked(told.report)] if told.report else []
+    return encodable("\n".join(lines))
 
 
-def card(mark: Mark, report: str, left_out: LeftOut | None, lost: str) -> str:
+def card(told: Told) -> str:
     """What the screen shows of the child."""
+    mark, left_out, lost = told.mark, told.left_out, told.lost
     goal = f": {one_line(plain(mark.goal), SHOWN)}" if mark.goal else ""
     began = f"**Rewound** to the checkpoint of {minute(mark.started_at)}{goal}."
+    if mark.left:
+        began = f"**Back** to where the fork left `{mark.left[:SHORT]}`, {minute(mark.started_at)}."
     if lost:
-        began = f"**Rewound** to the root; the checkpoint{goal} does not resolve any more ({lost})."
+        began = f"**Rewound** to the root; {mark.what.lower()}{goal} does not resolve any more ({lost})."
     rest = (
         f"{'The conversation' if lost else 'What followed'} can be read on demand ({left_out.span})."
         if left_out
@@ -70,7 +93,8 @@ def card(mark: Mark, report: str, left_out: LeftOut | None, lost: str) -> str:
     return "\n\n".join(
         [
             began,
-            f"**Report:** {one_line(plain(report), SHOWN)}",
+            *([f"**Report:** {one_line(plain(told.report), SHOWN)}"] if told.report else []),
+            *(["A digest of what the fork found is loaded."] if told.found else []),
             f"{rest} Files, git and processes were not rewound.",
         ]
     )

@@ -55,10 +55,13 @@ def settled(session_id: str) -> Mark | None:
 
 @contextlib.contextmanager
 def used(mark: Mark) -> Iterator[None]:
-    """Use a mark up by what the block makes; it stays where the block fails.
+    """Use a mark up by what the block makes; it stays where the block fails. Where a fork left is used up by nothing.
 
     NoCheckpoint where it is not the session's any more, or another rewind is at work on it.
     """
+    if mark.left:
+        yield
+        return
     name = _name(mark.session_id)
     if not hook_state.begin(name):
         raise NoCheckpoint(BUSY, "Wait a moment.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import BinaryIO
 
 import orjson
@@ -26,7 +26,7 @@ from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.lineage import MISSING, Family
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagents_in
+from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagent_name, subagents_in
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import BOM, open_transcript
@@ -185,18 +185,19 @@ def _goal(mine: tuple[DigestEntry, ...], older: tuple[DigestEntry, ...]) -> tupl
 
 
 def digest_of(
-    session: SessionFile, where: Where, wanted: Collection[str] = SECTIONS, *, reach: int | None = None
+    session: SessionFile, where: Where, wanted: Collection[str] = SECTIONS, *, reach: int | None = None, since: int = 0
 ) -> Digest:
     """The digest of a session, its ``wanted`` sections, without secrets. SessionNotFound if it can't be read.
 
     ``reach`` is how many bytes at the end of each file are read, beside the opening of a larger one; by default REACH.
+    ``since`` is the line from which on the session counts, and then no ancestor does.
     """
     ends = HeadTail(session.path)
     folder = home_folder(ends, where)
     with GitQuery(folder, ends.created, where) as git_query, without_gc():
-        files, before, unread = _files_of(session, where)
+        files, before, unread = ([session], None, 0) if since else _files_of(session, where)
         facts = LineageFacts()
-        passed_over, lost = _read_all(files, facts, reach or REACH)
+        passed_over, lost = _read_all(files, facts, reach or REACH, since)
         changes, unread_agents = _subagent_changes(files, facts)
         git = git_query.answer()
         facts.changes += changes
@@ -209,6 +210,8 @@ def digest_of(
 def _files_of(session: SessionFile, where: Where) -> tuple[list[SessionFile], Digest | None, int]:
     """The files to read, oldest first; the digest of what came before them; how many were left out."""
     files, room = [session], ANCESTOR_BUDGET
+    if subagent_name(session.path):
+        return files, None, 0  # it knows what it was told alone
     if before := digest_at(session.path):
         return files, before, 0
     family = Family(where)
@@ -226,24 +229,24 @@ def _files_of(session: SessionFile, where: Where) -> tuple[list[SessionFile], Di
     return files[::-1], before, 0
 
 
-def _read_all(files: Sequence[SessionFile], facts: LineageFacts, reach: int) -> tuple[int, int]:
-    """Read the files; return the bytes that were passed over, and how many ancestors are gone since."""
+def _read_all(files: Sequence[SessionFile], facts: LineageFacts, reach: int, since: int) -> tuple[int, int]:
+    """Read the files, the last from a line on; return the bytes passed over, and how many ancestors are gone since."""
     passed_over = lost = 0
     for file in files[:-1]:
         try:
             passed_over += _read(file, facts, reach)
         except SessionNotFound:
             lost += 1
-    return passed_over + _read(files[-1], facts, reach), lost
+    return passed_over + _read(files[-1], facts, reach, since), lost
 
 
-def _read(file: SessionFile, facts: LineageFacts, reach: int) -> int:
-    """Read a file; return how many of its bytes were passed over for its size."""
+def _read(file: SessionFile, facts: LineageFacts, reach: int, since: int = 0) -> int:
+    """Read a file from a line on; return how many of its bytes were passed over for its size."""
     try:
         with open_transcript(file.path, BUFFER) as stream:
             skipped = os.fstat(stream.fileno()).st_size - reach
-            if skipped <= OPENING:
-                _take_lines(stream, 0, file.session_id, facts)
+            if since or skipped <= OPENING:
+                _take_lines(islice(stream, since, None), since, file.session_id, facts)
                 return 0
             number = _take_lines(iter(stream.readlines(OPENING)), 0, file.session_id, facts)
             _take_lines(stream, number + _skip_lines(stream, skipped), file.session_id, facts)

@@ -273,6 +273,41 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
         assert bool(decided.lost) is not bool(stays)
 
 
+@pytest.mark.part("checkpoints")
+@pytest.mark.parametrize("by", ["us", "an old Codex", "Codex"])
+def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
+    """By the items that its parent has, too; what it found is told, with references, behind them."""
+    from resume_hooks.parts.checkpoints import fork_point, rewind
+
+    talk = [rollouts.said("user", "go"), rollouts.said("assistant", "gone", 1)]
+    path = rollouts.write(codex_of(where), [rollouts.meta(), *talk])
+    kept = sent_of(path)
+    if by == "us":
+        fork = Path(made(agents.fork(thread(where), where), where).file)
+    else:
+        base = {"thread_id": THREAD, "end_byte_offset": path.stat().st_size}
+        said = rollouts.meta(rollouts.OTHER, forked_from_id=THREAD, **({"history_base": base} if by == "Codex" else {}))
+        copied = [] if by == "Codex" else [rollouts.meta(), *talk]
+        fork = rollouts.write(codex_of(where), [said, *copied], rollouts.OTHER)
+    own = [rollouts.said("user", "EXPLORE", 5), rollouts.call("c", "pytest -q", 6), rollouts.output("c", "3 passed", 7)]
+    with fork.open("ab") as stream:
+        for one in (*own, rollouts.said("assistant", "We decided to use the lexer.", 8)):
+            stream.write(json.dumps(one | {"timestamp": f"2999-{one['timestamp'][5:]}"}).encode() + b"\n")
+    name = parse_name(str(fork))
+    assert name is not None
+    session = thread(where, name.thread_id)
+    mark = fork_point.fork_point(session, where)
+    assert mark is not None
+    assert mark.left == THREAD
+    decided = rewind.plan(session, mark, "", where)
+    sent = sent_of(made(decided.child, where).file)
+    assert (sent[: len(kept)], decided.lost) == (kept, "")
+    told = sent[len(kept)]["content"][0]["text"]
+    assert "- pytest -q (:" in told
+    assert "- We decided to use the lexer. (:" in told
+    assert decided.child.remarks == ()
+
+
 def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
     """By the same words, until somebody goes on in it or in its parent."""
     path = rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "go")])

@@ -33,11 +33,15 @@ class RewindOptions(ChildOptions, body="resume_hooks.parts.checkpoints.verbs.rew
     are not rewound; rewind-files brings files back. Where the checkpoint does not resolve any more, the new session
     starts at the root. The checkpoint is used up by it.
 
+    A fork without a checkpoint goes back to where it left its parent, and needs no report: the new session is told
+    what the fork found, with references. What the parent went on with since is not in it.
+
     \b
     Examples:
       resume-hooks rewind --report "the other parser is slower; stay with this one"
       resume-hooks rewind 5e12a303 --report - < report.md
       resume-hooks rewind --report "dead end" --dry-run
+      resume-hooks rewind "Fix the parser · fork"
     """
 
-    report: str = option(required=True, metavar="TEXT|-", help="What came of it; - reads standard input.")
+    report: str = option(default="", metavar="TEXT|-", help="What came of it; - reads standard input.")

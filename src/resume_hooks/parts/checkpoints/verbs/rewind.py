@@ -1,4 +1,4 @@
-"""``rewind``: a child cut back to the checkpoint of a session, with a report of what came after it."""
+"""``rewind``: a child cut back to the checkpoint of a session, or to where a fork left, and what came after it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from resume_hooks.errors import NoCheckpoint
 from resume_hooks.parts.checkpoints import rewind, state
 from resume_hooks.parts.checkpoints.cards import not_rewound
 from resume_hooks.parts.checkpoints.checkpoint import refuse_subagent
+from resume_hooks.parts.checkpoints.fork_point import fork_point
 from resume_hooks.parts.checkpoints.rewind import RewindPlan
 from resume_hooks.parts.checkpoints.verbs import RewindOptions
 from resume_hooks.sessions.agents.registry import require_whole
@@ -27,9 +28,10 @@ def rewind_session(options: RewindOptions) -> None:
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_whole(session)
     refuse_subagent(session)
-    mark = state.find(session.session_id)
+    mark = state.find(session.session_id) or fork_point(session, options.where)
     if mark is None:
-        raise NoCheckpoint(state.NONE, f"Set one first: resume-hooks checkpoint {session.session_id}")
+        way = f"Set one first: resume-hooks checkpoint {session.session_id}"
+        raise NoCheckpoint(state.NONE, f"{way}. Only a fork goes back without one.")
     decided = rewind.plan(session, mark, _report(options.report), options.where, options.output_dir)
     with state.used(mark) if not options.dry_run else contextlib.nullcontext():
         made = make(options, decided.child)
@@ -43,7 +45,8 @@ def _report(given: str) -> str:
 
 def _text(decided: RewindPlan, made: Receipt) -> str:
     facts: list[tuple[str, object]] = [("goal", one_line(decided.mark.goal, 300))] if decided.mark.goal else []
-    facts.append(("report", f"{len(decided.report):,} characters"))
+    facts += [("back to", f"where this fork left {decided.mark.left}")] if decided.mark.left else []
+    facts += [("report", f"{len(decided.report):,} characters")] if decided.report else []
     notes = not_rewound(made, decided.left_out, "the old one")
     facts += zip(("note", *[""] * len(notes)), notes, strict=False)
     return receipt_text(made, facts)

@@ -1,0 +1,17 @@
+"""Sub-agents that go on: `handoff` and `fork` take `<session>/agent-<id>`, and `sessions --subagents` lists them."""
+
+from __future__ import annotations
+
+from resume_hooks.part import Answer, Option, Part
+
+PART = Part(
+    options=(
+        Option(
+            "sessions",
+            ("--subagents",),
+            "Their sub-agents instead, with what each was asked; handoff and fork take their ids.",
+            "verbs.subagents:print_subagents",
+        ),
+    ),
+    answers=(Answer("a sub-agent as a session", "as_session:held"),),
+)

@@ -1,0 +1,1 @@
+"""What the option of this part does."""

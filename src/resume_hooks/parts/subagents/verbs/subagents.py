@@ -1,0 +1,113 @@
+"""``sessions --subagents``: the sub-agents of the sessions of a project, or of all, the last written first."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from resume_hooks import clock
+from resume_hooks.cli.options import folder_of
+from resume_hooks.cli.output import columns
+from resume_hooks.cli.verbs.sessions import SessionsOptions
+from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.parts.subagents.inline import inline_agents
+from resume_hooks.search import listing
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.registry import ALL
+from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.transcript_files import agent_type, beside_sessions, subagent_name, subagents_in, title_of
+from resume_hooks.system.git_worktrees import project_at
+from resume_hooks.system.invocation import typed
+from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
+
+HEADS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
+INLINE = "1."  # how the versions of the clients begin that kept sub-agents in the session's own file
+
+
+class ListedSubagent(NamedTuple):
+    """A sub-agent: its locator, whose it is, its file, its kind and what it was asked; ``mtime`` in seconds."""
+
+    locator: str
+    session_id: str
+    session_file: str
+    kind: str
+    asked: str
+    mtime: float
+    size: int
+
+    @property
+    def ended(self) -> str:
+        """When it was last written."""
+        return clock.from_epoch(self.mtime)
+
+
+def print_subagents(options: SessionsOptions) -> None:
+    """Print a page of them. UsageError with options that are about sessions alone."""
+    for other in ("archived", "expiring", "helpers"):
+        options.refuse_together("subagents", other)
+    if options.agent not in {ALL, NAME}:
+        raise UsageError(f"Of {options.agent} no sub-agents are listed", "Leave --agent out.")
+    folder = folder_of(options.project)
+    project, scope = (None, "all") if options.everywhere else (project_at(folder, options.where), folder)
+    sessions = listing.candidates(project, options.where)
+    beside: dict[str, dict[str, list[str]]] = {}
+    found: list[ListedSubagent] = []
+    for session in sessions:
+        with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+            ends, place = HeadTail(session.path), os.path.dirname(session.path)
+            if project is None or project.holds(ends.folders, ends.project):
+                if place not in beside:
+                    beside[place] = beside_sessions(place)
+                found += _of_session(session, ends, beside[place].get(session.session_id, []))
+    found.sort(key=lambda one: one.mtime, reverse=True)
+    end = options.offset + options.limit if options.limit else None
+    shown = found[options.offset : end]
+    more = len(found) > options.offset + len(shown)
+    data = {
+        "scope": scope, "offset": options.offset, "more": more, "files": len(sessions), "helpers": 0,
+        "sessions": [], "archived": [], "subagents": shown,
+    }  # fmt: skip
+    rest = f"\nMore: --offset {options.offset + len(shown)}, or --limit 0 for all." if more else ""
+    options.emit(data, lambda: _text(shown) + rest)
+
+
+def _of_session(session: SessionFile, ends: HeadTail, beside: list[str]) -> Iterator[ListedSubagent]:
+    """The sub-agents that a session started. SessionNotFound where its file is gone."""
+    inside = subagents_in(os.path.splitext(session.path)[0], session.session_id)
+    for path in (*(one.path for one in inside), *beside):
+        if name := subagent_name(path):
+            with contextlib.suppress(OSError, SessionNotFound):  # as above
+                status = os.stat(path)
+                yield _row(session, path, name, agent_type(path), title_of(path), status.st_mtime, status.st_size)
+    for one in inline_agents(session.path) if ends.version.startswith(INLINE) else ():
+        ended = clock.parse(one.ended)
+        yield _row(session, session.path, one.name, "", one.asked, ended.timestamp() if ended else 0.0, one.size)
+
+
+def _row(session: SessionFile, path: str, name: str, kind: str, asked: str, mtime: float, size: int) -> ListedSubagent:
+    locator = f"{session.session_id}/{name}"
+    return ListedSubagent(locator, session.session_id, path, kind, one_line(asked, TITLE_LENGTH), mtime, size)
+
+
+def _text(shown: list[ListedSubagent]) -> str:
+    if not shown:
+        return "No sub-agent of these sessions has a transcript here. --all looks into every project."
+    now = time.time()
+    rows = [
+        (
+            one.locator,
+            clock.span(max(0, int(now - one.mtime))),
+            size_text(one.size),
+            plain_line(one.kind),
+            plain_line(one.asked),
+        )
+        for one in shown
+    ]
+    table = columns(HEADS, rows, len(HEADS), shutil.get_terminal_size((200, 0)).columns)
+    return f"{table}\nAs a session of its own: {typed('handoff SUB-AGENT')}, or {typed('fork SUB-AGENT')}"

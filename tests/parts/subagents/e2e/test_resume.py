@@ -1,0 +1,120 @@
+"""What the real client sends when it resumes a child of a sub-agent: what the sub-agent itself would have sent."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import VERSIONS, ClientHome, ClientVersion, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi, Request
+from tests.e2e.harness.replies import Reply
+from tests.e2e.plugin import LINEAGE, spoken
+from tests.e2e.test_fork import said, sent
+from tests.needs import corpus, one_in
+
+TASK = "count the files of this folder"
+SKIP = ["--dangerously-skip-permissions"]
+INLINE = "d-kimuson__claude-code-viewer/5c0375b4-57a5-4f26-b12d-d022ee4e51b7.jsonl"
+"""Of client 1.0.108: two sub-agents in the session's own file."""
+
+BESIDE = "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj"
+
+
+def made(home: ClientHome, *words: str) -> Path:
+    """The child that a verb of ours makes."""
+    before = set(home.sessions())
+    done = subprocess.run(
+        [sys.executable, "-m", "resume_hooks", *words],
+        env=home.env(), cwd=home.cwd, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (child,) = set(home.sessions()) - before
+    return child
+
+
+def of_agent(request: Request) -> bool:
+    """Whether a request is the sub-agent's."""
+    return TASK in spoken({"messages": request["messages"][:1]})
+
+
+def sending(agent: list[Reply], *, background: bool) -> Callable[[Request], Reply]:
+    """A model that sends a sub-agent off, which does what ``agent`` says."""
+    steps = iter(agent)
+    call = {"subagent_type": "general-purpose", "description": "count", "prompt": TASK}
+
+    def script(request: Request) -> Reply:
+        if of_agent(request):
+            return next(steps, "THREE")
+        tools = {tool["name"] for tool in request["tools"]}
+        name = "Agent" if "Agent" in tools else "Task"
+        start: Reply = {"name": name, "input": call | ({"run_in_background": True} if background else {})}
+        return "done" if TASK in str(request["messages"]) else start
+
+    return script
+
+
+@pytest.mark.parametrize("background", one_in(2, [False, True]), ids=["foreground", "background"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_fork_sends_what_the_sub_agent_knew(version: str, background: bool, home: ClientHome, api: MockApi) -> None:
+    """Its task, its calls with their results, its answer; then the new prompt. The handoff tells all that was found."""
+    client = find_client(version)
+    bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
+    api.script = sending([bash, "THREE"], background=background)
+    done = run_print(client, home, api, "begin", extra_args=SKIP)
+    assert done.returncode == 0, done.stderr
+    (parent,) = home.sessions()
+    (agent,) = (parent.parent / parent.stem / "subagents").glob("agent-*.jsonl")
+    own, raw = [request for request in api.main_requests() if of_agent(request)][-1], agent.read_bytes()
+    child = made(home, "fork", f"{parent.stem[:8]}/{agent.stem}")
+    knew = [*said(own), ("text", "assistant", "THREE")]
+    assert [kind for kind, _, _ in knew] == ["text", "tool_use", "tool_result", "text"]
+    assert sent(client, home, api, child.stem) == knew
+    told = made(home, "handoff", f"{parent.stem[:8]}/{agent.stem}", "-n", "count again")
+    api.clear()
+    done = run_print(client, home, api, "go on", resume=told.stem)
+    assert done.returncode == 0, done.stderr
+    words = spoken(api.main_requests()[0])
+    for each in (LINEAGE, agent.stem, parent.stem, TASK, "THREE", "count again"):
+        assert each in words
+    assert agent.read_bytes() == raw
+
+
+def test_one_that_was_cut_off_in_a_call(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """The call that waits for its result is answered; what the sub-agent had found by then is sent."""
+    bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
+    api.script = sending([bash, bash, "THREE"], background=False)
+    run_print(client, home, api, "begin", extra_args=SKIP)
+    (parent,) = home.sessions()
+    (agent,) = (parent.parent / parent.stem / "subagents").glob("agent-*.jsonl")
+    lines = agent.read_bytes().splitlines(keepends=True)
+    last = max(number for number, line in enumerate(lines) if b'"tool_use"' in line)
+    agent.write_bytes(b"".join(lines[: last + 1]))
+    rows = sent(client, home, api, made(home, "fork", f"{parent.stem}/{agent.stem}").stem)
+    assert [kind for kind, _, _ in rows] == ["text", "tool_use", "tool_result", "tool_use", "tool_result"]
+    assert rows[2][2] == "FOUND-3"
+    assert rows[4][2].startswith("Interrupted: no result")
+
+
+def test_one_of_an_old_client_in_the_sessions_own_file(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """Of two sub-agents in one file the one that is named: its own records, and none of the others'."""
+    source = corpus() / INLINE
+    parent = home.install_session(source, source.stem)
+    rows = sent(client, home, api, made(home, "fork", f"{parent.stem[:8]}/agent-6340ddef").stem)
+    assert rows[0][2].startswith("Examine the package.json file(s)")
+    assert [row[1] for row in rows if row[0] == "tool_use"] == [row[1] for row in rows if row[0] == "tool_result"] != []
+    assert rows[-1][2].startswith("## Package.json Analysis Summary")
+    assert "Analyze the current project structure" not in str(rows)
+
+
+def test_one_that_lies_beside_its_session(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+    """As client 2.0.76 kept them."""
+    source = corpus() / BESIDE / "a282734a-4845-4796-9000-170faa81ba03.jsonl"
+    parent = home.install_session(source, source.stem)
+    (parent.parent / "agent-af40f37.jsonl").write_bytes((corpus() / BESIDE / "agent-af40f37.jsonl").read_bytes())
+    rows = sent(client, home, api, made(home, "fork", f"{parent.stem[:8]}/agent-af4").stem)
+    assert rows[0] == ("text", "user", "look around the repo")
+    assert [kind for kind, _, _ in rows] == ["text", "tool_use", "tool_result", "text"]

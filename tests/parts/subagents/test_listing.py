@@ -1,0 +1,99 @@
+"""``sessions --subagents``: whose they are, of which kind, and what each was asked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.parts.subagents.inline import inline_agents
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    assistant,
+    conversation,
+    session_bytes,
+    session_id,
+    user,
+    write_session,
+)
+from tests.cli.conftest import Cli, Document
+from tests.needs import corpus
+from tests.parts.subagents.test_children import AGENT, started, work
+
+INLINE = "d-kimuson__claude-code-viewer/fe5e1c67-53e7-4862-81ae-d0e013e3270b.jsonl"
+
+
+def inside(number: int, task: str, **fields: object) -> list[dict[str, object]]:
+    """A sub-agent in the file of its session, as client 1.0.108 wrote it."""
+    first, second = f"{number:08x}-1", f"{number:08x}-2"
+    rows = [user(task, uuid=first, ts=20), assistant("found", uuid=second, parent=first, ts=21)]
+    return [{**row, "isSidechain": True, "version": "1.0.108", **fields} for row in rows]
+
+
+def test_they_are_listed_with_what_they_were_asked(config_home: ConfigHome, document: Document, cli: Cli) -> None:
+    """In a session's folder, beside it, in its file; the last written first; of this project alone."""
+    path = started(config_home)
+    path.with_suffix(".meta.json").write_text('{"agentType":"Explore"}')
+    os.utime(path, (2_000_000_000, 2_000_000_000))
+    beside = config_home.project() / "agent-a1.jsonl"
+    beside.write_bytes(session_bytes(work(sessionId=SESSION)))
+    os.utime(beside, (1_900_000_000, 1_900_000_000))
+    old = [{**row, "version": "1.0.108"} for row in conversation(1, session_id=session_id(2))]
+    write_session(config_home.project(), session_id(2), [*old, *inside(7, "read the docs"), old[-1]])
+    write_session(config_home.project("/elsewhere"), session_id(3), conversation(1, session_id=session_id(3)))
+    found = document("sessions", "--subagents", "--project", CWD)["data"]
+    rows = [(row["locator"], row["kind"], row["asked"]) for row in found["subagents"]]
+    assert rows == [
+        (f"{SESSION}/{AGENT}", "Explore", "find the leak"),
+        (f"{SESSION}/agent-a1", "", "find the leak"),
+        (f"{session_id(2)}/agent-00000007", "", "read the docs"),
+    ]
+    assert (found["sessions"], found["more"]) == ([], False)
+    page = document("sessions", "--subagents", "--all", "--limit", "1", "--offset", "1")["data"]
+    assert [row["locator"] for row in page["subagents"]] == [rows[1][0]]
+    assert page["more"]
+    text = cli("sessions", "--subagents", "--project", CWD).stdout.decode()
+    assert f"{SESSION}/{AGENT}" in text
+    assert "handoff SUB-AGENT" in text
+    assert document("fork", rows[2][0])["data"]["title"] == "read the docs · fork"
+
+
+@pytest.mark.parametrize("other", ["--archived", "--expiring", "--helpers"])
+def test_they_are_no_sessions(document: Document, other: str) -> None:
+    """What is about sessions alone is refused."""
+    error = document("sessions", "--subagents", other, code=2)["error"]
+    assert error["message"] == f"--subagents and {other} exclude each other"
+    error = document("sessions", "--subagents", "--agent", "prompts", code=2)["error"]
+    assert error["message"] == "Of prompts no sub-agents are listed"
+
+
+def test_there_are_none(cli: Cli) -> None:
+    """Where to look on."""
+    assert b"No sub-agent of these sessions has a transcript here. --all" in cli("sessions", "--subagents").stdout
+
+
+def test_of_two_in_one_file_each_has_its_own_records(config_home: ConfigHome) -> None:
+    """By the record that they began with, or by the id that their records name; a gap stays with the one before it."""
+    first, second = inside(1, "one"), inside(2, "two", agentId="abc")
+    hostile = inside(3, "three", agentId="../[x]\n" + "y" * 300)
+    torn = {**first[1], "uuid": "x", "parentUuid": "gone"}
+    rows = [*conversation(1), first[0], second[0], first[1], torn, second[1], hostile[0]]
+    found = inline_agents(write_session(config_home.project(), SESSION, rows))
+    assert [(one.name, one.asked, sorted(one.lines)) for one in found] == [
+        ("agent-00000001", "one", [2, 4, 5]),
+        ("agent-abc", "two", [3, 6]),
+        (f"agent-x{'y' * 99}", "three", [7]),
+    ]
+
+
+def test_those_of_a_real_old_session(config_home: ConfigHome) -> None:
+    """Each begins with a task, and every record of theirs is one of one of them."""
+    path = Path(corpus() / INLINE)
+    found = inline_agents(str(path))
+    aside = [number for number, line in enumerate(path.read_bytes().split(b"\n")) if b'"isSidechain":true' in line]
+    assert len(found) == 5
+    assert all(one.asked for one in found)
+    assert sorted(number for one in found for number in one.lines) == aside
