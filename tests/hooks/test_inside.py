@@ -62,7 +62,7 @@ def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> 
     """Before and after, what that saves; the first label makes the child, the last one forgets the question."""
     reply = ask("trim")
     assert reply["choices"] == [list(choice) for choice in CHOICES["trim"]]
-    assert "tokens now" in reply["ask"]
+    assert "a resume sends" in reply["ask"]
     assert "saves about" in reply["ask"]
     assert reply["ask"].count("\n") <= 2
     assert children(parent) == []
@@ -87,7 +87,7 @@ def test_a_trim_in_place_is_told_by_its_own_figure(parent: Path) -> None:
 
 def test_what_is_typed_in_place_of_a_label_are_options(parent: Path) -> None:
     """Good ones ask again, others are refused in a sentence."""
-    assert "tokens now" in ask("trim", "--keep-recent 1")["ask"]
+    assert "a resume sends" in ask("trim", "--keep-recent 1")["ask"]
     assert "is not an option" in ask("trim", "--nonsense")["text"]
     assert children(parent) == []
 
