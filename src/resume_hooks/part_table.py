@@ -198,6 +198,7 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "notes on a session": [("moved", "copies:copies_note")],
     "at a start in a new folder": [("moved", "moved_folder:line")],
     "of a new folder": [("moved", "moved_folder:answer")],
+    "of the others of a folder": [("moved", "rehome:others")],
     "bring in": [("share", "verbs.import_:bring_in")],
     "after a session was deleted": [("team", "answers:after_delete")],
     "after a session was scrubbed": [("team", "answers:after_scrub")],
