@@ -5,6 +5,7 @@
 
 import { ask, open, quietly, say, settle } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
+import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, PREFIXED } from './commands.mjs'
 import { compact, propose, tellOf, trim } from './compacting.mjs'
 import { drawPane, move, show } from './pane.mjs'
@@ -26,6 +27,7 @@ const answer = async ($, command, args) => {
   }
   if (reply.text) return { text: reply.text, isTextDisplayOnly: true }
   if (reply.pane) await show($, reply.pane)
+  if (reply.card) await showCard($, reply.card)
   if (reply.compact) $.clock.after(0, () => trim($, reply))
   if (reply.open) $.clock.after(0, () => open($, reply)) // not from inside: the switch would wait for this very command
   return {}
@@ -63,7 +65,7 @@ export function register(on) {
     on('command.run', { command: name }, ($, e) => answer($, name, e.args)).catch(leave)
   on('command.run', { command: 'resume-hooks:recover-context' }, ($, e, next) => // with words it is the skill so called
     e.args?.trim() ? next(e) : answer($, 'resume-hooks:recover-context', '')).catch(leave)
-  on('ui.render', { component: 'Pane' }, drawPane).catch(leave)
+  on('ui.render', { component: 'Pane' }, ($, e, next) => drawPane($, e, () => drawCard($, e, next))).catch(leave)
   on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(leave)
   on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(leave)
   on('session.measure', ($, e, next) => {
@@ -75,13 +77,17 @@ export function register(on) {
   on('classic.SessionStart', async ($, e, next) => { // the client's own figures are still those of the session before
     const tokens = e.context_tokens
     forget($)
+    closeCard($)
     if (tokens) $.clock.after(0, async () => measure($, tokens, (await $.session.usage()).context.window))
     if (e.source === 'startup') await look($) // before the classic hook, which else says what is asked here
     return next(e)
   }).catch(leave)
   on('tool.call', { tool: 'mcp__resume-hooks__handoff' }, ($, e) => serve($, e))
   on('turn.complete', ($, e, next) => {
-    if (!e.agentId) tellOf($)
+    if (!e.agentId) {
+      tellOf($)
+      closeCard($, Date.now() - e.durationMs)
+    }
     part($, e)
     return next(e)
   }).catch(leave)

@@ -81,6 +81,7 @@ def part_table() -> str:
     """The module from which the core knows what each part brings, without loading any."""
     said = [(name, importlib.import_module(f"{parts.__name__}.{name}").PART) for name in parts.NAMES]
     verbs = {each.name: (name, each.about, each.before) for name, part in said for each in part.verbs}
+    former = {each.name: (name, each.now) for name, part in said for each in part.former}
     ways = {each.name: (name, each.about, each.before) for name, part in said for each in part.ways}
     checks = {each.name: (name, each.function, each.before) for name, part in said for each in part.checks}
     agents = {each.name: (name, *each[1:]) for name, part in said for each in part.agents}
@@ -100,6 +101,9 @@ from typing import Dict, List, Tuple, Union
 
 VERBS: Dict[str, Tuple[str, str, str]] = {verbs}
 """Verbs of parts: the part, the line in the help, the verb of the core before which it stands there."""
+
+FORMER: Dict[str, Tuple[str, str]] = {former}
+"""Former verbs of parts: the part, what does the same now."""
 
 WAYS: Dict[str, Tuple[str, str, str]] = {ways}
 """Ways to continue a session: the part, what it leaves, the way before which it is offered."""

@@ -21,6 +21,13 @@ class Verb(NamedTuple):
     before: str
 
 
+class Former(NamedTuple):
+    """A verb that there was, and what does the same now."""
+
+    name: str
+    now: str
+
+
 class Way(NamedTuple):
     """A way to continue a session, by the verb of its name: what it leaves, and the way before which it is offered."""
 
@@ -107,6 +114,7 @@ class Part(NamedTuple):
     """All that a part brings."""
 
     verbs: Tuple[Verb, ...] = ()
+    former: Tuple[Former, ...] = ()
     ways: Tuple[Way, ...] = ()
     options: Tuple[Option, ...] = ()
     settings: Tuple[Setting, ...] = ()

@@ -15,11 +15,13 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
     "share": ("share", "Write a session as one file for a colleague: a page to read, which import takes.", "fsck"),
     "import": ("share", "Import a transcript, from a file or the standard input, as a new session.", "fsck"),
     "team": ("team", "Push, pull, resume, search and share sessions on your team's PostgreSQL.", "fsck"),
-    "audit": ("secrets", "List the secrets in sessions by kind, place and age, never the secrets themselves.", "fsck"),
-    "scrub": ("secrets", "Remove secrets: in a child, or in place and from every copy.", "doctor"),
+    "scrub": ("secrets", "Remove secrets: in a child, or in place and from every copy; --list shows them.", "doctor"),
     "stats": ("stats", "Show turns, tokens and what was saved, by month; how long hooks took.", "doctor"),
 }
 """Verbs of parts: the part, the line in the help, the verb of the core before which it stands there."""
+
+FORMER: Dict[str, Tuple[str, str]] = {"audit": ("secrets", "scrub --list")}
+"""Former verbs of parts: the part, what does the same now."""
 
 WAYS: Dict[str, Tuple[str, str, str]] = {
     "smart-trim": (
@@ -205,6 +207,7 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "notes on a session": [("moved", "copies:copies_note")],
     "at a start in a new folder": [("moved", "moved_folder:line")],
     "of a new folder": [("moved", "moved_folder:answer")],
+    "of the others of a folder": [("moved", "rehome:others")],
     "bring in": [("share", "verbs.import_:bring_in")],
     "after a session was deleted": [("team", "answers:after_delete")],
     "after a session was scrubbed": [("team", "answers:after_scrub")],

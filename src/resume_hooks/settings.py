@@ -174,7 +174,7 @@ FORMER = {
     "keep_recent": "--keep-recent of trim says it for one trim",
     "summary_timeout": "a model has 120 seconds; --timeout of rollover and of trim --smart sets others",
 }
-"""Keys that are ignored in a file, each with the reason."""
+"""Keys that are ignored, each with the reason."""
 
 
 def _of_part(name: str) -> Key:
@@ -234,9 +234,14 @@ def refused(where: Where | None = None) -> list[str]:
 
 
 def ignored(where: Where | None = None) -> list[str]:
-    """The former settings that the file still has, one sentence each."""
-    stored = read_object(settings_file(where))
-    return [f"{name} is ignored: {why}." for name, why in FORMER.items() if name in stored]
+    """The former settings that are still given, one sentence each."""
+    where = where or Where()
+    stored, options = read_object(settings_file(where)), _options(where)
+    return [
+        f"{name} ({source}) is ignored: {why}."
+        for name, why in FORMER.items()
+        for source, _ in _given(name, stored, options, where.environ)
+    ]
 
 
 def read_one(name: str, text: str) -> Value:

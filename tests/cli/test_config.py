@@ -59,9 +59,18 @@ def test_a_former_setting_is_ignored_and_told(config_home: ConfigHome, document:
     path.parent.mkdir()
     path.write_text(f'{{"{key}": {{}}, "clipboard": "tmux"}}')
     found = document("config", environ={"RESUME_HOOKS_CLIPBOARD": ""})
-    assert found["warnings"] == [f"{key} is ignored: {FORMER[key]}."]
+    assert found["warnings"] == [f"{key} (file) is ignored: {FORMER[key]}."]
     assert {row["key"]: row["value"] for row in found["data"]["settings"]}["clipboard"] == "tmux"
     assert FORMER[key] in document("config", key, "5", code=2)["error"]["remedy"]
+
+
+def test_a_former_setting_of_the_environment_is_told(cli: Cli) -> None:
+    """By config and by doctor, with where it is given."""
+    said = f"threshold (environment) is ignored: {FORMER['threshold']}."
+    given = {"RESUME_HOOKS_THRESHOLD": "500"}
+    assert said in cli("config", environ=given).stderr.decode()
+    assert said in cli("doctor", environ=given).stdout.decode()
+    assert "is ignored" not in cli("config").stderr.decode()
 
 
 def test_a_damaged_file_is_left_alone(config_home: ConfigHome, document: Document) -> None:

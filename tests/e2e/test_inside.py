@@ -162,7 +162,7 @@ def test_both_answers_to_a_trim(modern: Tui, plugin: Path, parent: Path) -> None
     for key in ("Escape", "3"):
         modern.submit("/trim")
         modern.wait_for("1. Open the trimmed copy")
-        assert re.search(r"tokens now.*\n.*saves about", modern.text())
+        assert re.search(r"a resume sends.*\n.*saves about", modern.text())
         modern.wait_idle()
         modern.key(key)
         modern.wait_for("preview discarded")

@@ -25,7 +25,7 @@ __all__ = ["parent"]
 
 SMALL, MIDDLE, LARGE = (80, 24), (100, 40), (200, 50)
 STEP = "fix the flaky test"
-MENU = rf"^ *{PROMPT_SIGN} /(search|sessions) +(Find|List) "
+MENU = rf"^ *{PROMPT_SIGN} /(full|search|sessions) +(Show|Find|List) "
 TOOL = "mcp__resume-hooks__handoff"
 
 
@@ -237,6 +237,62 @@ def marked(tui: Tui) -> str:
     found = re.findall(r"> (Talk \d\d)", tui.text())
     assert len(found) == 1, tui.text()
     return str(found[0])
+
+
+def ways(tui: Tui) -> set[str]:
+    """The rows of the table that are on the screen."""
+    return set(
+        re.findall(r"(?:go on|trim|handoff|rollover|compact) +[\d,]+ +[\d,]+(?: +(?:never|after \d+))?", tui.text())
+    )
+
+
+def test_a_card_shows_its_table_behind_a_key(sized: Tui, plugin: Path) -> None:
+    """The rows of ``--table``, all of them, and the way back; Esc closes it, and so does the end of a turn after it."""
+    tui = sized
+    tui.api.usage = ABOVE
+    tui.start(plugin_dir=plugin, extra_env=QUIET)
+    turns(tui, 1, 2)
+    entered(tui, "/full")
+    tui.wait_for(r"90 % of 180,000\. /handoff leaves [\d,]+ tokens; /handoff fits best:")
+    tui.wait_for("t: all ways +Esc closes")
+    assert ways(tui) == set()
+    tui.key("t")
+    tui.wait_for("estimated +leaves")
+    shown = ways(tui)
+    for _ in range(4):
+        tui.key("Down")
+        tui.wait_idle()
+        shown |= ways(tui)
+    tui.wait_for("cache: .* left")
+    tui.key("t")
+    tui.wait_for("t: all ways +Esc closes")
+    tui.key("Escape")
+    tui.wait_gone("Esc closes")
+    entered(tui, "/full")
+    tui.wait_for("t: all ways")
+    turns(tui, 3)
+    tui.wait_gone("Esc closes")
+    tui.submit("/full --table")
+    tui.wait_for("Best: /handoff")
+    assert len(shown) == 5
+    assert {row.split()[0] for row in shown} == {row.split()[0] for row in ways(tui)}
+    assert len(tui.api.main_requests()) == 3
+
+
+def test_a_card_while_the_model_works(tui: Tui, plugin: Path, parent: Path) -> None:
+    """It stays when the answer has come, since it was opened after the prompt."""
+    begin(tui, plugin)
+    tui.api.script = [(120.0, "Slow reply done.")]
+    tui.submit("take your time")
+    tui.wait_for(r"esc to interrupt|…")
+    entered(tui, "/full")
+    tui.wait_for("t: all ways")
+    tui.api.release()
+    tui.wait_for("Slow reply done.")
+    tui.wait_idle()
+    tui.wait_for("t: all ways")
+    tui.key("Escape")
+    tui.wait_gone("Esc closes")
 
 
 def test_a_pane_while_the_model_works(tui: Tui, plugin: Path, others: Path) -> None:

@@ -51,7 +51,7 @@ def test_print_mode_previews_and_makes_the_child(
     """``-p '>trim'`` shows the numbers and writes no session; ``-p '>trim yes'`` makes the child, which resumes."""
     raw = parent.read_bytes()
     shown = run_print(client, home, api, ">trim", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)
-    for words in ("tokens now", "saves about", "largest", "make it            >trim yes"):
+    for words in ("a resume sends", "saves about", "largest", "make it            >trim yes"):
         assert words in shown.text
     assert home.sessions() == [parent]
     made = run_print(client, home, api, ">trim yes", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)

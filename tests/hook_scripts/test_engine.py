@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.cli.verb_table import REPLACED
 from tests.e2e.harness.processes import wait_until
 from tests.hook_scripts.plugin_copy import PluginCopy, make_plugin
 from tests.needs import REPO, every_python
@@ -104,6 +105,14 @@ def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith(f"resume-hooks: '{verb}' is for the user to run")
         assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("verb", "instead"), REPLACED.items())
+def test_the_model_is_told_what_a_former_verb_is_now(plugin: PluginCopy, verb: str, instead: str) -> None:
+    """By the launcher itself, in the engine's words; nothing is run."""
+    done = plugin.engine(verb, "x", CLAUDECODE="1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"resume-hooks: `{verb}` is `{instead}` now\n"
 
 
 @pytest.mark.parametrize("output", ["-o", "-oreport.json", "--output", "--output=report.json", "--index"])

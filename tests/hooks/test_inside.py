@@ -62,7 +62,7 @@ def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> 
     """Before and after, what that saves; the first label makes the child, the last one forgets the question."""
     reply = ask("trim")
     assert reply["choices"] == [list(choice) for choice in CHOICES["trim"]]
-    assert "tokens now" in reply["ask"]
+    assert "a resume sends" in reply["ask"]
     assert "saves about" in reply["ask"]
     assert reply["ask"].count("\n") <= 2
     assert children(parent) == []
@@ -87,7 +87,7 @@ def test_a_trim_in_place_is_told_by_its_own_figure(parent: Path) -> None:
 
 def test_what_is_typed_in_place_of_a_label_are_options(parent: Path) -> None:
     """Good ones ask again, others are refused in a sentence."""
-    assert "tokens now" in ask("trim", "--keep-recent 1")["ask"]
+    assert "a resume sends" in ask("trim", "--keep-recent 1")["ask"]
     assert "is not an option" in ask("trim", "--nonsense")["text"]
     assert children(parent) == []
 
@@ -130,10 +130,22 @@ def test_a_rollover_says_what_is_waited_for_then_opens(
 def test_what_is_to_be_pasted_is_copied(parent: Path) -> None:
     """As by the classic hooks: the id, the digest's facts, or nothing."""
     assert SESSION in ask("session")["text"]
-    assert SESSION in ask("resume")["text"]
+    assert SESSION in ask("resume-hooks:resume")["text"]
     assert ask("help")["text"].startswith("type one behind /resume-hooks:")
     assert "what was done here" in ask("recover-context")["text"]
     assert children(parent) == []
+
+
+def test_a_card_has_its_table_behind_a_key(parent: Path) -> None:
+    """The lines of both in one answer; without a screen, with words and by the other name it is a text."""
+    card = ask("full")["card"]
+    assert any(SESSION in line for line in card["lines"])
+    assert not any("--table" in line for line in card["lines"])
+    whole = ask("full", "--table")["text"].split("\n")
+    assert whole[: len(card["lines"])] == card["lines"]
+    assert [line.strip() for line in whole[len(card["lines"]) : -1]] == list(card["more"])
+    assert "All ways: /full --table" in ask("full", screen=False)["text"]
+    assert "/handoff fix it" in ask("full", "fix it")["text"]
 
 
 def test_the_reading_ones_answer_with_a_text(parent: Path) -> None:

@@ -36,7 +36,7 @@ from tests.hooks.conftest import Run, Say, asked, children
 
 BULK = "a line of output\n" * 500
 LATER = "2999-01-01T00:00:00.000Z"
-PREVIEW = ("tokens now", "saves about", "largest: Read", "trim yes", "trim cancel")
+PREVIEW = ("a resume sends", "saves about", "largest: Read", "trim yes", "trim cancel")
 
 
 def bulky(turns: int = 6) -> list[Record]:

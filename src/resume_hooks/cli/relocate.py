@@ -101,13 +101,20 @@ def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
 
 
 def rehome(session: SessionFile, found: Lost, where: Where) -> SessionFile:
-    """Ask for a new home folder and make the child there. click.Abort for none."""
+    """Ask for a new home folder and make the child there. click.Abort for none.
+
+    The question ``of the others of a folder``: given the folder that the session is at home in, the chosen one and
+    where things are; what comes back is a sentence for who wants the folder's other sessions there too, or ``""``.
+    """
     say(found.why)
     here = _here().folder
-    answers = [AnswerChoice(place.folder, place.why or _told(place, here)) for place in found.homes]
-    chosen = found.homes[ask(COPY, answers)]
+    choices = [AnswerChoice(place.folder, place.why or _told(place, here)) for place in found.homes]
+    chosen = found.homes[ask(COPY, choices)]
     receipt = write(fork.plan(session, where, home=chosen.folder), where)
     tell(receipt)
+    for told in answers("of the others of a folder"):
+        if note := told(home_folder(HeadTail(session.path), where), chosen.folder, where):
+            say(f"note: {note}", err=True)
     return session_file(receipt.file)
 
 

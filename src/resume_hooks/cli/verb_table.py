@@ -55,6 +55,7 @@ REPLACED = {
     "completion": "install --completion",
     "uninstall": "install --remove",
     "index": "doctor --index",
+    **{name: now for name, (part, now) in part_table.FORMER.items() if seam.is_there(part)},
 }
 """Former verbs, each with what does the same now."""
 

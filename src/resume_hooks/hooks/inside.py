@@ -56,6 +56,15 @@ CHOICES = {
 }
 """What answers a verb's question, and the word that says it; the last one is also what no answer means."""
 
+CARD = {
+    "hotkey": "t",
+    "keys": ("all ways", "Esc closes"),
+    "back": ("back", "Up, Down scroll · Esc closes"),
+    "tall": 16,
+    "wide": 80,
+}
+"""The key that shows more than a card says, and the one way back; the lines and columns that the card asks for."""
+
 REFUSED = "resume-hooks: only Claude Code itself is answered here."
 
 
@@ -110,6 +119,9 @@ def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
                 [label, f"{word} {trigger.text}".strip() if word == HERE else word] for label, word in CHOICES[verb]
             ],
         }
+    if on_screen and given.more and trigger.sign == BARE:
+        lines = _text(given.card(NOT_COPIED))["text"].split("\n")[:-1]
+        return {"card": {"lines": lines, "more": given.more, **CARD}}
     if not (on_screen and given.opens):
         shown = given.card(NOT_COPIED) if trigger.sign == BARE else prompt.copied_card(given)
         return _text(shown) if shown else {}

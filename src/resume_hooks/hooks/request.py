@@ -108,13 +108,14 @@ class TriggerAnswer(NamedTuple):
     """What goes to the clipboard (``""`` for nothing), and the card once that was tried.
 
     ``question`` are a few words that ask the same as the card, where it waits for a yes; ``remark`` is what has to be
-    known of it where nobody sees the card.
+    known of it where nobody sees the card; ``more`` is what a key shows in place of the card's last line.
     """
 
     to_copy: str
     card: Callable[[Copied], str]
     question: str = ""
     remark: str = ""
+    more: tuple[str, ...] = ()
 
     @property
     def opens(self) -> str:

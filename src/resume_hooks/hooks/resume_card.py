@@ -52,7 +52,7 @@ def answer(request: Request) -> TriggerAnswer:
     def card(copied: Copied) -> str:
         return resume_card(comparison, copied, asked, whole=whole)
 
-    return TriggerAnswer(session_id, card)
+    return TriggerAnswer(session_id, card, more=() if trigger.text else tuple(table(comparison)))
 
 
 def resume_card(comparison: Comparison, copied: Copied, trigger: Trigger, *, whole: bool = False) -> str:

@@ -331,6 +331,8 @@ def _settings(_: str) -> Finding:
     if refused:
         remedy = "Set it again: resume-hooks config KEY VALUE; an option of the plugin: /plugin configure resume-hooks"
         return problem("; ".join(refused), remedy, "refused")
+    if ignored := settings.ignored():
+        return note(" ".join(ignored), "Remove each where it is given.", "former")
     return ok("every value can be used")
 
 

@@ -92,8 +92,8 @@ def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> Session
     if agent.name != NAME and not foreign:
         raise UsageError(
             f"{session.session_id} is a session of {agent.label}, which this verb does not work on",
-            "These do: sessions, search, outline, read, info, lineage, stats, export, audit, "
-            "fsck, resume, continue, handoff, rollover, trim, untrim, "
+            "These do: sessions, search, outline, read, info, lineage, stats, export, fsck, "
+            "resume, continue, handoff, rollover, trim, untrim, "
             "fork, checkpoint, rewind, scrub.",
         )
     return agent.readable(session)

@@ -30,6 +30,19 @@ class TestGone:
         assert found.group(1) != session_id(5)
         assert (desk.home.project(str(new)) / f"{found.group(1)}.jsonl").is_file()
 
+    def test_the_others_of_the_folder(self, desk: Desk) -> None:
+        """A line says how they come along; it does not once each has a copy."""
+        old = desk.home.root / "old"
+        for number, title in ((5, "Lost"), (6, "Beside")):
+            desk.session(number, title, folder=old)
+        for locator, told in (("Lost", True), ("Beside", False)):
+            screen = desk.run("continue", locator, columns=250)
+            screen.wait_for("the current folder")
+            screen.key("Enter")
+            screen.wait_for("STARTED --resume")
+            assert (f"note: 1 other session of {old} can come too: ".encode() in screen.raw) is told
+            assert (f"rehome {old} --home {desk.project}".encode() in screen.raw) is told
+
     def test_into_this_folder(self, desk: Desk) -> None:
         """Where nothing tells where it went."""
         old = desk.home.root / "old"

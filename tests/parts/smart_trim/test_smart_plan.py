@@ -202,7 +202,7 @@ def test_the_table_and_the_warnings(config_home: ConfigHome) -> None:
     model = these(row(2, "a green\ntest run", "[done]"), row(2), row(9))
     planned = decided(what, model, config_home)
     said = table(planned)
-    assert " tokens now (" in said
+    assert "a resume sends " in said
     assert "chosen by the model (1)" in said
     assert "Bash make test  11111111:7\n            a green test run\n            why: (done)" in said
     assert warnings(planned, asked_of(model, what)) == [

@@ -58,7 +58,13 @@ def test_without_a_terminal_the_plan_is_shown(cli: Cli, parent: Path, client: Cl
     done = cli("smart-trim", SESSION, environ=client())
     said = done.stdout.decode()
     assert done.returncode == 0, done.stderr
-    for words in ("tokens now", "superseded (1)", "chosen by the model (3)", "a listing", "why: nothing refers to it"):
+    for words in (
+        "a resume sends",
+        "superseded (1)",
+        "chosen by the model (3)",
+        "a listing",
+        "why: nothing refers to it",
+    ):
         assert words in said
     assert "small-1: 1 call, 900 tokens read, 80 written" in said
     assert said.endswith("Nothing was written.\n")

@@ -155,9 +155,10 @@ class InfoForm(Strict):
     longest_line: Bytes
     bad_lines: LineNumbers
     torn: bool = Field(description="the last line has no ending")
-    records: int
+    records: int = Field(description="the linked ones; lines has all")
     live_records: int
-    turns: int
+    turns: int = Field(description="by prompts, as outline counts them")
+    live_turns: int = Field(description="those that a resume sends")
     tool_calls: int
     unanswered_calls: int
     models: dict[str, int] = Field(description="answers by model")

@@ -40,12 +40,12 @@ def brief(decided: TrimPlan) -> str:
 
 
 def totals(decided: TrimPlan) -> list[str]:
-    """Before, after, and the difference."""
+    """Before, which may be more than is in use now, after, and the difference."""
     before, after, saved = decided.before, decided.after, decided.savings
     about = "" if before.measured else "about "
-    now = f"{about}{before.tokens:,} tokens now ({before.percent} % of {before.limit:,})"
+    sent = f"a resume sends {about}{before.tokens:,} tokens ({before.percent} % of {before.limit:,})"
     return [
-        f"{now}, about {after.tokens:,} after ({after.percent} %)",
+        f"{sent}, about {after.tokens:,} after ({after.percent} %)",
         f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {len(decided.choices):,} places",
     ]
 

@@ -20,5 +20,6 @@ PART = Part(
         Answer("notes on a session", "copies:copies_note"),
         Answer("at a start in a new folder", "moved_folder:line"),
         Answer("of a new folder", "moved_folder:answer"),
+        Answer("of the others of a folder", "rehome:others"),
     ),
 )

@@ -19,6 +19,8 @@ from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import belongs
 from resume_hooks.system.git_worktrees import as_started, removed_worktrees, started_folders
+from resume_hooks.system.invocation import quoted, typed
+from resume_hooks.system.text import counted, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
@@ -104,6 +106,14 @@ def rehome(
         done += session.size
         advance(done, total)
     return made, left
+
+
+def others(old: str, new: str, where: Where) -> str:
+    """The answer to ``of the others of a folder``; ``""`` where it is still there, or each has a copy in ``new``."""
+    there = _copied(new, where)
+    left = [] if is_left(old, where) else [one for one in spoken_sessions(old, where) if one.session_id not in there]
+    command = typed(f"rehome {quoted(old)} --home {quoted(new)}")
+    return f"{counted(len(left), 'other session')} of {plain_line(old)} can come too: {command}" if left else ""
 
 
 def _with_sessions(folders: Iterable[str], where: Where) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from resume_hooks.part import Part, Verb
+from resume_hooks.part import Former, Part, Verb
 
 PART = Part(
     verbs=(
         Verb(
-            "audit", "List the secrets in sessions by kind, place and age, never the secrets themselves.", before="fsck"
+            "scrub", "Remove secrets: in a child, or in place and from every copy; --list shows them.", before="doctor"
         ),
-        Verb("scrub", "Remove secrets: in a child, or in place and from every copy.", before="doctor"),
     ),
+    former=(Former("audit", "scrub --list"),),
 )

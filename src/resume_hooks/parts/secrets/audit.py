@@ -147,7 +147,7 @@ class AuditCache:
             state_file.replace(self._path, content, self._where)
         except (OSError, TypeError) as error:
             why = getattr(error, "strerror", "") or error
-            return f"What was found could not be remembered, so the next audit looks at all of it again: {why}"
+            return f"What was found could not be remembered, so the next --list looks at all of it again: {why}"
         return ""
 
     def _read(self) -> dict[str, Any]:

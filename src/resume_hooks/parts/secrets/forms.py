@@ -1,11 +1,11 @@
-"""The forms of audit and scrub: where secrets lie, never what they are."""
+"""The form of scrub, and of its list: where secrets lie, never what they are."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, RootModel
 
 from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, Strict
 from resume_hooks.parts.secrets.audit import Audit, Leak
@@ -15,7 +15,7 @@ audited = Had[Audit]()
 holding = Had[Holding]()
 
 
-class AuditForm(Strict):
+class SecretsList(Strict):
     """The secrets of sessions, oldest first."""
 
     secrets: list[
@@ -60,7 +60,7 @@ class ScrubPlace(Strict):
     why: str
 
 
-class ScrubForm(Strict):
+class Scrubbed(Strict):
     """What a scrub found, and what it wrote."""
 
     session_id: str
@@ -70,3 +70,7 @@ class ScrubForm(Strict):
     live: str = Field(description="why the session counts as live; empty where it does not")
     places: list[ScrubPlace] = Field(description="in the order in which they are dealt with")
     receipt: ReceiptForm | None = Field(description="of the child; null in place, and where nothing was found")
+
+
+class ScrubForm(RootModel[Scrubbed | SecretsList]):
+    """What a scrub found and wrote; with --list the secrets."""

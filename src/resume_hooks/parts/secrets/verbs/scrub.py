@@ -20,6 +20,7 @@ from resume_hooks.parts.secrets.findings import HELD, LEFT, OUTSIDE, REMOVED, Ho
 from resume_hooks.parts.secrets.locations import INDEXED, OWN
 from resume_hooks.parts.secrets.purge import clear_left, purge
 from resume_hooks.parts.secrets.verbs import ScrubOptions
+from resume_hooks.parts.secrets.verbs.listing import list_secrets
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.system.invocation import typed
@@ -40,8 +41,10 @@ _SHORT = (
 
 
 def scrub(options: ScrubOptions) -> int:
-    """Take the secrets out, in a child or in place; 1 where some are left."""
+    """Take the secrets out, in a child or in place, or list them; 1 where some are left."""
     _refuse(options)
+    if options.listed:
+        return list_secrets(options)
     if not options.in_place:
         require_client(options)
     named = literals.named(_secrets_typed()) if options.secret_stdin else {}
@@ -166,6 +169,11 @@ def _secrets_typed() -> bytes:
 
 def _refuse(options: ScrubOptions) -> None:
     """Refuse options that mean nothing together, and questions that nobody could answer."""
+    if not options.listed and (of_list := next(filter(options.has, ("all_sessions", "project", "since")), "")):
+        raise UsageError(f"--{of_list.partition('_')[0]} belongs to --list", "A session is scrubbed by its name.")
+    written = next(filter(options.has, ("in_place", "secret_stdin", "output_dir", "start")), "")
+    if options.listed and written:
+        raise UsageError(f"--{written.replace('_', '-')} and --list exclude each other", "Leave one of them out.")
     reach = ("lineage", "everywhere", "backups", "documents", "client")
     given = next((name for name in reach if options.has(name)), "")
     if given and not options.in_place:

@@ -1,10 +1,12 @@
-"""audit: kinds, places and ages; one checked document for programs; 1 where there are secrets."""
+"""scrub --list: kinds, places and ages; one checked document for programs; 1 where there are secrets."""
 
 from __future__ import annotations
 
 import json
 import random
 from typing import Any
+
+import pytest
 
 from resume_hooks.cli.schema import form
 from tests.builders import SESSION, ConfigHome, conversation, session_id, user, write_session
@@ -20,20 +22,20 @@ def leaky(home: ConfigHome, own: str = SESSION) -> None:
 
 
 def found(cli: Cli, *words: str) -> dict[str, Any]:
-    """The answer of an audit that found something, checked against its model."""
-    done = cli("audit", *words, "--json")
+    """The answer of a list that found something, checked against its model."""
+    done = cli("scrub", "--list", *words, "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["ok"]) == (1, True)
-    return form("audit").model_validate(document["data"]).model_dump()
+    return form("scrub").model_validate(document["data"]).model_dump()
 
 
 def test_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:
     """One line, and 0."""
     write_session(config_home.project(), SESSION, conversation(2))
-    done = cli("audit", SESSION)
+    done = cli("scrub", "--list", SESSION)
     said = "No secrets found in 1 file of session 11111111 alone (others: --project, --all).\n"
     assert (done.returncode, done.stdout.decode()) == (0, said)
-    done = cli("audit", "--all")
+    done = cli("scrub", "--list", "--all")
     assert (done.returncode, done.stdout.decode()) == (0, "No secrets found in 1 file of all sessions.\n")
 
 
@@ -43,17 +45,17 @@ def test_a_place_that_can_not_be_looked_at(config_home: ConfigHome, cli: Cli) ->
     note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "manifest.json"
     note.parent.mkdir(parents=True)
     note.write_text("{")
-    done = cli("audit", "--all")
+    done = cli("scrub", "--list", "--all")
     assert done.returncode == 1
     assert done.stdout.decode() == "No secrets found in 2 files of all sessions. Some could not be looked at.\n"
     assert f"{note.parent} could not be looked at" in done.stderr.decode()
-    assert cli("audit", SESSION).returncode == 0
+    assert cli("scrub", "--list", SESSION).returncode == 0
 
 
 def test_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -> None:
     """Where it lies and what to do, with 1; no part of the secret anywhere."""
     leaky(config_home)
-    done = cli("audit", SESSION)
+    done = cli("scrub", "--list", SESSION)
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 1
     assert lines[0] == f"2026-01-31 09:30  github-pat, 40 characters  transcript  {SESSION}:4"
@@ -73,7 +75,25 @@ def test_all_and_options(config_home: ConfigHome, cli: Cli, document: Document) 
     leaky(config_home)
     leaky(config_home, session_id(2))
     assert len(found(cli, "--all")["secrets"]) == 2
-    assert document("audit", "--all", "--kind", "jwt")["data"]["secrets"] == []
-    assert document("audit", "--all", "--since", "2026-02-01")["data"]["secrets"] == []
-    assert cli("audit", "--all", "--project").returncode == 2
-    assert cli("audit", "--all", "--since", "never").returncode == 2
+    assert document("scrub", "--list", "--all", "--kind", "jwt")["data"]["secrets"] == []
+    assert document("scrub", "--list", "--all", "--since", "2026-02-01")["data"]["secrets"] == []
+    assert cli("scrub", "--list", "--all", "--project").returncode == 2
+    assert cli("scrub", "--list", "--all", "--since", "never").returncode == 2
+
+
+@pytest.mark.parametrize("words", [("--all",), ("--project",), ("--since", "7d"), ("--all", "--in-place", "--yes")])
+def test_a_forgotten_list_writes_nothing(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
+    """What belongs to the list is refused without it."""
+    leaky(config_home)
+    before = sorted(config_home.root.rglob("*"))
+    done = cli("scrub", *words)
+    assert (done.returncode, f"{words[0]} belongs to --list" in done.stderr.decode()) == (2, True)
+    assert sorted(config_home.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("words", [("--in-place", "--yes"), ("--secret-stdin",), ("--start",), ("--output-dir", ".")])
+def test_what_writes_is_refused_beside_it(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
+    """A list only reads."""
+    leaky(config_home)
+    done = cli("scrub", SESSION, "--list", *words)
+    assert (done.returncode, f"{words[0]} and --list exclude" in done.stderr.decode()) == (2, True)

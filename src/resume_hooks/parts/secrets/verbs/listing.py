@@ -1,4 +1,4 @@
-"""``audit``: which secrets lie where; never what they are."""
+"""``scrub --list``: which secrets lie where; never what they are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from resume_hooks.cli.options import current_folder, time_of
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.secrets.audit import Audit, Leak, audit
-from resume_hooks.parts.secrets.verbs import AuditOptions
+from resume_hooks.parts.secrets.verbs import ScrubOptions
 from resume_hooks.paths import project_names
 from resume_hooks.sessions.agents.registry import store_of
 from resume_hooks.system.invocation import typed
@@ -19,14 +19,14 @@ from resume_hooks.system.invocation import typed
 SHOWN = 200  # secrets that are listed to people; ``--json`` lists all
 
 
-def audit_secrets(options: AuditOptions) -> int:
+def list_secrets(options: ScrubOptions) -> int:
     """Print where secrets lie; 1 where there are some, or places that can't be looked at."""
-    if sum([bool(options.locator), options.everywhere, options.project]) > 1:
+    if sum([bool(options.locator), options.all_sessions, options.project]) > 1:
         raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
     sessions, reach = _scope(options)
     since = clock.stamp(time_of(options.since)) if options.since is not None else ""
     with at_work("Looking", quiet=options.as_json) as advance:
-        found = audit(options.where, sessions=sessions, kinds=options.kinds, since=since, progress=advance)
+        found = audit(options.where, sessions=sessions, kinds=options.kind, since=since, progress=advance)
     warnings = [*found.unread, *found.warnings]
     options.emit(found, lambda: render(found, reach), warnings)
     return int(bool(found.leaks or found.unread))
@@ -62,9 +62,9 @@ def _remedies(found: Audit) -> list[str]:
     ]
 
 
-def _scope(options: AuditOptions) -> tuple[set[str] | None, str]:
+def _scope(options: ScrubOptions) -> tuple[set[str] | None, str]:
     """The sessions that are asked for, None for all, and whose they are as the end of a sentence."""
-    if options.everywhere:
+    if options.all_sessions:
         return None, " of all sessions"
     if options.project:
         names = project_names(current_folder(), options.where)
