@@ -208,5 +208,6 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "beside a handoff": [("documents", "asked:beside")],
     "documents of a session": [("documents", "places:documents_of")],
     "written into projects": [("documents", "places:written")],
+    "which session wrote a line": [("attribution", "answer:answer")],
 }
 """For a question of the core each part that answers it, and its function."""
