@@ -221,5 +221,6 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "documents of a session": [("documents", "places:documents_of")],
     "written into projects": [("documents", "places:written")],
     "a sub-agent as a session": [("subagents", "as_session:held")],
+    "which session wrote a line": [("attribution", "answer:answer")],
 }
 """For a question of the core each part that answers it, and its function."""

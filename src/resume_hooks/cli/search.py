@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -13,12 +13,16 @@ from resume_hooks.cli.progress import at_work
 from resume_hooks.cli.verbs.search import SearchOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.paths import find_session
+from resume_hooks.seam import answers
 from resume_hooks.search.as_text import text_of
 from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.system.invocation import is_model
+
+if TYPE_CHECKING:
+    from resume_hooks.search.index.update import Progress
 
 _HERE = "."
 PATIENCE = 1.5
@@ -34,17 +38,23 @@ def search(options: SearchOptions) -> None:
     options.refuse_together("project", "lineage", "session", "everywhere")
     limit = max(1, options.max_chars - 1) if options.max_chars else 0
     with at_work("Indexing", quiet=options.as_json) as progress:
-        found = find(
-            options.words,
-            _scope(options),
-            options.where,
-            also=options.also,
-            most=options.limit,
-            limit=PATIENCE,
-            progress=progress,
-        )
+        found = _found(options, progress)
     data = {**_data(found), "scope": _scope_name(options)}
     options.emit(data, lambda: text_of(found, limit, mark=_bold, title=_title, model=is_model()), found.notes)
+
+
+def _found(options: SearchOptions, progress: Progress | None) -> SearchResult:
+    """The hits; of a part that is asked ``which session wrote a line``, where ``--file`` names one, its own.
+
+    A part is given the options, the scope, the current folder, and what ``find`` is told of indexing; None: no line.
+    """
+    scope = _scope(options)
+    for answer in answers("which session wrote a line") if options.file else ():
+        if (wrote := answer(options, scope, current_folder(), limit=PATIENCE, progress=progress)) is not None:
+            return cast("SearchResult", wrote)
+    return find(
+        options.words, scope, options.where, also=options.also, most=options.limit, limit=PATIENCE, progress=progress
+    )
 
 
 def _scope(options: SearchOptions) -> Scope:

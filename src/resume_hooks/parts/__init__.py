@@ -5,6 +5,6 @@ May import everything below. Must not be imported by name: the core asks by ``se
 
 NAMES = (
     "smart_trim", "checkpoints", "moved", "rewind_files", "share", "team", "secrets", "stats", "codex", "lost",
-    "documents", "subagents",
+    "documents", "subagents", "attribution",
 )  # fmt: skip
 """Every part, by name of its folder, in the order of the help; ``part_table`` is made from what each says of itself."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
@@ -110,7 +110,7 @@ class Searcher:
         notes = [
             *self._index.notes,
             *missing,
-            *_unsearched(len(self._entered.files) + len(self._index.unread), self._hidden),
+            *unsearched(len(self._entered.files) + len(self._index.unread), self._hidden),
         ]
         provisional = list(islice(_provisional(late, terms), MOST_PROVISIONAL))
         looked = [file for file in late if file.held is not None]
@@ -168,17 +168,32 @@ def find(
     if not all(query.terms for query in queries) and not scope.narrow:
         raise UsageError("No words to search for", "Give some words, or --file, --tool, --branch, --role or --since.")
 
-    def search() -> SearchResult:
+    def search(index: OpenIndex) -> SearchResult:
+        return Searcher(index, scope, where).search(queries, most)
+
+    return in_index(search, scope, where, sought(queries, scope, where), limit=limit, progress=progress)
+
+
+def in_index(
+    search: Callable[[OpenIndex], SearchResult],
+    scope: Scope,
+    where: Where,
+    sought: Sought | None,
+    *,
+    limit: float,
+    progress: Progress | None,
+) -> SearchResult:
+    """What a search comes to in an index brought up to date within ``limit`` seconds, what is ``sought`` first."""
+
+    def opened() -> SearchResult:
         needed = needed_folders(scope, where)
-        with opened_index(
-            where, limit=limit, progress=progress, needed=needed, sought=sought(queries, scope, where)
-        ) as index:
-            return Searcher(index, scope, where).search(queries, most)
+        with opened_index(where, limit=limit, progress=progress, needed=needed, sought=sought) as index:
+            return search(index)
 
     try:
-        return search()
+        return opened()
     except IndexDamaged:  # it is removed by now, and is made anew
-        return search()
+        return opened()
 
 
 def sought(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | None:
@@ -205,7 +220,7 @@ def _provisional(files: Sequence[UnreadFile], terms: Sequence[Term]) -> Iterator
                 yield Provisional(session_id, file.path, HeadTail(file.path).title, tuple(words), missing)
 
 
-def _unsearched(files: int, hidden: Sequence[str]) -> list[str]:
+def unsearched(files: int, hidden: Sequence[str]) -> list[str]:
     """What to say where there was nothing to search, or where folders can't be listed."""
     if hidden:
         return [f"{'Not all' if files else 'Nothing'} could be searched.{where_hidden(hidden)}"]

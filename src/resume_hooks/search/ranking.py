@@ -92,12 +92,15 @@ class Ranking:
 
     def latest(self, most: int) -> list[TurnHit]:
         """The turns within the limits, the newest first, where no words were given; each by the first said in it."""
-        found = self._records(Occur.Must, Query.all_query(), most, "time")
-        self.capped = len(found) == most
         return [
             TurnHit(key, [min(records, key=lambda record: (record.role, record.line))], 0.0)
-            for key, records in _by_turn(found).items()
+            for key, records in _by_turn(self.records(most)).items()
         ]
+
+    def records(self, most: int, having: Sequence[Lookup] = ()) -> list[Posting]:
+        """The records within the limits, of those with every word of some terms; the newest first."""
+        words = [(Occur.Must, _all_of(lookup)) for lookup in having]
+        return self._records(Occur.Must, Query.boolean_query(words) if words else Query.all_query(), most, "time")
 
     def _phrased(self, phrases: Sequence[Lookup]) -> list[Posting]:
         """The records that may hold a phrase, in turns that may hold all of them."""

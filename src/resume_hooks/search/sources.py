@@ -62,8 +62,7 @@ class Sources:
         """The text of a record; None where it is no longer what was indexed."""
         if (file := self.file(record)) is None:
             return None
-        path = self._opening.path_of(file.path, file.session_id)
-        text, size = text_at(path, file.inode, record, subagent=bool(file.agent))
+        text, size = text_at(self.readable(file), file.inode, record, subagent=bool(file.agent))
         self.size += size
         return text
 
@@ -75,9 +74,13 @@ class Sources:
             self._files[record.file] = IndexedFile(*row) if row else None
         return self._files[record.file]
 
+    def readable(self, file: IndexedFile) -> str:
+        """Where a file can be read, in our form of record."""
+        return self._opening.path_of(file.path, file.session_id)
+
     def path(self, file: IndexedFile) -> str:
         """Where a file can be read; of another agent's where it lies."""
-        return original(self._opening.path_of(file.path, file.session_id), self._where)
+        return original(self.readable(file), self._where)
 
     def tools(self, record: Posting) -> str:
         """The tools that a record calls or answers, as they are shown."""

@@ -30,6 +30,7 @@ class SearchOptions(
       resume-hooks search '"connection pool" timeout -redis' --all
       resume-hooks search getUserName --tool Edit --since 2w
       resume-hooks search --file src/parser.py
+      resume-hooks search --file src/parser.py:42
       resume-hooks search retry policy --lineage . --json
     """
 
@@ -48,7 +49,9 @@ class SearchOptions(
     branch: str = option(metavar="NAME", default="", help="Said on a git branch.")
     tool: str = option(metavar="NAME", default="", help="Calls of a tool and what they gave: Bash, Edit...")
     file: str = option(
-        metavar="PATH", default="", help="Where a file was read or written; the end of its path will do."
+        metavar="PATH",
+        default="",
+        help="Where a file was read or written; the end of its path will do. PATH:LINE: which session wrote that line.",
     )
     role: str | None = option(type=click.Choice(sorted(ALIASES)), help="Who said it.")
     helpers: bool = flag(help="Also headless runs of a single question.")

@@ -1,0 +1,122 @@
+"""Files that sessions of the corpus edited, rebuilt from what the client noted of each edit, and who wrote their lines.
+
+Nothing of the rule that is measured is used: texts are compared by difflib, one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Sessions = frozenset[str]
+NOBODY: Sessions = frozenset()
+
+
+class Step(NamedTuple):
+    """An edit by the ``sessions`` that hold its record; ``old`` is a stretch of the file, None for the whole."""
+
+    time: str
+    sessions: Sessions
+    before: str | None
+    old: str | None
+    new: str
+    times: int
+
+    def added(self) -> set[str]:
+        """The lines that are in its new text and not in its old one."""
+        return set(lines_in(self.new)).difference(lines_in(self.old if self.old is not None else self.before or ""))
+
+
+class Rebuilt(NamedTuple):
+    """A file as its last edit left it; who wrote each line, nobody where that is unknown, ``ever`` of all it had."""
+
+    root: str
+    tail: str
+    lines: list[str]
+    authors: list[Sessions]
+    ever: Mapping[str, set[str]]
+    first: str
+    last: Sessions
+
+
+def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step]]:
+    """Every edit of each file, by the folder in which its first session started and the path below that."""
+    held: dict[str, set[str]] = defaultdict(set)
+    found: dict[str, dict[str, Any]] = {}
+    roots: set[str] = set()
+    for path, session in transcripts.items():
+        rows = list(_records(path))
+        roots.update([row["cwd"] for row in rows if row.get("cwd")][:1])
+        for row in rows:
+            details = row.get("toolUseResult")
+            if isinstance(details, dict) and "filePath" in details and not {"content", "newString"}.isdisjoint(details):
+                held[row["uuid"]].add(session)
+                found[row["uuid"]] = row
+    files: dict[tuple[str, str], list[Step]] = defaultdict(list)
+    for uuid, row in found.items():
+        details = row["toolUseResult"]
+        path = details["filePath"]
+        root = min((each for each in roots if path.startswith(f"{each}/")), key=len, default="")
+        before = "" if details.get("type") == "create" else details.get("originalFile")
+        new = details["newString"] if "newString" in details else details["content"]
+        times = -1 if details.get("replaceAll") else 1
+        step = Step(row["timestamp"], frozenset(held[uuid]), before, details.get("oldString"), new, times)
+        if root:
+            files[root, path.removeprefix(f"{root}/")].append(step)
+    return files
+
+
+def commands_in(transcripts: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
+    """The shell commands of sessions, each with its session; replays know nothing of what these write."""
+    for path, session in transcripts.items():
+        for row in _records(path):
+            message = row.get("message")
+            content = message.get("content") if isinstance(message, dict) else None
+            for block in content if isinstance(content, list) else ():
+                if isinstance(block, dict) and block.get("name") == "Bash":
+                    yield session, str(block["input"].get("command", ""))
+
+
+def rebuilt(place: tuple[str, str], steps: list[Step]) -> Rebuilt | None:
+    """A file and the writers of its lines; None where an edit can't be replayed."""
+    text, authors, ever = "", list[Sessions](), defaultdict[str, set[str]](set)
+    steps = sorted(steps, key=lambda step: step.time)
+    for step in steps:
+        before = text if step.before is None else step.before
+        if step.before is None and (not step.old or text.count(step.old) != 1):
+            return None
+        after = before.replace(step.old, step.new, step.times) if step.old else step.new
+        for target, author in ((before, NOBODY), (after, step.sessions)):
+            authors = _carried(lines_in(text), lines_in(target), authors, author)
+            text = target
+            for line, written in zip(lines_in(text), authors, strict=True):
+                ever[line] |= written
+    lines = lines_in(text)
+    return Rebuilt(*place, lines, authors, ever, min(steps[0].sessions), steps[-1].sessions) if lines else None
+
+
+def lines_in(text: str) -> list[str]:
+    """The lines of a text."""
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
+
+
+def _carried(old: list[str], new: list[str], authors: list[Sessions], author: Sessions) -> list[Sessions]:
+    """The writers of new lines: of those that were there their own, of others one ``author``."""
+    found: list[Sessions] = []
+    for kind, begin, end, first, last in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        found += authors[begin:end] if kind == "equal" else [author] * (last - first)
+    return found
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    for raw in path.read_bytes().split(b"\n"):
+        try:
+            record = json.loads(raw)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            yield record

@@ -1,0 +1,162 @@
+"""The rule: whose edit left a line, told by its text, and where that tells too little by the lines around it.
+
+Who edited a file last proves nothing. An edit wrote a line if it left more of its text than it found, and if nothing
+says that the text was gone again later. What people, formatters and merges wrote is in no edit, so nobody is named; a
+wrong name is worse than none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from operator import ne
+from typing import Generic, NamedTuple, TypeVar
+
+from resume_hooks.parts.attribution.edits import Hunk, split
+
+REACH = 4
+"""Lines on either side that are looked at; what needs more of them to be told apart is repeated, or generated."""
+
+TELLING = 12  # letters and digits of a line that tells something by itself; `return None` does not
+MOST_COMPARED = 2_000
+"""Lines of a change that are compared one by one; in a longer one no line is told by its neighbours."""
+
+NOWHERE = "no edit of a session wrote a line of this text"
+NEIGHBOURS = "sessions wrote lines of this text, but none between these neighbours"
+GONE = "a session wrote a line of this text, but the file was seen without it since"
+
+R = TypeVar("R")
+
+
+class Edit(NamedTuple, Generic[R]):
+    """An edit of the file that is asked about, by the ``session``, in its checkout at ``path`` on a ``branch``.
+
+    ``time`` orders edits, ``record`` is what a caller knows it by; ``blind``: what was there before is not known.
+    """
+
+    record: R
+    session: str
+    path: str
+    branch: str
+    time: str
+    hunks: tuple[Hunk, ...]
+    blind: bool = False
+
+
+class Verdict(NamedTuple, Generic[R]):
+    """The record of the edit that wrote a line, None where none is proved to have; ``why`` in words."""
+
+    record: R | None
+    why: str
+
+
+class _Trace(NamedTuple, Generic[R]):
+    """What an edit did to the text of a line: how many ``more`` of them it left, below 0 for fewer.
+
+    ``gone``: the file is known to have been without it, before or after; ``others`` of that text were there before;
+    ``fits``: it wrote one between the very neighbours.
+    """
+
+    edit: Edit[R]
+    more: int
+    gone: bool
+    others: bool
+    fits: bool
+
+
+class _Asked(NamedTuple):
+    """A line's ``text``; with the lines around it that make it the only one, at ``place`` among them, ``[]`` for none.
+
+    A None stands for the end of the file.
+    """
+
+    text: str
+    alone: bool
+    block: Sequence[str | None]
+    place: int
+
+
+def writer(lines: Sequence[str], number: int, edits: Iterable[Edit[R]]) -> Verdict[R]:
+    """Who wrote line ``number``, from 1, of a file that is now ``lines``; each edit is looked at once, in any order."""
+    asked = _asked(lines, number - 1)
+    traces = sorted((_trace(edit, asked) for edit in edits), key=lambda trace: trace.edit.time)
+    wrote = [place for place, trace in enumerate(traces) if trace.more > 0]
+    why = NEIGHBOURS if wrote else NOWHERE
+    for place in reversed(wrote):
+        trace = traces[place]
+        alone = asked.alone and not trace.others
+        if _found_there(trace, traces[:place]) or not (alone or trace.fits):
+            continue
+        lost = {other.edit.branch for other in traces[place + 1 :] if other.gone and other.edit.path == trace.edit.path}
+        if trace.edit.branch in lost:
+            why = GONE
+        elif trace.fits or not lost:  # from another branch a merge brings the neighbours, too
+            return Verdict(trace.edit.record, "by its text" if alone else "by its text and its neighbours")
+    return Verdict(None, why)
+
+
+def _asked(lines: Sequence[str], at: int) -> _Asked:
+    text, framed = lines[at], [None, *lines, None]
+    alone = _tells(text) and sum(line.strip() == text.strip() for line in lines) == 1  # another indent is no telling it
+    for reach in range(1, REACH + 1):
+        start = max(0, at + 1 - reach)
+        block = framed[start : at + 2 + reach]
+        if any(map(_tells, filter(None, block))) and len(list(_places(block, framed))) == 1:
+            return _Asked(text, alone, block, at + 1 - start)
+    return _Asked(text, alone, [], 0)
+
+
+def _tells(line: str) -> bool:
+    return sum(map(str.isalnum, line)) >= TELLING
+
+
+def _places(block: Sequence[str | None], lines: Sequence[str | None]) -> Iterator[int]:
+    """Where a block stands among lines."""
+    at = -1
+    with contextlib.suppress(ValueError):
+        while True:
+            at = lines.index(block[0], at + 1)
+            if lines[at : at + len(block)] == block:
+                yield at
+
+
+def _trace(edit: Edit[R], asked: _Asked) -> _Trace[R]:
+    found = [(split(hunk.before), split(hunk.after), hunk.whole) for hunk in edit.hunks]
+    before = sum(old.count(asked.text) for old, _, _ in found)
+    after = sum(new.count(asked.text) for _, new, _ in found)
+    whole = any(known for *_, known in found)
+    gone = not (after and (before or edit.blind)) if whole else after < before
+    fits = after > before and any(_fits(*texts, asked) for texts in found)
+    return _Trace(edit, after - before, gone, before > 0, fits)
+
+
+def _fits(before: list[str], after: list[str], whole: bool, asked: _Asked) -> bool:
+    """Whether an edit wrote the line between its neighbours."""
+    framed = [None, *after, None] if whole else after
+    places = [at + asked.place - whole for at in _places(asked.block, framed)] if asked.block else []
+    return bool(places) and not _new(before, after).isdisjoint(places)
+
+
+def _new(before: list[str], after: list[str]) -> frozenset[int]:
+    """The places of the lines after an edit that it wrote."""
+    start = _alike(before, after)
+    end = _alike(before[:start:-1], after[:start:-1])
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    if max(len(old), len(new)) > MOST_COMPARED:
+        return frozenset() if old else frozenset(range(start, start + len(new)))
+    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    return frozenset(start + at for kind, _, _, first, last in steps if kind != "equal" for at in range(first, last))
+
+
+def _alike(one: list[str], other: list[str]) -> int:
+    """How many lines two texts begin with alike."""
+    return next((at for at, pair in enumerate(zip(one, other, strict=False)) if ne(*pair)), min(len(one), len(other)))
+
+
+def _found_there(trace: _Trace[R], earlier: Sequence[_Trace[R]]) -> bool:
+    """Whether the text may have been there before: the session had taken it out itself, or wrote over it unseen."""
+    if trace.edit.blind and earlier:
+        return True
+    own = (other.more for other in earlier if other.edit.session == trace.edit.session and other.more)
+    return next(own, 0) < 0

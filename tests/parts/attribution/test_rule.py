@@ -1,0 +1,159 @@
+"""The rule: which edit left a line, by texts alone."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.parts.attribution.edits import Hunk
+from resume_hooks.parts.attribution.rule import GONE, NEIGHBOURS, NOWHERE, Edit, writer
+
+HEAD = "class BasketOfRows:\n    def add_row(self, row):\n        self.rows.append(row)\n"
+PARSE = "def parse_all(text):\n    return None\n"
+FORMAT = "def format_all(rows):\n    return None\n"
+
+
+def edit(
+    number: int,
+    before: str,
+    after: str,
+    *,
+    session: int = 0,
+    whole: bool = True,
+    branch: str = "main",
+    path: str = "/a",
+) -> Edit[int]:
+    """An edit by a session of its own unless it is named, at a time of that number."""
+    named = str(session or number)
+    return Edit(number, named, path, branch, f"{number:03}", (Hunk(before, after, whole=whole),))
+
+
+def who(text: str, line: str, *edits: Edit[int], nth: int = 0) -> int | None:
+    """Who wrote the nth line of a text that reads so."""
+    lines = text.removesuffix("\n").split("\n")
+    places = [number for number, each in enumerate(lines, 1) if each == line]
+    return writer(lines, places[nth], edits).record
+
+
+def test_the_latest_that_wrote_it() -> None:
+    """In any order of edits; one that found the line there did not write it."""
+    first, again = edit(1, "", HEAD), edit(3, PARSE, PARSE + HEAD)
+    found = edit(4, PARSE + HEAD, HEAD)
+    assert who(HEAD, "class BasketOfRows:", edit(2, HEAD, PARSE), again, first, found) == 3
+    assert who(HEAD, "        self.rows.append(row)", first, edit(2, HEAD, PARSE + HEAD)) == 1
+
+
+def test_a_line_that_was_moved_within_an_edit() -> None:
+    """Is not written by it."""
+    assert who(PARSE + HEAD, "class BasketOfRows:", edit(1, HEAD + PARSE, PARSE + HEAD)) is None
+
+
+def test_trivial_lines_need_their_neighbours() -> None:
+    """`return None` of one function is not that of another, and a blank line is like any."""
+    text = PARSE + "\n\n" + FORMAT
+    edits = edit(1, FORMAT, PARSE + "\n\n" + FORMAT)
+    assert [who(text, "    return None", edits, nth=nth) for nth in (0, 1)] == [1, None]
+    assert [who(text, "", edits, nth=nth) for nth in (0, 1)] == [1, 1]
+    verdict = writer(text.split("\n"), 6, [edits])
+    assert (verdict.record, verdict.why) == (None, NEIGHBOURS)
+    assert writer(text.split("\n"), 5, [edits]) == (None, NOWHERE)
+
+
+def test_neighbours_must_tell_one_place() -> None:
+    """Where all around is repeated, too, nobody is named."""
+    text = "}\n" * 12
+    assert who(text, "}", edit(1, "", text), nth=6) is None
+
+
+def test_another_of_the_same_text_was_there() -> None:
+    """Then only its neighbours tell which of the two is left."""
+    before, line = HEAD, "        self.rows.append(row)"
+    after = HEAD + "    def put(self, row):\n" + line + "\n"
+    assert who(HEAD, line, edit(1, before, after)) is None
+    assert (
+        who(
+            after.removeprefix("class BasketOfRows:\n    def add_row(self, row):\n"),
+            line,
+            edit(1, before, after),
+            nth=1,
+        )
+        == 1
+    )
+
+
+def test_another_indent() -> None:
+    """A line that stands twice but for its indent is not told by its text: a formatter may have made it."""
+    text = "if first_of_all:\n    call_something()\n        call_something()\n"
+    assert who(text, "    call_something()", edit(1, "", "\n    call_something()\n\n", whole=False)) is None
+
+
+def test_taken_out_and_back() -> None:
+    """What a session took out itself and put back was there before; what was seen to be gone, others put back."""
+    undone = edit(1, HEAD, PARSE, session=7), edit(2, PARSE, HEAD, session=7)
+    assert who(HEAD, "class BasketOfRows:", *undone) is None
+    assert who(HEAD, "class BasketOfRows:", edit(0, "", HEAD, session=7), *undone) == 2
+    gone = edit(1, "", HEAD), edit(2, PARSE, PARSE + FORMAT)
+    assert writer(HEAD.split("\n"), 1, gone) == (None, GONE)
+    removed = edit(1, "", HEAD), edit(2, HEAD, "", whole=False)
+    assert writer(HEAD.split("\n"), 1, removed) == (None, GONE)
+
+
+def test_another_branch_or_checkout() -> None:
+    """Had not the line yet: a merge brings it with its neighbours; a line that came alone, anybody wrote."""
+    wrote = edit(1, "", HEAD, branch="topic")
+    assert who(HEAD, "class BasketOfRows:", wrote, edit(2, PARSE, PARSE + FORMAT)) == 1
+    assert (
+        who(f"{PARSE}class BasketOfRows:\n{FORMAT}", "class BasketOfRows:", wrote, edit(2, PARSE, PARSE + FORMAT))
+        is None
+    )
+    assert (
+        who(f"{PARSE}class BasketOfRows:\n{FORMAT}", "class BasketOfRows:", wrote, edit(2, PARSE, FORMAT, path="/b"))
+        == 1
+    )
+
+
+def test_what_nobody_recorded_before() -> None:
+    """Counts where no session knew of the file by then."""
+    blind = edit(2, "", HEAD)._replace(blind=True)
+    assert who(HEAD, "class BasketOfRows:", blind) == 2
+    assert who(HEAD, "class BasketOfRows:", edit(1, "", "")._replace(hunks=()), blind) is None
+
+
+Step = tuple[int, int, int, int]  # who (0: a person), where, how many lines go, how many come
+STEPS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 4), st.integers(0, 4)), max_size=12)
+
+
+@given(steps=STEPS, whole=st.booleans(), moved=st.integers(0, 30))
+def test_lines_that_are_like_no_other(steps: list[Step], whole: bool, moved: int) -> None:
+    """Are their writers', whatever was done around them, people's are nobody's; also where somebody moved them."""
+    lines: list[str] = [f"a line of the first file {number}" for number in range(5)]
+    authors: dict[str, int | None] = dict.fromkeys(lines)
+    edits = []
+    for number, (actor, about, fewer, more) in enumerate(steps, 1):
+        place = min(about, len(lines))
+        new = [f"line {at} of those that were written at {number}" for at in range(more)]
+        after = [*lines[:place], *new, *lines[place + fewer :]]
+        authors |= dict.fromkeys(new, number if actor else None)
+        if actor:
+            old, put = (lines, after) if whole else (lines[place : place + fewer], new)
+            edits.append(edit(number, "\n".join(old), "\n".join(put), session=actor, whole=whole))
+        lines = after
+    if lines:
+        lines = [*lines[moved % len(lines) :], *lines[: moved % len(lines)]]
+    assert [writer(lines, at, edits).record for at in range(1, len(lines) + 1)] == [authors[line] for line in lines]
+
+
+TEXTS = st.lists(
+    st.sampled_from(["}", "", "    return None", "call_of_something(1)", "call_of_something(2)"]), max_size=9
+)
+
+
+@given(texts=st.lists(st.tuples(TEXTS, TEXTS), max_size=5), lines=TEXTS)
+def test_whoever_is_named_wrote_such_a_line(texts: list[tuple[list[str], list[str]]], lines: list[str]) -> None:
+    """Of files full of repeated lines, in which edits and file have little to do with each other."""
+    edits = [edit(number, "\n".join(old), "\n".join(new)) for number, (old, new) in enumerate(texts)]
+    for at, line in enumerate(lines, 1):
+        named = writer(lines, at, edits).record
+        if named is not None:
+            old, new = (side.removesuffix("\n").split("\n") if side else [] for side in edits[named].hunks[0][:2])
+            assert new.count(line) > old.count(line)

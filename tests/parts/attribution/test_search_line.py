@@ -1,0 +1,268 @@
+"""``search --file path:42``: who is named, who is not, and what is said where nobody can be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import conversation
+from tests.cli.conftest import Cli, Document
+from tests.parts.attribution.conftest import Ask
+from tests.parts.attribution.edited import ONE, Repository
+
+PRICE = "    return sum(row.price for row in rows)"
+TAXED = "    return sum(row.price * row.tax for row in rows)"
+
+
+def test_the_session_and_its_record(repo: Repository, cli: Cli, document: Document) -> None:
+    """As a hit of a search, in text and as a document; ``read`` takes its reference."""
+    own = repo.session(1, repo.write("src/sums.py", ONE))
+    other = repo.session(2, repo.edit("src/sums.py", PRICE, TAXED))
+    data = document("search", "--file", "src/sums.py:2", cwd=repo.root)["data"]
+    (hit,) = data["hits"]
+    assert (data["query"], data["how"], data["total"]) == ("src/sums.py:2", "by its text", 1)
+    assert (hit["strength"], hit["session_id"]) == ("strong", other)
+    assert (hit["reference"], hit["tool"], hit["role"], hit["snippet"]) == (f"{other}:1", "Edit", "call", TAXED.strip())
+    assert b"row.tax" in cli("read", hit["reference"], cwd=repo.root).stdout
+    text = cli("search", "--file", "src/sums.py:1", cwd=repo.root).stdout.decode()
+    assert "resume-hooks search: src/sums.py:1 · 1 turn · by its text" in text
+    assert f"· {own}\n" in text
+    assert "  00000001:1 · call (Write) · turn 1 · " in text
+    assert "    def total(rows):\n    read: resume-hooks read 00000001:1" in text
+
+
+def test_paths(repo: Repository, ask: Ask, tmp_path: Path) -> None:
+    """Relative to the current folder, or whole, also through a link; from another project with ``--all``."""
+    own = repo.session(1, repo.write("src/sums.py", ONE))
+    (tmp_path / "link").symlink_to(repo.root)
+    assert ask("sums.py:1", cwd=repo.root / "src") == f"{own}:1"
+    assert ask(f"{repo.root}/src/sums.py:1") == f"{own}:1"
+    assert ask(f"{tmp_path}/link/src/sums.py:1") == f"{own}:1"
+    assert ask("../repo/src/sums.py:1", cwd=repo.home.root / "here") == ""
+    assert ask("../repo/src/sums.py:1", "--all", cwd=repo.home.root / "here") == f"{own}:1"
+
+
+def test_nobody_is_named_for_what_people_wrote(repo: Repository, ask: Ask, cli: Cli) -> None:
+    """Before a session came, after it left; that is no failure, and said."""
+    repo.put("a.py", f"import decimal  # of people\n{ONE}")
+    repo.session(1, repo.edit("a.py", PRICE, TAXED), repo.write("a.py", repo.text("a.py") + "END_OF_FILE = True\n"))
+    repo.put("a.py", repo.text("a.py") + "def added_by_people():\n")
+    assert [bool(ask(f"a.py:{line}")) for line in range(1, 6)] == [False, False, True, True, False]
+    done = cli("search", "--file", "a.py:5", cwd=repo.root)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "Nothing found (no edit of a session wrote a line of this text)." in done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('VERSION = "1.4.2-stable"', 'VERSION = "1.4.3-stable"'),  # a version bump
+        ("    return compute_all(rows)", "        return compute_all(rows)"),  # a formatter run
+        ("    return compute_all(rows)", "\treturn compute_all(rows)"),
+        ("# written by a session", "# written by a person"),
+    ],
+)
+def test_a_line_that_was_changed_since(repo: Repository, ask: Ask, before: str, after: str) -> None:
+    """Is nobody's, whoever edited the file last."""
+    own = repo.session(1, repo.write("a.py", f"first_line_of_the_file = 1\n{before}\n"))
+    assert ask("a.py:2") == f"{own}:1"
+    repo.put("a.py", repo.text("a.py").replace(before, after))
+    assert ask("a.py:2") == ""
+    assert ask("a.py:1") == f"{own}:1"
+
+
+def test_others_lines_that_were_merged_in(repo: Repository, ask: Ask) -> None:
+    """Nobody's; the session keeps its own on either side."""
+    own = repo.session(1, repo.write("a.py", ONE))
+    merged = "def of_another_branch(rows):\n    return None\n\n\n"
+    repo.put("a.py", repo.text("a.py").replace("    return sum", f"    pass\n\n\n{merged}    return sum"))
+    assert [ask(f"a.py:{line}") for line in range(1, 10)] == [f"{own}:1", *[""] * 7, f"{own}:1"]
+
+
+def test_a_generated_file(repo: Repository, ask: Ask) -> None:
+    """A command made it: that proves nothing of its lines."""
+    repo.put("package-lock.json", '{\n  "lockfileVersion": 3\n}\n')
+    repo.session(1, repo.shell("npm install && cat package-lock.json"))
+    assert ask("package-lock.json:2") == ""
+
+
+def test_calls_that_wrote_nothing(repo: Repository, ask: Ask) -> None:
+    """Failed, refused, or never answered."""
+    repo.put("a.py", ONE)
+    refused = "The user doesn't want to proceed with this tool use."
+    failed = repo.edit("a.py", PRICE, TAXED, failed=True, answer=refused)
+    unanswered = repo.write("a.py", repo.text("a.py") + "LAST_LINE_OF_ALL = 1\n")[:1]
+    repo.session(1, failed, unanswered)
+    assert (ask("a.py:2"), ask("a.py:3")) == ("", "")
+
+
+def test_a_rewound_edit_that_the_disk_still_has(repo: Repository, ask: Ask) -> None:
+    """Counts; whether the conversation went on without it does not matter."""
+    repo.put("a.py", ONE)
+    gone = repo.edit("a.py", PRICE, TAXED)
+    went_on = [{**row, "parentUuid": None} for row in conversation(2, prefix="other")]
+    own = repo.session(1, gone, went_on)
+    assert ask("a.py:2") == f"{own}:1"
+
+
+def test_a_subagent_is_named(repo: Repository, ask: Ask) -> None:
+    """By its own reference."""
+    repo.put("a.py", ONE)
+    own = repo.session(1)
+    repo.session(1, repo.edit("a.py", PRICE, TAXED), helper="agent-a1")
+    assert ask("a.py:2") == f"{own}/agent-a1:1"
+
+
+def test_a_fork_did_not_write_what_it_copied(repo: Repository, ask: Ask) -> None:
+    """The session that it was forked from did."""
+    made = repo.write("a.py", ONE)
+    own = repo.session(1, made)
+    metadata: Any = {"continue_metadata": {"parent_session_id": own, "parent_session_file": ""}}
+    repo.session(2, [metadata], made, turns=False)
+    assert ask("a.py:2") == f"{own}:1"
+
+
+def test_the_turn_that_asks_counts(repo: Repository, document: Document) -> None:
+    """A model may ask who wrote a line, which it did a moment ago."""
+    own = repo.session(1, repo.write("a.py", ONE))
+    found = document("search", "--file", "a.py:1", cwd=repo.root, environ={"CLAUDE_CODE_SESSION_ID": own})
+    assert [hit["session_id"] for hit in found["data"]["hits"]] == [own]
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("cat > {0} <<'EOF'\n{1}EOF", True),
+        ("cd src && cat <<EOF > {0}\n{1}EOF\n", True),
+        ("cat >> \"{0}\" << 'EOF'\n{1}EOF\necho done", True),
+        ("cat > other/{0} <<'EOF'\n{1}EOF", False),
+        ("cat > {0} <<EOF\n{1}$HOME\nEOF", False),  # the shell changes such a text
+        ("cd $SOMEWHERE && cat > {0} <<'EOF'\n{1}EOF", False),
+        ("sed -i 's/.*/    return sum(row.price for row in rows)/' {0}", False),
+        ("cat > {0} <<'EOF'\n{1}", False),
+    ],
+)
+def test_files_that_the_shell_wrote(repo: Repository, ask: Ask, command: str, named: bool) -> None:
+    """Only from a document in the command, which is all that proves what they hold."""
+    folder = "src/" if command.startswith("cd src") else ""
+    own = repo.session(1, repo.shell(command.format("sums.py", ONE)))
+    repo.put(f"{folder}sums.py", ONE)
+    assert ask(f"{folder}sums.py:2") == (f"{own}:1" if named else "")
+
+
+def test_the_shell_writes_over_a_file(repo: Repository, ask: Ask) -> None:
+    """What was there before nobody recorded, so it proves nothing where some session knew of the file."""
+    path = repo.put("a.py", ONE)
+    looked = repo.call("Read", {"file_path": str(path)}, None)
+    repo.session(1, looked, repo.shell(f"cat > a.py <<'EOF'\n{ONE}EOF"))
+    assert ask("a.py:2") == ""
+
+
+def test_a_linked_worktree(repo: Repository, ask: Ask, git: Any, tmp_path: Path) -> None:
+    """What a session wrote in one checkout it wrote in all."""
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    git(tmp_path, "init", "-q", "main")
+    git(main, "commit", "-q", "--allow-empty", "-m", "x")
+    git(main, "worktree", "add", "-q", str(linked))
+    repo.root = linked
+    own = repo.session(1, repo.write("a.py", ONE))
+    (main / "a.py").write_text(ONE)
+    assert ask("a.py:2", cwd=main) == f"{own}:1"
+
+
+def test_a_repository_that_moved(repo: Repository, ask: Ask) -> None:
+    """Its old folder is gone; one that is still there is another repository, whatever its files are called."""
+    own = repo.session(1, repo.write("src/sums.py", ONE))
+    moved = repo.root.rename(repo.root.with_name("moved"))
+    assert ask("src/sums.py:2", "--all", cwd=moved) == f"{own}:1"
+    repo.root.mkdir()
+    assert ask("src/sums.py:2", "--all", cwd=moved) == ""
+
+
+def test_line_ends_tabs_and_marks(repo: Repository, ask: Ask) -> None:
+    """The client records line feeds where a file has CRLF; a tab is no space."""
+    text = "\tfirst_with_a_tab(1)\n    first_with_a_tab(2)\n"
+    own = repo.session(1, repo.write("a.py", text))
+    repo.put("a.py", b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert ask("a.py:1") == ask("a.py:2") == f"{own}:1"
+    repo.put("a.py", text.replace("\t", "    "))
+    assert ask("a.py:1") == ""
+
+
+def test_a_large_file(repo: Repository, ask: Ask) -> None:
+    """A megabyte takes no longer than others."""
+    text = "".join(f"    the_value_of_row_number_{number} = computed({number})\n" for number in range(20_000))
+    assert len(text) > 1_000_000
+    own = repo.session(1, repo.write("a.py", text), repo.edit("a.py", "computed(15000)", "computed_otherwise(15000)"))
+    assert ask("a.py:15001") == f"{own}:3"
+    assert ask("a.py:14999") == f"{own}:1"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.py:3", ONE, "a.py has no line 3"),
+        ("a.py:0", ONE, "a.py has no line 0"),
+        ("a.py:1", "", "a.py has no line 1"),
+        ("b.py:1", ONE, "b.py can't be read: No such file or directory"),
+        (".:1", ONE, "is a folder, which has no lines"),
+        ("a.py:1", b"\x89PNG\0\0", "a.py is binary, which has no lines"),
+        ("a.py:2", b"first line\nd\xe9j\xe0 vu\n", "Line 2 of "),
+    ],
+)
+def test_lines_that_are_not_there(repo: Repository, cli: Cli, name: str, content: str | bytes, message: str) -> None:
+    """A usage error that names the file and says what to do."""
+    repo.put("a.py", content)
+    done = cli("search", "--file", name, cwd=repo.root)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert message in done.stderr.decode()
+    error = json.loads(cli("search", "--file", name, "--json", cwd=repo.root).stdout)["error"]
+    assert (error["code"], bool(error["remedy"])) == ("usage", True)
+
+
+def test_other_lines_of_a_file_in_another_encoding(repo: Repository, ask: Ask) -> None:
+    """Are asked for as in any other."""
+    own = repo.session(1, repo.write("a.txt", "a plain line of this file\n"))
+    repo.put("a.txt", b"d\xe9j\xe0 vu\na plain line of this file\n")
+    assert ask("a.txt:2") == f"{own}:1"
+
+
+@pytest.mark.parametrize("words", [["total"], ["--or", "total"], ["--tool", "Edit"], ["--role", "call"]])
+def test_what_is_not_asked_of_a_line(repo: Repository, cli: Cli, words: list[str]) -> None:
+    """Words, and what kind of record it is."""
+    repo.put("a.py", ONE)
+    done = cli("search", "--file", "a.py:1", *words, cwd=repo.root)
+    assert done.returncode == 2
+    assert b"have no meaning for a line" in done.stderr
+
+
+def test_a_name_with_a_colon(repo: Repository, document: Document) -> None:
+    """Is a file's, where there is such a file."""
+    repo.session(1, repo.write("a.py:1", ONE))
+    assert document("search", "--file", "a.py:1", cwd=repo.root)["data"]["query"] == ""
+
+
+def test_within_a_scope(repo: Repository, ask: Ask) -> None:
+    """As any search is limited; a session that is not looked at is not named."""
+    first = repo.session(1, repo.write("a.py", ONE))
+    repo.session(2, repo.edit("a.py", PRICE, TAXED))
+    assert ask("a.py:2", "--session", first) == ""
+    assert ask("a.py:1", "--session", first) == f"{first}:1"
+    assert ask("a.py:1", "--since", "2027-01-01") == ""
+
+
+def test_nothing_is_written(repo: Repository, ask: Ask) -> None:
+    """Not into the project, nor among the transcripts."""
+    repo.session(1, repo.write("a.py", ONE))
+
+    def state() -> dict[str, tuple[int, bytes]]:
+        folders = repo.root, repo.home.config / "projects"
+        files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+        return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+    before = state()
+    assert ask("a.py:1")
+    assert state() == before
