@@ -73,6 +73,7 @@ def test_forms_that_are_the_same(sentence: str, text: str) -> None:
         ('The user said "drop the tabs".', "drop all the tabs"),
         ("Committed as 0a1b2c3d4e.", "[main 10a1b2c3] wip"),
         ("`git push --force origin` worked.", "git push origin --force"),
+        ("`make docs` worked.", "make the docs"),
     ],
 )
 def test_what_is_not_the_same(sentence: str, text: str) -> None:

@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 SHORTEST = 3  # letters of a word that is looked up
-QUOTED = 3  # words of a quote from which on it is one; a shorter one may only set a word apart
+QUOTED, RUN = (
+    3,
+    2,
+)  # words of a quote from which on it is one, since a shorter one may only set a word apart; of a command
 READ = 12  # words of a quote that are looked up: how it begins
 ANY = b""  # stands for any word
 BEFORE = 12  # characters before a number that are looked at
@@ -71,15 +74,15 @@ def claims_of(sentence: str) -> list[Claim]:
         found += said
         rest = rest.replace(quote[0], " ; ", 1) if said else rest
     for code in _CODE.finditer(rest):
-        found += [*(_quoted(code[2]) if _COMMAND.match(code[2]) else ()), *_named(code[2], in_code=True)]
+        found += [*(_quoted(code[2], RUN) if _COMMAND.match(code[2]) else ()), *_named(code[2], in_code=True)]
     return list(dict.fromkeys([*found, *_named(_CODE.sub(" ; ", rest), in_code=False)]))
 
 
-def _quoted(quote: str) -> Iterator[Claim]:
+def _quoted(quote: str, least: int = QUOTED) -> Iterator[Claim]:
     """The pieces of a quote that are long enough to be one."""
     for piece in _CUT.split(quote):
         words = words_of(piece)[:READ]
-        if len(words) >= QUOTED:
+        if len(words) >= least:
             pattern = re.compile(rb"[^a-z0-9_]+".join(words) + rb"\b")
             yield Claim(" ".join(quote.split()), (max(words, key=len),), pattern)
 
