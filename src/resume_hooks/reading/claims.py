@@ -27,7 +27,10 @@ _CUT = re.compile(r"\.\.\.+|\u2026|\[[^\]]{0,80}\]|[`<>;|]|&&")
 
 _COMMAND = re.compile(r"[a-z.~/][\w./:@-]*\s[^(){}=]+\Z")
 _TOKEN = re.compile(r"[\w.@~/\\+#%:,$-]+")
-_NUMBER = re.compile(r"[#v$]?([0-9][0-9,]{0,15}(?:\.[0-9]{1,9}){0,3})(?:%|[a-zA-Z]{1,3})?")
+_NUMBER = re.compile(r"[#v$]?((?:[0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15})(?:\.[0-9]{1,9}){0,3})(?:%|([a-zA-Z]{1,3}))?")
+_UNITS = ("", "s", "ms", "k", "kb", "mb", "gb", "x", "px", "st", "nd", "rd", "th")
+"""What may stand right behind a number, also where the summary has a space between them."""
+
 _THOUSAND = re.compile(r"(?<=[0-9])(?=(?:[0-9]{3})+\Z)")
 _ALONE = rb"(?![0-9\t]|\xe2\x86\x92)"  # behind a number that is no other one, and not the number of a line
 _ABOUT = re.compile(
@@ -94,21 +97,21 @@ def _named(text: str, *, in_code: bool) -> Iterator[Claim]:
         number = _NUMBER.fullmatch(token)
         if number is not None:
             if not _ABOUT.search(text, max(0, match.start() - BEFORE), match.start()):
-                yield from _counted(token, number[1])
+                yield from _counted(token, number[1], number[2] or "")
         elif hashed := _HASH.fullmatch(token):
             yield Claim(token, (ANY,), re.compile(_whole(hashed[1].encode(), b"")))
         elif token.lower() not in _ABBREVIATED and (in_code or _NAMED.search(token)):
             yield from _parts(token)
 
 
-def _counted(token: str, digits: str) -> Iterator[Claim]:
-    """A number, with its separators and without; none that every text has."""
+def _counted(token: str, digits: str, unit: str) -> Iterator[Claim]:
+    """A number, with its separators and without, its unit apart or right behind; none that every text has."""
     plain = digits.replace(",", "")
     if len(plain) > 1:
-        ways = [way.encode() for way in sorted({plain, _THOUSAND.sub(",", plain)})]
-        pattern = b"|".join(_whole(way, _ALONE, rb"\w.") for way in ways)
-        words = tuple(max(re.split(rb"[,.]", way), key=len) for way in ways)
-        yield Claim(token, words, re.compile(pattern))
+        ways = sorted({plain, _THOUSAND.sub(",", plain)})
+        ends = {re.split("[,.]", way)[-1] for way in ways}
+        words = tuple(f"{end}{each}".encode() for end in sorted(ends) for each in {*_UNITS, unit.lower()})
+        yield Claim(token, words, re.compile(b"|".join(_whole(way.encode(), _ALONE, rb"\w.") for way in ways)))
 
 
 def _whole(words: bytes, behind: bytes, before: bytes = rb"\w") -> bytes:
