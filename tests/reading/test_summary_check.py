@@ -49,6 +49,7 @@ def told(text: str) -> str:
         ("Mended src/printer.py.", f" [{ABSENT}: src/printer.py]"),
         ("All 213 tests passed.", f" [{ABSENT}: 213]"),
         ("`npm run lint --fix` is green.", f" [{ABSENT}: npm run lint --fix, npm, run]"),
+        ('They said: "Mend it. Drop all `tabs`!" and left', f" [{ABSENT}: Mend it Drop all tabs]"),
         ('The user decided: "drop the public names".', f" [{ABSENT}: drop the public names]"),
         ("The work is nearly done.", ""),
         ("`old_name` went away.", ""),
@@ -85,8 +86,8 @@ def test_references_that_stand_there() -> None:
 
 PIECES = st.sampled_from([
     "src/parser.py", "`parse_line()`", "`x y z`", "212", '"keep the public names"', '"a, b. C?"', "TabStop", "Foo.",
-    "A", "bar!", "**", "(", ")", "(:3)", "[x]", "。", "-", "1.", "\n", "\n- ", "```\n", " ", "# ", "| ", "é", "e.g.",
-    f"[{ABSENT}: a]",
+    "A", "bar!", '"', "`", "\u201c", "\u201d", "**", "(", ")", "(:3)", "[x]", "。", "-", "1.",
+    "\n", "\n- ", "```\n", " ", "# ", "| ", "é", "e.g.", f"[{ABSENT}: a]",
 ])  # fmt: skip
 
 

@@ -35,7 +35,10 @@ _MARKS, _REFERENCES = re.compile(_MARK), re.compile(_REF)
 _END = re.compile(
     rf"(?:[.!?][\"')*_`]*|{_MARK})(?=\s+(?!{_MARK})[\"'(*_`]*[A-Z0-9À-Þ가-힣])|[。\uff01\uff1f](?: {_MARK})*"
 )
-_STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]。\uff01\uff1f]")  # what would end a mark, or a sentence within it
+_CLOSED = re.compile(r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d")  # nothing ends in it
+_STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
+"""What would end a mark, or change where the sentences around it end."""
+
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEAD = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")  # a heading, a row of a table, nothing
 _UNSAID = (bookkeeping.SILENT | bookkeeping.TITLES.keys()) - {bookkeeping.QUEUE_OPERATION, bookkeeping.PR_LINK}
@@ -174,7 +177,10 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
         markup = MARKUP.match(bare)
         begun = markup.end() if markup else 0
         yield row[:begun], False
+        closed = [found.span() for found in _CLOSED.finditer(bare, begun)]
         for end in [*(found.end() for found in _END.finditer(bare, begun)), len(bare)]:
+            if any(start < end < stop for start, stop in closed):
+                continue
             if end > begun:
                 yield bare[begun:end], True
             begun = end
