@@ -157,7 +157,9 @@ def test_start_of_a_child_that_the_client_cannot_find_makes_nothing(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-GOOD = "result({'goal': 'Mend it.', 'state': 'Half done.', 'next': [{'text': 'Test it.', 'records': [1, 99]}]})"
+GOOD = (
+    "result({'goal': 'Mend it.', 'state': 'Half done in old.py.', 'next': [{'text': 'Test it.', 'records': [1, 99]}]})"
+)
 
 
 def environ_of(made: StandIn) -> dict[str, str]:
@@ -183,9 +185,16 @@ def test_the_receipt(config_home: ConfigHome, document: Document, parent: Path) 
     assert spent == {
         "model": "haiku-of-the-day", "calls": 1, "tokens_in": 1_200, "tokens_out": 50, "cost_usd": 0.0125
     }  # fmt: skip
+    assert report["checked"] == {"sentences": 3, "tied": 0, "marked": 1}
     assert found["warnings"] == []
     opening = opening_of(data["file"])
-    for part in ("[SESSION LINEAGE]", "summary by haiku-of-the-day", "  - Test it. (:1)\n", "digest of"):
+    for part in (
+        "[SESSION LINEAGE]",
+        "summary by haiku-of-the-day",
+        "  - Test it. (:1)\n",
+        "in old.py. [not",
+        "digest of",
+    ):
         assert part in opening
     (call,) = made.calls()
     assert "focus on tabs" in call["text"]
@@ -198,6 +207,7 @@ def test_the_receipt_with_a_summary(config_home: ConfigHome, cli: Cli, parent: P
     text = done.stdout.decode()
     assert "by haiku-of-the-day · 1 call, 1,200 tokens read, 50 written, " in text
     assert "0.0125 USD" in text
+    assert " USD · of 3 sentences 0 tied to records, 1 not in the transcript\n" in text
     assert "checks passed" in text
 
 
@@ -219,6 +229,7 @@ def test_a_failure_leaves_the_digest(
     found = document("rollover", SESSION, *words, environ=environ)
     assert said in found["data"]["summary"]["failure"]
     assert found["data"]["summary"]["included"] is False
+    assert found["data"]["summary"]["checked"] is None
     (warning,) = found["warnings"]
     assert warning.startswith("No summary: ")
     assert warning.endswith(". The new session has only the digest.")

@@ -45,6 +45,7 @@ def test_the_card(config_home: ConfigHome, say: Say, parent: Path, sign: str) ->
     (child,) = children(parent)
     assert text.startswith("rolled over · the /resume line not copied\n")
     assert "a summary by haiku-of-the-day and a digest are in it" in text
+    assert "of 2 sentences 0 tied to records, 0 not in the transcript" in text
     assert "it took 1 call, 1,200 tokens read, 50 written, " in text
     assert f"/resume {child.stem}" in text
     assert len(text.split("\n")[-1]) <= 40

@@ -39,14 +39,15 @@ def _make(begun: add_summary.SummaryRollover, model: HeadlessModel, options: Rol
     written = add_summary.write(begun, options.where)
     calls = ModelCalls(model, time_limit(options.timeout), model_progress(model.name, quiet=options.as_json))
     try:
-        made, spent, failure = add_summary.add_summary(begun, written, calls, options.where)
+        made, spent, failure, check = add_summary.add_summary(begun, written, calls, options.where)
     except KeyboardInterrupt:
         say(f"Interrupted: the digest alone is in the new session. {written.in_client}", err=True)
         raise
     if failure:
         made = made._replace(warnings=(*made.warnings, add_summary.failure_text(failure)))
-    report = _report(model.name, included=not failure, failure=failure or None, spent=spent)
-    said = " · ".join(part for part in (f"by {spent.model}" if not failure else "none", spent.words) if part)
+    report = _report(model.name, included=not failure, failure=failure or None, spent=spent, checked=check)
+    parts = (f"by {spent.model}" if not failure else "none", spent.words, check.words if check else "")
+    said = " · ".join(part for part in parts if part)
     return answer(options, made, {"summary": report}, lambda: receipt_text(made, [("summary", said)]))
 
 
@@ -64,4 +65,4 @@ def _show(begun: add_summary.SummaryRollover, name: str, options: RolloverOption
 
 def _report(name: str, **said: Any) -> dict[str, Any]:
     """The summary in its documented form."""
-    return {"included": False, "model": name, "failure": None, "material": None, "spent": None, **said}
+    return {"included": False, "model": name, "failure": None, "material": None, "spent": None, "checked": None, **said}

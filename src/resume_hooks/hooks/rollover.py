@@ -85,7 +85,8 @@ def _facts(outcome: add_summary.SummaryOutcome, request: Request) -> list[str]:
     if outcome.failure:
         again = f"to try again, type it once more, or in a shell: {request.command}"
         return [add_summary.failure_text(outcome.failure), *spent, again]
-    return [f"a summary by {outcome.spent.model} and a digest are in it", *spent]
+    check = [outcome.checked.words] if outcome.checked else []
+    return [f"a summary by {outcome.spent.model} and a digest are in it", *check, *spent]
 
 
 def _answer_of(done: str, receipt: Receipt, facts: Sequence[str], request: Request) -> TriggerAnswer:

@@ -16,7 +16,18 @@ from resume_hooks.derive.summary.add_summary import MAX_WISH, SummaryOutcome
 from resume_hooks.errors import HeadlessFailed, NothingToHandOff, UsageError
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts import invariants
-from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, line, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    boundary,
+    conversation,
+    custom_title,
+    line,
+    summary,
+    user,
+    write_session,
+)
 from tests.derive.summary.models import PLAIN, Answer, Scripted
 
 
@@ -167,6 +178,59 @@ def test_references_of_the_digest_count_as_shown(config_home: ConfigHome, parent
     """The model is shown the digest too; a record beyond the session's end is no reference."""
     outcome, _ = run(config_home, parent, {**PLAIN, "done": [{"text": "It.", "records": [0, 4711]}]})
     assert "  - It. (:0)\n" in records(outcome.receipt.file)[1]["message"]["content"]
+
+
+def test_sentences_are_checked(config_home: ConfigHome) -> None:
+    """What the session shows gets its record, what it does not a mark; a compaction's summary shows nothing."""
+    rows = [
+        user("mend the tabs in src/parser.py", uuid="a"),
+        assistant("parse_line was the culprit", uuid="b", parent="a", ts=1),
+        boundary(uuid="c", before="b", ts=2),
+        summary("TabStopper was removed", uuid="d", parent="c", ts=3),
+        assistant("All 212 tests pass.", uuid="e", parent="d", ts=4),
+    ]
+    parent = Path(write_session(config_home.project(), SESSION, rows))
+    points = [
+        {"text": "Mended `parse_line`. TabStopper is gone.", "records": [0]},
+        {"text": "212 tests of `parser.py` pass."},
+        {"text": "Someone asked for src/printer.py.", "records": [4]},
+    ]
+    outcome, _ = run(config_home, parent, {"goal": "Tabs in `src/parser.py`", "state": "Done.", "done": points})
+    text = records(outcome.receipt.file)[1]["message"]["content"]
+    assert "goal: Tabs in `src/parser.py` (:0)\nwhere the work stands: Done.\n" in text
+    assert (
+        "  - Mended `parse_line`. (:1) TabStopper is gone. (:0) [not in the transcript: TabStopper]\n"
+        "  - 212 tests of `parser.py` pass.\n"
+        "  - Someone asked for src/printer.py. (:4) [not in the transcript: src/printer.py]\n"
+    ) in text
+    assert outcome.checked is not None
+    assert outcome.checked[1:] == (6, 2, 2)
+
+
+def test_what_an_ancestor_says_counts(config_home: ConfigHome, parent: Path) -> None:
+    """A child that goes on knows of its parent: a sentence on that is tied to the parent's record, by its id."""
+    first, _ = run(config_home, parent)
+    child = Path(first.receipt.file)
+    with child.open("ab") as stream:
+        rows = [user("go on", uuid="x", parent=records(str(child))[2]["uuid"], ts=9e8, session_id=child.stem)]
+        rows.append(assistant("done", uuid="y", parent="x", ts=9e8 + 1, session_id=child.stem))
+        stream.write(b"".join(line(row) + b"\n" for row in rows))
+    said = {**PLAIN, "facts": [{"text": 'The assistant said "this is answer 3".'}, {"text": "`scripted` wrote it."}]}
+    with parent.open("ab") as stream:
+        stream.write(line(assistant("this is answer 3", uuid="z", parent="r3", ts=50)) + b"\n")
+    outcome, _ = run(config_home, child, said)
+    text = records(outcome.receipt.file)[1]["message"]["content"]
+    assert '  - The assistant said "this is answer 3". (11111111:5)\n' in text
+    assert "  - `scripted` wrote it. [not in the transcript: scripted]\n" in text
+
+
+def test_a_mark_shows_no_secret(config_home: ConfigHome, parent: Path) -> None:
+    """One that a model made up, or was told, is in neither the sentence nor its mark."""
+    secret = f"ghp_{'a1B2c3D4e5' * 4}"[:40]
+    outcome, _ = run(config_home, parent, {**PLAIN, "facts": [{"text": f"The token is {secret}."}]})
+    text = records(outcome.receipt.file)[1]["message"]["content"]
+    assert secret[:12] not in text
+    assert "not in the transcript" in text
 
 
 def test_nothing_to_hand_off(config_home: ConfigHome) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.summary.ask import MAX_POINTS, MAX_SUMMARY, Summary, notes_text, summary_text
+from resume_hooks.derive.summary.ask import MAX_POINTS, MAX_SUMMARY, Summary, notes_text, rows_of, summary_text
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.opening_layout import NEXT_STEP, next_step_of, opening_text
 from tests.builders import SESSION
@@ -18,7 +18,7 @@ SHOWN = frozenset({3, 7, 12})
 def told(wish: str = "", **fields: Any) -> str:
     """The text of a summary with these fields."""
     summary = Summary.model_validate({"goal": "", "state": "", **fields})
-    return summary_text(summary, "haiku-9", SESSION, SHOWN, wish)
+    return summary_text("\n".join(rows_of(summary, SESSION, SHOWN)), "haiku-9", SESSION, wish)
 
 
 def points(*texts: str) -> list[dict[str, Any]]:

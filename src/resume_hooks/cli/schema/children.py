@@ -60,6 +60,14 @@ class MaterialForm(Strict):
     calls: int
 
 
+class CheckedForm(Strict):
+    """How a summary's sentences were found in the transcripts; those that claim nothing to look up are in neither."""
+
+    sentences: int
+    tied: int = Field(description="each with the record that has what it claims")
+    marked: int = Field(description="what they claim stands in no record, which is said behind them")
+
+
 class SummaryForm(Strict):
     """The summary of a rollover; a dry run asks no model."""
 
@@ -68,6 +76,7 @@ class SummaryForm(Strict):
     failure: str | None = Field(description="why there is none; the digest alone is in the child then")
     material: MaterialForm | None = Field(description="of a dry run")
     spent: SpentForm | None = Field(description="null in a dry run")
+    checked: CheckedForm | None = Field(description="null where there is no summary")
 
 
 class RolloverForm(ReceiptForm):

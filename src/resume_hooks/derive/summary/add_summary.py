@@ -6,6 +6,8 @@ that somebody opened meanwhile is left alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,17 +19,20 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import Written
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.derive.model.port import ModelCalls, Spent
-from resume_hooks.derive.summary.ask import summarise, summary_text
+from resume_hooks.derive.summary.ask import rows_of, summarise, summary_text
 from resume_hooks.derive.summary.parts import material
-from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionLive, UsageError
+from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionLive, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import ANCESTOR_BUDGET, digest_of
 from resume_hooks.reading.digest.entries import Digest, digest_at
+from resume_hooks.reading.summary_check import CheckedSummary, checked, texts_in
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import agent_at, readable
 from resume_hooks.sessions.held_links import release
+from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
 from resume_hooks.transcripts.invariants import Check, require
@@ -51,11 +56,12 @@ class SummaryRollover:
 
 
 class SummaryOutcome(NamedTuple):
-    """The result of a rollover; ``failure`` says why there is no summary, ``""`` if there is one."""
+    """The result of a rollover: the summary as it was ``checked``, or, in ``failure``, why there is none."""
 
     receipt: Receipt
     spent: Spent
     failure: str = ""
+    checked: CheckedSummary | None = None
 
 
 def plan(
@@ -101,14 +107,14 @@ def add_summary(begun: SummaryRollover, written: Receipt, calls: ModelCalls, whe
     try:
         before = _as_written(begun, written)
         summary = _summary(begun, calls, where)
-        contents = Contents(begun.digest, summary)
+        contents = Contents(begun.digest, summary.text)
         decided = agents.fresh(begun.parent, where, contents=contents, child=begun.plan.draft)
         done = _replace(decided, before, written.title, where)
     except ResumeHooksError as error:
         return SummaryOutcome(written, calls.spent, error.message)
     except OSError as error:
         return SummaryOutcome(written, calls.spent, f"{error.filename}: {error.strerror}")
-    return SummaryOutcome(done._replace(warnings=written.warnings), calls.spent)
+    return SummaryOutcome(done._replace(warnings=written.warnings), calls.spent, checked=summary)
 
 
 def failure_text(failure: str) -> str:
@@ -116,15 +122,29 @@ def failure_text(failure: str) -> str:
     return f"No summary: {failure}. The new session has only the digest."
 
 
-def _summary(begun: SummaryRollover, calls: ModelCalls, where: Where) -> str:
-    """The text of a summary. HeadlessFailed if there is none."""
-    given = material(begun.parent, where)
+def _summary(begun: SummaryRollover, calls: ModelCalls, where: Where) -> CheckedSummary:
+    """A summary, checked. HeadlessFailed if there is none."""
+    given, session_id = material(begun.parent, where), begun.parent.session_id
     summary = summarise(calls, given, as_text.full(begun.digest), begun.wish)
-    known = given.numbers | _numbers(begun.digest, begun.parent.session_id)
-    text = summary_text(summary, calls.spent.model, begun.parent.session_id, known, begun.wish)
+    known = given.numbers | _numbers(begun.digest, session_id)
+    found = checked("\n".join(rows_of(summary, session_id, known)), _said(begun, where))
+    text = summary_text(found.text, calls.spent.model, session_id, begun.wish)
     if not text:
         raise HeadlessFailed(f"{calls.spent.model} said nothing")
-    return redact(text)[0]
+    return found._replace(text=redact(text)[0])
+
+
+def _said(begun: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
+    """What a summary may tell of, each text with its reference, if it has one: wish, digest, the lineage's records."""
+    yield "", f"{begun.wish}\n{as_text.full(begun.digest)}"
+    family = Family(where)
+    room = ANCESTOR_BUDGET
+    for row in family.lineage(begun.parent.path)[-2::-1]:
+        room -= row.size
+        if room >= 0 and (path := family.path_of(row)) is not None:
+            with suppress(SessionNotFound):  # gone since
+                yield from texts_in(path, row.session_id[:SHORT])
+    yield from texts_in(begun.parent.path, "")
 
 
 def _numbers(digest: Digest, session_id: str) -> frozenset[int]:

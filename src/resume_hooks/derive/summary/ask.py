@@ -70,24 +70,24 @@ class Summary(BaseModel):
     next: list[Point] = Field(default=[], description="what remains to be done, the first thing first")
 
 
-def summary_text(summary: Summary, model: str, session_id: str, shown: frozenset[int], wish: str = "") -> str:
-    """A summary as it stands in a child; ``""`` if it is empty. ``wish`` is what the user asked of it."""
-    rows = list(_rows(summary, session_id, shown))
+def summary_text(rows: str, model: str, session_id: str, wish: str = "") -> str:
+    """The rows of a summary as they stand in a child; ``""`` for none. ``wish`` is what the user asked of it."""
     if not rows:
         return ""
     asked = f', asked for "{_line(wish, 200)}"' if wish.strip() else ""
     key = f":N is record {session_id[:SHORT]}:N"
     head = f"summary by {_line(model, 80)}, from the session's records{asked} (not instructions; {key})"
-    return "\n".join(_within([head, *rows], MAX_SUMMARY))
+    return "\n".join(_within([head, *rows.split("\n")], MAX_SUMMARY))
 
 
 def notes_text(summaries: Sequence[Summary], session_id: str, shown: frozenset[int]) -> str:
     """The summaries of several parts, oldest first, for a model to join."""
-    parts = ([f"part {number}", *_rows(part, session_id, shown)] for number, part in enumerate(summaries, 1))
+    parts = ([f"part {number}", *rows_of(part, session_id, shown)] for number, part in enumerate(summaries, 1))
     return "\n\n".join("\n".join(part) for part in parts)
 
 
-def _rows(summary: Summary, session_id: str, shown: frozenset[int]) -> Iterator[str]:
+def rows_of(summary: Summary, session_id: str, shown: frozenset[int]) -> Iterator[str]:
+    """A summary in rows, with references to records that were ``shown``; none for an empty one."""
     for name, text in (("goal", summary.goal), ("where the work stands", summary.state)):
         if line := _line(text, 2 * MAX_LINE):
             yield f"{name}: {line}"

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator
 
 LONGEST = 320  # characters of a sentence; a longer one is cut
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
-_MARKUP = re.compile(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
+MARKUP = re.compile(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
+"""What stands before a list item, a heading, a quote, a row of a table."""
+
 _END = re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])")
 _OPENS = re.compile(r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|command-\w{1,20}|pasted_content)\b[^<>]*>")
 """The opening tag of what a client puts into a prompt."""
@@ -80,7 +82,7 @@ def typed_text(text: str) -> str:
 def sentences(text: str) -> Iterator[str]:
     """The sentences and list items of a text, each on one line, without the markup before them; code is left out."""
     for row in _FENCE.sub("", text).split("\n"):
-        bare = _MARKUP.sub("", row).strip()
+        bare = MARKUP.sub("", row).strip()
         if _ROW.fullmatch(bare) is None:
             yield from (cut(part) for part in _END.split(bare) if len(part.strip()) > 1)
 

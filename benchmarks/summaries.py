@@ -1,0 +1,135 @@
+"""Lies in the compaction summaries of real sessions: how many the check marks, and how many true sentences.
+
+``python -m benchmarks.summaries [--tuned]``. Sentences of the corpus' summaries, and lies made of them by seeded rules:
+another session's file, name, command, prompt or sentence, another number. The check was tuned on the sessions whose
+name has an even hash (``--tuned``); the figures are those of the others. Beside it the naive way: a sentence is marked
+if anything in backticks is no part of the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from resume_hooks.reading.claims import claims_of
+from resume_hooks.reading.digest.prose import sentences
+from resume_hooks.reading.summary_check import ABSENT, checked, texts_in
+from resume_hooks.transcripts import records
+from tests.needs import corpus_sessions
+
+SEED, SMALLEST, EACH = 37, 3_000, 40  # characters of a summary worth it; lies of a kind by another session
+CLIENTS = re.compile(
+    r"This session is being continued[^\n]*|If you need specific details.*|Please continue.*", re.DOTALL
+)
+FILE = re.compile(r"[\w./@-]*\w\.(?:go|tsx?|py|m?js|ya?ml|md|json|sh|sql|toml|vue|mod|txt|kt)\b")
+NAME = re.compile(r"`([A-Za-z]\w*(?:[a-z][A-Z]|_|\.)\w+)(?:\(\))?`")
+NUMBER = re.compile(r"(?<![\w.,/#:-])\d{2,}(?:[.,]\d+)*(?![\w./-])")
+PATTERNS = {"file": FILE, "name": NAME}
+
+
+class Session(NamedTuple):
+    """A session: its project, its last summary, the records before that, and what a lie may take from it."""
+
+    project: str
+    summary: list[str]
+    raw: str
+    said: list[tuple[str, str]]
+    things: dict[str, list[str]]
+
+
+def session_at(path: Path) -> Session:
+    """A session of the corpus."""
+    lines = path.read_bytes().split(b"\n")
+    at, summary = len(lines), ""
+    things: dict[str, set[str]] = {kind: set() for kind in ("file", "name", "command", "said")}
+    for number, record in enumerate(map(records.parse, lines)):
+        if record and record.get("isCompactSummary") is True:
+            at, summary = number, records.text(record)
+            continue
+        for block in records.blocks(record or {}):
+            given = records.mapping(block, "input")
+            things["file"] |= {"/".join(records.file_in(given).split("/")[-2:])} - {""}
+            things["command"] |= {c for c in [records.string(given, "command")] if 5 < len(c) < 120 and "`" not in c}
+            things["name"] |= {*NAME.findall(records.string(block, "text"))}
+        if record and records.is_prompt(record):
+            rows = records.prompt_text(record).split("\n")
+            things["said"] |= {row for row in rows if 25 < len(row) < 160 and '"' not in row and row[0] != "<"}
+    before = b"\n".join(line for line in lines[:at] if b'"isCompactSummary":true' not in line)
+    told = [s for s in sentences(CLIENTS.sub("", summary)) if claims_of(s)] if len(summary) > SMALLEST else []
+    kept = {kind: sorted(found) for kind, found in things.items()}
+    return Session(path.parent.name, told, before.decode("utf-8", "replace"), list(_until(path, at)), kept)
+
+
+def _until(path: Path, end: int) -> Iterator[tuple[str, str]]:
+    for ref, text in texts_in(str(path), "0"):
+        if ref and int(ref[2:]) >= end:
+            return
+        yield ref, text
+
+
+def lies_of(one: Session, others: Sequence[Session], dice: random.Random) -> Iterator[tuple[str, str]]:
+    """Lies on a session, each with its kind."""
+    for sentence in one.summary:
+        if numbers := list(NUMBER.finditer(sentence)):
+            at = dice.choice(numbers)
+            other = "".join(str(dice.randint(1, 9)) if sign.isdigit() else sign for sign in at[0])
+            if other != at[0]:
+                yield "another number", _with(sentence, at.span(), other)
+    for near in (False, True):
+        pool = [other for other in others if (other.project == one.project) is near]
+        where = "of the same project" if near else "of another project"
+        for kind, pattern in PATTERNS.items():
+            known = [thing for other in pool for thing in other.things[kind]]
+            for sentence in one.summary if known else ():
+                if places := list(pattern.finditer(sentence)):
+                    span = dice.choice(places).span(pattern.groups)
+                    yield f"another {kind}, {where}", _with(sentence, span, dice.choice(known))
+        made = {"command": "`{}` ran, and all tests passed.", "said": 'The user decided: "{}"', "sentence": "{}"}
+        for kind, form in made.items():
+            known = [each for other in pool for each in (other.summary if kind == "sentence" else other.things[kind])]
+            for thing in dice.sample(known, min(EACH, len(known))):
+                yield f"{kind} {where}", form.format(thing)
+
+
+def _with(sentence: str, span: tuple[int, int], words: str) -> str:
+    return f"{sentence[: span[0]]}{words}{sentence[span[1] :]}"
+
+
+def naive(sentence: str, raw: str) -> bool:
+    """Whether the naive way marks a sentence."""
+    return any(code not in raw for code in re.findall("`([^`]+)`", sentence))
+
+
+def main() -> int:
+    """Print a row a kind of sentence; 0."""
+    tuned, dice = "--tuned" in sys.argv, random.Random(SEED)
+    paths = [path for path in corpus_sessions() if path.stat().st_size > 100_000 and "_cli_generated" not in path.parts]
+    sessions = {path: session_at(path) for path in paths}
+    counts: dict[str, list[int]] = {}
+    for path, one in sessions.items():
+        if (hashlib.sha256(path.name.encode()).digest()[-1] % 2 == 0) is not tuned or not one.summary:
+            continue
+        others = [other for other in sessions.values() if other is not one]
+        rows = [*(("true", sentence) for sentence in one.summary), *lies_of(one, others, dice)]
+        rows = [(kind, " ".join(row.split())) for kind, row in rows]
+        found = checked("\n".join(row for _, row in rows), one.said).text.split("\n")
+        for (kind, row), after in zip(rows, found, strict=True):
+            marked, tied = f"[{ABSENT}" in after, after.endswith(")") and after != row
+            for at, counts_here in enumerate((True, marked, tied and not marked, naive(row, one.raw))):
+                counts.setdefault(kind, [0] * 4)[at] += counts_here
+    print(f"{'sentences':36} {'all':>5} {'marked':>7} {'tied':>6} {'naive':>6}")
+    for kind, (count, *shares) in sorted(counts.items()):
+        print(f"{kind:36} {count:5} {shares[0] / count:7.1%} {shares[1] / count:6.1%} {shares[2] / count:6.1%}")
+    return 0
+
+
+if __name__ == "__main__":
+    begun = time.perf_counter()
+    main()
+    print(f"{time.perf_counter() - begun:.0f} s")

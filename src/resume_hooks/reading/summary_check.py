@@ -1,0 +1,196 @@
+"""A model's summary, checked against the transcript: each sentence gets the record that shows it, or a mark.
+
+Deterministic: what a sentence claims is looked up, not understood. A claim that no record has marks its sentence; where
+one record, or those next to it, have all claims of one, the best of them is named. The words of the summary all stay.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from resume_hooks.reading.claims import ANY, Claim, claims_of, words_in, words_of
+from resume_hooks.reading.digest.prose import MARKUP
+from resume_hooks.reading.render import text_of
+from resume_hooks.sessions.lineage_block import OPENING
+from resume_hooks.sessions.link_log import AFTER_CLEAR
+from resume_hooks.storage.atomic import BUFFER
+from resume_hooks.system.text import counted
+from resume_hooks.transcripts import bookkeeping, records
+from resume_hooks.transcripts.lines import open_transcript, read_lines
+
+ABSENT = "not in the transcript"
+NEAR = 2  # records behind one that count as the same place: what was answered to a call, what was said of it
+COMMON = 500  # records from which on a word of prose says nothing of where a sentence is from
+TRIED = 500  # records at most that are weighed for a sentence, the latest
+USUAL = 500  # characters of a record up to which its length says nothing of how well it shows a sentence
+NAMED, WIDEST = 3, 60  # claims that a mark names, and characters of each
+
+_REF = r"[\w/-]*:\d+"
+_MARK = rf"(?:\[{ABSENT}[^\]]*\]|\({_REF}(?:, {_REF})*\))"
+_MARKS, _REFERENCES = re.compile(_MARK), re.compile(_REF)
+_END = re.compile(
+    rf"(?:[.!?][\"')*_`]*|{_MARK})(?=\s+(?!{_MARK})[\"'(*_`]*[A-Z0-9À-Þ가-힣])|[。\uff01\uff1f](?: {_MARK})*"
+)
+_CLOSED = re.compile(r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d")  # nothing ends in it
+_STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
+"""What would end a mark, or change where the sentences around it end."""
+
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_HEAD = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")  # a heading, a row of a table, nothing
+_UNSAID = (bookkeeping.SILENT | bookkeeping.TITLES.keys()) - {bookkeeping.QUEUE_OPERATION, bookkeeping.PR_LINK}
+_FRONT = 300  # characters of a text in which what we told a model shows that we did
+
+
+class CheckedSummary(NamedTuple):
+    """A summary with its marks; how many ``sentences`` it has, how many are ``tied`` to a record, how many marked."""
+
+    text: str
+    sentences: int
+    tied: int
+    marked: int
+
+    @property
+    def words(self) -> str:
+        """The counts in words."""
+        return f"of {counted(self.sentences, 'sentence')} {self.tied} tied to records, {self.marked} {ABSENT}"
+
+
+class _Sentence(NamedTuple):
+    """A sentence: its claims, its other words, and the references that already stand in it."""
+
+    claims: Sequence[Claim]
+    words: frozenset[bytes]
+    known: frozenset[str]
+
+    @property
+    def tells(self) -> bool:
+        """Whether its claims are enough to tell a record by: a number alone may be any other's."""
+        return len(self.claims) > 1 or any(letter.isalpha() for claim in self.claims for letter in claim.shown)
+
+
+class _Places:
+    """Where the claims and the words of sentences occur, gathered in one pass over the texts of records."""
+
+    def __init__(self, sentences: Sequence[_Sentence]) -> None:
+        self.of: dict[Claim, set[int]] = {claim: set() for sentence in sentences for claim in sentence.claims}
+        self._prose: dict[bytes, set[int]] = {word: set() for sentence in sentences for word in sentence.words}
+        self._records: list[tuple[str, int]] = []
+        self._by_word: dict[bytes, list[tuple[re.Pattern[bytes] | None, set[int]]]] = {}
+        for claim, places in self.of.items():
+            for word in {*claim.words}:
+                self._by_word.setdefault(word, []).append((claim.pattern, places))
+        self._wanted = {*self._by_word, *self._prose}
+
+    def take(self, reference: str, text: str) -> None:
+        """Take in the text of one record."""
+        at = len(self._records)
+        self._records.append((reference, len(text)))
+        low = text.lower().encode("utf-8", "replace")
+        for word in (ANY, *self._wanted.intersection(words_in(low))):
+            claims = self._by_word.get(word, ())
+            for pattern, places in claims:
+                if pattern is None or pattern.search(low):
+                    places.add(at)
+            if (prose := self._prose.get(word)) is not None:
+                prose.add(at)
+                if len(prose) >= COMMON and not claims:
+                    self._wanted.discard(word)
+
+    def best(self, sentence: _Sentence) -> str:
+        """The record that shows a sentence, by its reference; ``""`` where none has all that it claims."""
+        places = [self.of[claim] for claim in sentence.claims]
+        shown = set.intersection(*places)
+        if not shown:  # a call, and the answer to it
+            shown = set.intersection(*({at - back for at in place for back in range(NEAR + 1)} for place in places))
+        rare = [at for word in sentence.words if len(at := self._prose[word]) < COMMON]
+
+        def weight(at: int) -> tuple[bool, float, int]:
+            reference, size = self._records[at]
+            words = 1 + sum(1 / math.log2(2 + len(places)) for places in rare if at in places)
+            own = sum(at in place for place in places)
+            return reference in sentence.known, own * words / math.log2(8 + size / USUAL), at
+
+        tried = [at for at in sorted(shown)[-TRIED:] if at >= 0 and self._records[at][0]]
+        return self._records[max(tried, key=weight)][0] if tried else ""
+
+
+def texts_in(file: str, session: str) -> Iterator[tuple[str, str]]:
+    """Each record that says something, by its reference, and its text; of summaries, ours among them, none.
+
+    A file as it was before an edit, which no reader is shown, has no reference. SessionNotFound where ``file`` can't be
+    read.
+    """
+    with open_transcript(file, BUFFER) as stream:
+        for line in read_lines(stream):
+            record = records.parse(line.body)
+            if record is None or record.get("isCompactSummary") is True or records.kind(record) in _UNSAID:
+                continue
+            text = text_of(record)
+            if not any(words in text[:_FRONT] for words in (OPENING, AFTER_CLEAR)):
+                asked = records.is_prompt(record) and text.startswith("<command-")
+                yield f"{session}:{line.number}", f"{text}\n{records.prompt_text(record)}" if asked else text
+                if before := records.string(records.tool_details(record), "originalFile"):
+                    yield "", before
+
+
+def checked(text: str, said: Iterable[tuple[str, str]]) -> CheckedSummary:
+    """A summary, checked against what was ``said``: the reference and the text of each record, in their order."""
+    pieces = [(piece, _sentence(piece) if says else None) for piece, says in _pieces(text)]
+    places = _Places([sentence for _, sentence in pieces if sentence])
+    for reference, words in said:
+        places.take(reference, words)
+    tied = marked = 0
+    out: list[str] = []
+    for piece, sentence in pieces:
+        out.append(piece)
+        if sentence is None or not sentence.claims:
+            continue
+        if absent := [claim.shown for claim in sentence.claims if not places.of[claim]]:
+            marked += 1
+            out += [_mark(absent)] if ABSENT not in piece else []
+        elif sentence.tells and (best := places.best(sentence)):
+            tied += 1
+            out += [f" ({best})"] if best not in sentence.known else []
+    return CheckedSummary("".join(out), sum(sentence is not None for _, sentence in pieces), tied, marked)
+
+
+def _mark(absent: Sequence[str]) -> str:
+    """What stands behind a sentence of which no record has these."""
+    names = (_STOPS.sub("", name[:WIDEST]) for name in dict.fromkeys(absent))
+    return f" [{ABSENT}: {', '.join(islice(names, NAMED))}]"
+
+
+def _pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """A text in pieces, each with whether it is a sentence; joined they are the text."""
+    fenced = False
+    for row in text.splitlines(keepends=True):
+        fence = _FENCE.match(row) is not None
+        fenced ^= fence
+        if fence or fenced or _HEAD.match(row):
+            yield row, False
+            continue
+        bare = row.rstrip()
+        markup = MARKUP.match(bare)
+        begun = markup.end() if markup else 0
+        yield row[:begun], False
+        closed = [found.span() for found in _CLOSED.finditer(bare, begun)]
+        for end in [*(found.end() for found in _END.finditer(bare, begun)), len(bare)]:
+            if any(start < end < stop for start, stop in closed):
+                continue
+            if end > begun:
+                yield bare[begun:end], True
+            begun = end
+        yield row[len(bare) :], False
+
+
+def _sentence(piece: str) -> _Sentence:
+    said = _MARKS.sub(" ", piece)
+    claims = claims_of(said)
+    names = {word for claim in claims for word in claim.words}
+    words = frozenset(word for word in words_of(said) if len(word) > 3 and word not in names)
+    known = frozenset(ref for found in _MARKS.findall(piece) for ref in _REFERENCES.findall(found))
+    return _Sentence(claims, words, known)

@@ -1,0 +1,103 @@
+"""What of a sentence is looked up, and in which forms it is found."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.reading.claims import ANY, claims_of, words_of
+
+
+def shown(sentence: str) -> list[str]:
+    """What a sentence claims, each thing once."""
+    return list(dict.fromkeys(claim.shown for claim in claims_of(sentence)))
+
+
+def holds(sentence: str, text: str) -> bool:
+    """Whether a text has all that a sentence claims, which is something."""
+    low = text.lower().encode()
+    claims = claims_of(sentence)
+    assert claims
+    return all(
+        {*claim.words} & {ANY, *words_of(text)} and (claim.pattern is None or claim.pattern.search(low))
+        for claim in claims
+    )
+
+
+@pytest.mark.parametrize(
+    ("sentence", "claims"),
+    [
+        ("Mended src/parser.py and its tests.", ["src/parser.py"]),
+        ("Renamed parseLine to parse_line in `Lexer`.", ["Lexer", "parseLine", "parse_line"]),
+        ("Ran `pytest -k tabs -q` twice.", ["pytest -k tabs -q", "pytest", "tabs"]),
+        ("All 212 tests pass in 3.4 s.", ["212", "3.4"]),
+        ('The user said "keep the tabs".', ["keep the tabs"]),
+        ("Merged as 0a1b2c3d, see https://example.org/pull/72.", ["0a1b2c3d", "https://example.org/pull/72"]),
+        ("Two of 3 attempts, e.g. the first, took about 120 s and ~40 MB (lines 12-30).", []),
+        ('A "dry run" is no quote; nothing to look up and/or to find here.', []),
+    ],
+)
+def test_what_is_looked_up(sentence: str, claims: list[str]) -> None:
+    """Names, files, commands, numbers, quotes, addresses; no prose, no small or rounded numbers, no lines."""
+    assert shown(sentence) == claims
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text"),
+    [
+        ("Mended `src/parser.py`.", "edited /home/me/proj/src/Parser.py"),
+        ("Mended `/home/me/src/parser.py:12`.", "M src/parser.py"),
+        ("Calls `parse_line()`.", "def parse_line(text):"),
+        ("`SessionStates` are kept.", "type SessionState struct"),
+        ("It has 12,345 rows.", "rows=12345"),
+        ("It has 12345 rows.", "12,345 rows"),
+        ("It took 120 ms.", "in 120ms"),
+        ("It took 3.45s.", "3.45 s, 3.45s"),
+        ("It is 77em wide.", "width: 77em"),
+        ('They asked to "Keep the tabs, please".', "keep the\n  tabs: please!"),
+        ('They said "keep the tabs ... in every file".', "keep the tabs; and spaces in every file"),
+        ("Committed as 0a1b2c3d4e.", "[main 0a1b2c3] wip"),
+        ("`git add -A && git commit -m wip` worked.", "$ git add -A\n$ git commit -m 'wip'"),
+    ],
+)
+def test_forms_that_are_the_same(sentence: str, text: str) -> None:
+    """Case, folders before a path, calls, separators, line breaks change nothing."""
+    assert holds(sentence, text)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text"),
+    [
+        ("Mended `src/parser.py`.", "src/parser.pyc my-parser.py src/parser.ts"),
+        ("All 212 tests pass.", "2120 tests, 1.212, 212\tdef f(): and 212→x"),
+        ('The user said "drop the tabs".', "drop all the tabs"),
+        ("Committed as 0a1b2c3d4e.", "[main 10a1b2c3] wip"),
+        ("`git push --force origin` worked.", "git push origin --force"),
+        ("`make docs` worked.", "make the docs"),
+    ],
+)
+def test_what_is_not_the_same(sentence: str, text: str) -> None:
+    """Another file, another number or a line's, other words, another command."""
+    assert not holds(sentence, text)
+
+
+@given(st.text(max_size=300))
+def test_any_text(sentence: str) -> None:
+    """Whatever it holds: every claim is found in the sentence that makes it, as far as its words go."""
+    words = {*words_of(sentence)}
+    for claim in claims_of(sentence):
+        assert {*claim.words} & {ANY, *words}
+        assert claim.shown
+
+
+@pytest.mark.parametrize(
+    "piece", ["`", '"', "a/", "[", "(:1", ".", "*", "1,", "a_b ", '"a b c" ', "`a b` ", "::", "~1 "]
+)
+def test_hostile_sentences_take_no_time(piece: str) -> None:
+    """As long as no summary of ours may be, of what makes a regular expression slow."""
+    begun = time.perf_counter()
+    claims_of(piece * (16_000 // len(piece)))
+    assert time.perf_counter() - begun < 2

@@ -1,0 +1,143 @@
+"""A summary against the records: what no record has is marked, what one has gets its reference, the words all stay."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.reading.summary_check import ABSENT, checked, texts_in
+from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from tests.builders import (
+    SESSION,
+    attachment,
+    custom_title,
+    summary,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+
+SAID = [
+    (":0", "please mend the tabs in src/parser.py, and keep the public names"),
+    (":1", "[call of Bash]\ncommand: pytest tests/test_parser.py -q"),
+    (":2", "212 passed in 3.40s"),
+    (":3", "I renamed parse_line to parseRow in src/parser.py."),
+    ("5e12a303:9", "the root cause is TabStop in src/lexer.py"),
+    ("", "def old_name(): pass"),
+]
+
+
+def told(text: str) -> str:
+    """A summary as it is told after the check."""
+    return checked(text, SAID).text
+
+
+@pytest.mark.parametrize(
+    ("sentence", "note"),
+    [
+        ("Renamed `parse_line` to `parseRow`.", " (:3)"),
+        ("The tabs in src/parser.py are to be mended.", " (:0)"),
+        ("The cause was TabStop in `lexer.py`.", " (5e12a303:9)"),
+        ("`pytest tests/test_parser.py -q`: 212 passed.", " (:1)"),
+        ('The user said "keep the public names".', " (:0)"),
+        ("Mended src/printer.py.", f" [{ABSENT}: src/printer.py]"),
+        ("All 213 tests passed.", f" [{ABSENT}: 213]"),
+        ("`npm run lint --fix` is green.", f" [{ABSENT}: npm run lint --fix, npm, run]"),
+        ('They said: "Mend it. Drop all `tabs`!" and left', f" [{ABSENT}: Mend it Drop all tabs]"),
+        ('The user decided: "drop the public names".', f" [{ABSENT}: drop the public names]"),
+        ("The work is nearly done.", ""),
+        ("`old_name` went away.", ""),
+        ("The `public` names are in TabStop.", ""),
+    ],
+)
+def test_a_sentence(sentence: str, note: str) -> None:
+    """Tied, marked, or bare: without claims, found where no reader looks, or nowhere together."""
+    assert told(sentence) == f"{sentence}{note}"
+
+
+def test_markdown_stays() -> None:
+    """Every sentence is checked for itself; headings, tables and code are left alone."""
+    text = (
+        "# Work on TabStopper\n\n- **Done.** Renamed `parse_line` to `parseRow`. Mended src/printer.py.\n"
+        "1. See TabStop in `lexer.py`\n\n```\nTabStopper()\n```\n| TabStopper | 1 |\n"
+    )
+    found = checked(text, SAID)
+    assert found.text == (
+        "# Work on TabStopper\n\n- **Done.** Renamed `parse_line` to `parseRow`. (:3) Mended src/printer.py. "
+        f"[{ABSENT}: src/printer.py]\n"
+        "1. See TabStop in `lexer.py` (5e12a303:9)\n\n```\nTabStopper()\n```\n| TabStopper | 1 |\n"
+    )
+    assert (found.sentences, found.tied, found.marked) == (4, 2, 1)
+    assert found.words == f"of 4 sentences 2 tied to records, 1 {ABSENT}"
+
+
+def test_references_that_stand_there() -> None:
+    """One that shows the sentence is enough; where it does not, the one that does comes behind it."""
+    assert told("Renamed `parse_line`. (:1, :3)") == "Renamed `parse_line`. (:1, :3)"
+    assert told("Renamed `parse_line`. (:1)") == "Renamed `parse_line`. (:1) (:3)"
+    assert checked("Renamed `parse_line`. (:3)", SAID).tied == 1
+
+
+PIECES = st.sampled_from([
+    "src/parser.py", "`parse_line()`", "`x y z`", "212", '"keep the public names"', '"a, b. C?"', "TabStop", "Foo.",
+    "A", "bar!", '"', "`", "\u201c", "\u201d", "**", "(", ")", "(:3)", "[x]", "。", "-", "1.",
+    "\n", "\n- ", "```\n", " ", "# ", "| ", "é", "e.g.", f"[{ABSENT}: a]",
+])  # fmt: skip
+
+
+@given(st.one_of(st.lists(PIECES, max_size=30).map(" ".join), st.text(max_size=200)))
+def test_the_words_stay_and_a_second_check_adds_nothing(text: str) -> None:
+    """What was added can be taken out again, and what was checked is left as it is, with the same counts."""
+    once = checked(text, SAID)
+    assert checked(once.text, SAID) == once
+    letters = iter(once.text)
+    assert all(letter in letters for letter in text)
+    added = re.escape(ABSENT)
+    assert len(re.sub(rf" (?:\[{added}[^\]]*\]|\([\w-]*:\d+\))", "", once.text)) <= len(text)
+    assert once.tied + once.marked <= once.sentences
+
+
+def test_a_mark_stays_within_itself() -> None:
+    """It names three claims at most, cut, without what would end it or a sentence."""
+    found = told('He said "' + "go on. Then [stop] it! " * 20 + '" and `aa_b`, `bb_c`, `cc_d`.')
+    (mark,) = re.findall(rf"\[{ABSENT}: ([^\]]*)\]", found)
+    assert mark.count(", ") == 2
+    assert len(mark) < 200
+    assert not re.search(r"[.!?\[](?:\s|$)", mark.replace("[stop", ""))
+
+
+def test_what_is_said_in_a_transcript(tmp_path: Path) -> None:
+    """Prompts, calls and answers, each by its line; of summaries, titles and what we told a model nothing."""
+    told_before = f"hook says: {OPENING}\n1. other\n{CLOSING}\n\nsummary by haiku: SecretPlan"
+    command = (
+        "<command-message>x</command-message>\n<command-name>/x:go</command-name>\n<command-args>far</command-args>"
+    )
+    records = [
+        user("mend it", uuid="a"),
+        tool_use("t", uuid="b", parent="a", name="Bash", tool_input={"command": "make all"}),
+        tool_result("t", "made", uuid="c", parent="b", toolUseResult={"originalFile": "as it was"}),
+        summary("SecretPlan", uuid="d", parent="c"),
+        attachment(told_before, uuid="e", parent="d"),
+        custom_title("SecretPlan"),
+        user(command, uuid="f", parent="e"),
+    ]
+    found = list(texts_in(write_session(tmp_path, SESSION, records), "11111111"))
+    assert [ref for ref, _ in found] == ["11111111:0", "11111111:1", "11111111:2", "", "11111111:6"]
+    assert "make all" in found[1][1]
+    assert found[3][1] == "as it was"
+    assert found[4][1].endswith("\n/x:go far")
+    assert not any("SecretPlan" in text for _, text in found)
+
+
+@pytest.mark.parametrize("piece", ["(:1, ", "(:11:", ".", "! ", "A. ", "*", "[not in the transcript: ", "- ", "`a_b` "])
+def test_hostile_summaries_take_no_time(piece: str) -> None:
+    """Longer than any of ours, on one line."""
+    begun = time.perf_counter()
+    checked(piece * (16_000 // len(piece)), SAID)
+    assert time.perf_counter() - begun < 2
