@@ -28,16 +28,18 @@ _DEMAND = re.compile(
       | (?:add|write|run|follow|create|do|fix|put|call|commit|push|check|delete|remove)\b[^?]*
         \b(?:only|first(?=\W*\Z|[,;.]|\s\()|instead|but\s+not|before\s+\w+ing|don'?t|for\s+now|no\s+\w+|never|always
            |as\s+\w+\s+as)\b)
-    | (?<!\bi\s)\b(?:must|should|shall|(?:has|have|ought|is|are)\s+to)(?:\s+(?:not|never|always|also|be))*\s+\w
-    | \b(?:must|should)n'?t\b
-    | \b(?:we|you|it|they|that|this)\s+(?:only\s+)?needs?\s+to\b
-    | \b(?:we|you|i)\s+(?:\w+ly\s+)?(?:do\s+not|don'?t)\s+(?:want|need|use|allow|do|commit|push)\b
-    | \b(?:we|i)\s+(?:\w+ly\s+)?(?:want|prefer|insist|require)\b(?!\s+to\s+(?:analy|see|know|understand|check|look|ask))
-    | \bi(?:'d|\s+would)\s+(?:rather|prefer)\b | \bfrom\s+now\s+on\b | \bno\s+longer\s+(?:use|do|need|want)\b
-    | \bas\s+\w+\s+as\s+possible\b | \bat\s+(?:most|least)\s+\d | \A\W*only\s+\w
-    | \b(?:is|are)\s+(?:forbidden|not\s+allowed|required|mandatory)\b
-    | \b(?:instead\s+of|rather\s+than)\b | \binstead\W*\Z | ,\s+not\s+\w+[\w\s]*\W*\Z
-    | \b(?:nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|nicht|kein\w*|nie|mai)\b
+    | \b(?:  # one look at a place inside of a word, where most are
+        (?<!\bi\s)(?:must|should|shall|(?:has|have|ought|is|are)\s+to)(?:\s+(?:not|never|always|also|be))*\s+\w
+      | (?:must|should)n'?t\b
+      | (?:we|you|it|they|that|this)\s+(?:only\s+)?needs?\s+to\b
+      | (?:we|you|i)\s+(?:\w+ly\s+)?(?:do\s+not|don'?t)\s+(?:want|need|use|allow|do|commit|push)\b
+      | (?:we|i)\s+(?:\w+ly\s+)?(?:want|prefer|insist|require)\b(?!\s+to\s+(?:analy|see|know|understand|check|look|ask))
+      | i(?:'d|\s+would)\s+(?:rather|prefer)\b | from\s+now\s+on\b | no\s+longer\s+(?:use|do|need|want)\b
+      | as\s+\w+\s+as\s+possible\b | at\s+(?:most|least)\s+\d
+      | (?:is|are)\s+(?:forbidden|not\s+allowed|required|mandatory)\b
+      | (?:instead\s+of|rather\s+than)\b | instead\W*\Z
+      | (?:nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|nicht|kein\w*|nie|mai)\b)
+    | \A\W*only\s+\w | ,\s+not\s+\w+[\w\s]*\W*\Z
     | 반드시 | 하지\s?마 | 말고 | 항상 | 절대 | 해야 | 不要 | 必须 | 总是 | 只能 | 務必 | 必ず | しないで
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -144,9 +146,10 @@ def is_aside(sentence: str) -> bool:
 
 def fails(sentence: str) -> int:
     """How many words for something that did not work a sentence has, 0 where it tells of no failure."""
-    if len(sentence.encode()) < SHORTEST_SETBACK or is_question(sentence) or _UNREAL.search(sentence):
+    if len(sentence.encode()) < SHORTEST_SETBACK or is_question(sentence):
         return 0
-    return len({found.lower() for found in _SETBACK.findall(sentence)})
+    words = {found.lower() for found in _SETBACK.findall(sentence)}
+    return 0 if words and _UNREAL.search(sentence) else len(words)
 
 
 class Sentence(NamedTuple):
@@ -171,7 +174,7 @@ def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the user said of how the work is to be done, the latest first; a correction says so in any words."""
     for said in _latest(facts.prompts.said, _both_ends):
         for sentence in prose.sentences(said.text):
-            if not is_aside(sentence) and (said.correcting or demands(sentence)):
+            if (said.correcting or demands(sentence)) and not is_aside(sentence):
                 yield entry(sentence, said.place)
 
 
