@@ -17,11 +17,12 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.prose import cut, is_question
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.texts import redact
 
 _FILLER = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
 
-_DEMAND = re.compile(
+_DEMAND = late(
     rf"""(?:\A\W*(?:/\S+\s+)?|[,;:.\u2013\u2014-]\s+|\b(?:{_FILLER})\b[ ,:.-]*)  # where a clause begins, an imperative
       (?:(?:do\s+not|don'?t|never|always|avoid|stop|prefer|ensure|make\s+sure|be\s+sure|remember|keep|stick\s+to|use|leave|
            no\s+longer|let'?s\s+(?:not|use|keep|only|set|rename|cut|leave|stick|avoid|prefer|drop|skip|call|go\s+with))\s+\S
@@ -45,7 +46,7 @@ _DEMAND = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-_NOT_MEANT = re.compile(
+_NOT_MEANT = late(
     r"""[\U0001F600-\U0001F606\U0001F61C\U0001F61D\U0001F923\U0001F643] | [;:]-?[)DP](?!\w)
     | \b(?:lol|lmao|rofl|ha(?:ha)+|hehe|jk|just\ kidding|i\ wonder|wondering|i\ guess|maybe|perhaps|not\ sure|we\ could
         |i\ don'?t\ (?:understand|know|think|see|get)|(?:is|are)\ never)\b
@@ -54,7 +55,7 @@ _NOT_MEANT = re.compile(
 )
 """What makes of a demand a joke, a doubt, or no demand at all."""
 
-_ASKS = re.compile(
+_ASKS = late(
     rf"""\W*(?:(?:{_FILLER}|sure|q|question)\b[,:.\s]*)*
     (?:(?:can|could|should|shall|would|will|do|does|did|are|is|was|were|have|has)(?:n'?t)?\s+
          (?:i|we|you|it|they|there|this|that|the|these|those)\b
@@ -66,7 +67,7 @@ _ASKS = re.compile(
 )
 """How a question begins that nobody ended in a question mark."""
 
-_MACHINE = re.compile(
+_MACHINE = late(
     r"""\s*(?://|/\*|(?:agent|assistant|user|human):|[\u00d7✗✓✖➜\u276f$>|│└├]|=>|\d+[.:]\d|\[[+\d]|"[\w-]+":
          |(?:error|warn|warning|npm)\b|at\s\S+\()
     | .*(?:\bnpm\ err|[{;]\s*\Z) | .*(?:[,(\u2013\u2014]|\s(?:the|or|and|to|a|of|that))\s*\Z
@@ -79,7 +80,7 @@ _MACHINE = re.compile(
 SHORTEST_SETBACK = 24
 """Bytes below which a sentence does not say what failed: "Still failing."."""
 
-_SETBACK = re.compile(
+_SETBACK = late(
     r"""\b(?:
         root\ cause(?:\ (?:is|was|of)|:) | culprit | known\ bug | turn(?:s|ed)\ out | gave\ up | dead\ end
       | already\ tried | broke\ \w+ | timed\ out | circular\ dependency
@@ -101,7 +102,7 @@ _SETBACK = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-_UNREAL = re.compile(
+_UNREAL = late(
     r"""\A\W*(?:(?:now|first|next|also|and|but|so|then)\W+)*
       (?:let\ me|let's|i'll|i\ will|i\ need\ to|i'm\ going|to\ |line\ \d|step\b|given\b)
     | \b(?:if|unless|whether|when|would|might|may|could|should|will|must|so\ that|in\ case|ensures?|confirm|make\ sure
@@ -130,7 +131,7 @@ SHORT = 20  # bytes below which nothing is decided: a heading, a cell of a table
 CLOSES = 2  # words that a sentence weighs more where it ends a turn: there the assistant says what it did, and why
 
 NAMED = 120  # characters of what a refused call was about
-_STEP = re.compile(r"#{1,3} |\d+[.)] |[-*] \[")
+_STEP = late(r"#{1,3} |\d+[.)] |[-*] \[")
 
 
 def demands(sentence: str) -> bool:
