@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from resume_hooks.archive.trash.contents import FOLDER as TRASH
+from resume_hooks.archive.vault.permission import allowed
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import (
@@ -109,9 +110,7 @@ def unheld(where: Where) -> int:
 
 def _may_hold(where: Where) -> bool:
     """Whether sessions are held; all links are removed where nothing may be kept, none where none can be made."""
-    from resume_hooks.archive.vault import policy  # what rewrites a transcript does without it
-
-    may = policy.allowed(where)[0]
+    may = allowed(where)[0]
     if not may and is_private(folder(where), where):
         _remove(folder(where))
     return may and not why_not(where)
