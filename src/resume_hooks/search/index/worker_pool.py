@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 PARALLEL = 24 * 1024 * 1024  # bytes to be read from which on starting other processes pays
 MOST_PROCESSES = 8
 PIPE = 1024 * 1024  # bytes that a pipe may hold: what a user may ask for, so that a process reads on while we write
-AHEAD = 64  # parts, of a quarter of a megabyte at most, that wait here for those of a file before them
+AHEAD, AHEAD_BYTES = 64, 64 * 1024 * 1024
+"""Parts that wait here for those of a file before them, and bytes of transcripts that they are of, about."""
+
 PATIENCE = 1.0  # seconds that a process which was told to end is waited for
 
 Sized = tuple[ReadJob, int]  # a job, and the bytes of it that are to be read
@@ -84,7 +86,8 @@ def _gather(workers: Sequence[_Worker], wanted: _Worker) -> bool:
     from multiprocessing.connection import wait  # loaded with the first worker
 
     while not (wanted.answers or wanted.ended):
-        room = sum(len(worker.answers) for worker in workers) < AHEAD
+        sizes = [part.end - part.start.offset if part else 0 for worker in workers for part in worker.answers]
+        room = len(sizes) < AHEAD and sum(sizes) < AHEAD_BYTES
         for pipe in wait([worker.pipe for worker in workers if not worker.ended and (room or worker is wanted)]):
             next(worker for worker in workers if worker.pipe is pipe).receive()
     return bool(wanted.answers)
