@@ -200,7 +200,7 @@ def all_folders(where: Where) -> List[str]:
         return []
 
 
-def open_regular(path: str, *, follow: bool = True, within: Optional[int] = None) -> BinaryIO:
+def open_regular(path: str, *, follow: bool = True, within: Optional[int] = None, buffering: int = -1) -> BinaryIO:
     """Open a regular file for reading, through links if ``follow``. OSError for anything else.
 
     A pipe that nobody writes to, or an endless device behind a link, would block a prompt for ever. A relative ``path``
@@ -211,7 +211,7 @@ def open_regular(path: str, *, follow: bool = True, within: Optional[int] = None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "Not a regular file", path)
-    return os.fdopen(descriptor, "rb")
+    return os.fdopen(descriptor, "rb", buffering)
 
 
 def read_at(descriptor: int, length: int, offset: int) -> bytes:

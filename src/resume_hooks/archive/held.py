@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from resume_hooks.archive.trash.contents import FOLDER as TRASH
+from resume_hooks.archive.vault.permission import allowed
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import (
@@ -101,11 +102,9 @@ def _may_hold(where: Where) -> bool:
 
     Nor where a variable alone says so, perhaps for one start.
     """
-    from resume_hooks.archive.vault import policy  # what rewrites a transcript does without it
-
-    may = policy.allowed(where)[0]
+    may = allowed(where)[0]
     stored = Where({name: value for name, value in where.environ.items() if name != "RESUME_HOOKS_VAULT"})
-    if not may and not policy.allowed(stored)[0] and is_private(folder(where), where):
+    if not may and not allowed(stored)[0] and is_private(folder(where), where):
         _remove(folder(where))
     return may and not why_not(where)
 

@@ -15,7 +15,7 @@ from resume_hooks import clock, part_table, settings
 from resume_hooks.archive import held
 from resume_hooks.archive.retention.expiring import outlook
 from resume_hooks.archive.trash.contents import all_deleted, strays
-from resume_hooks.archive.vault import policy
+from resume_hooks.archive.vault import permission
 from resume_hooks.archive.vault.verify import unreadable
 from resume_hooks.paths import Where, is_own, read_object
 from resume_hooks.seam import function_of, with_parts
@@ -244,7 +244,7 @@ def _expiry(cwd: str) -> Finding:
     text += f"; within seven days {found.sessions:,} of {found.projects:,} projects"
     text += f", and files of {found.younger:,} younger ones" if found.younger else ""
     text += f", from {clock.minute(clock.from_epoch(found.first))} UTC on"
-    may, why = policy.allowed(Where())
+    may, why = permission.allowed(Where())
     if not may:
         return note(f"{text}; none is kept: {why}", code="unkept")
     if found.unkept:
@@ -372,7 +372,7 @@ def _trash(_: str) -> Finding:
 
 
 def _vault(_: str) -> Finding:
-    may, why = policy.allowed(Where())
+    may, why = permission.allowed(Where())
     kept, damaged = kept_sessions(Where()), unreadable(Where())
     if damaged:
         odd = f"{len(damaged):,} that can't be told, such as: {damaged[0].message}"

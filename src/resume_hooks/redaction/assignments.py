@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -24,31 +23,31 @@ _BETWEEN = b"\"'`\\ \t=:>,?|]"
 _SCHEMES = (b"bearer", b"basic", b"token", b"apikey", b"ssws")
 """Last words before the credentials in an ``Authorization`` header."""
 
-_ENV = re.compile(rb"(?:env|setx|setenv|configure set) +[\w.-]+\Z")
+_ENV = late(rb"(?:env|setx|setenv|configure set) +[\w.-]+\Z")
 """Commands, a Dockerfile's among them, where a space parts a name from its value."""
 
-_OPTION = re.compile(rb"(?:\A|[ \t])--[a-z][a-z-]*\Z")
+_OPTION = late(rb"(?:\A|[ \t])--[a-z][a-z-]*\Z")
 """A long option, behind which a space does the same."""
 
-_DEFINED = re.compile(rb"define +[\w.-]+\Z")
+_DEFINED = late(rb"define +[\w.-]+\Z")
 """The same in C, where what stands in no quotes is a name."""
 
 _SHORTEST_PAT = 30
 """Bytes of a personal access token; shorter ones are other things that are called so."""
 
-_SIGNS = re.compile(rb"[=:>]|[\"'`] ?, ?\\*[\"'`]")
+_SIGNS = late(rb"[=:>]|[\"'`] ?, ?\\*[\"'`]")
 _NAME = bytes(sign if chr(sign).isalnum() or sign in b"_.-" else 0 for sign in range(128)) + bytes(128)
 _PHRASE = bytes(sign or (32 if place in b" \t" else 0) for place, sign in enumerate(_NAME))
-_NAMED = re.compile(
+_NAMED = late(
     rb"(?:api|app|access|secret|private|auth|encryption|signing|master|account|shared|service|license|deploy|admin|"
     rb"fernet|storage|subscription|consumer|client|write|webhook|integration|hmac|jwt"
     rb"|session[_.-]?secret)[_.-]?(?:secret[_.-]?)?"
     rb"key(?:[_.-]?base)?|(?<!key)(?<!key.)(?:token|secret|(?<=_)pat|passw(?:or)?d|passphrase|pwd|credentials?)"
 )
-_ENDING = re.compile(
+_ENDING = late(
     rb"(?:[_.-]?(?:\d{1,2}|value|prod|production|dev|staging|test|live|default|primary|secondary|old|new))?\Z"
 )
-_ENV_NAME = re.compile(
+_ENV_NAME = late(
     rb"(?<![\w$-])[A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*(?:KEY|SALT|AUTH|PAT|PW|SIGNATURE|SEED|CREDS?|COOKIE|SESSION)"
     rb"[\"'`\\ \t]*[=:][\"'`\\ \t]*\Z"
 )
@@ -67,14 +66,14 @@ _ENV_ENDS = (
 )
 """A variable of an environment whose last word tells: in a program's own names the same words mean less."""
 
-_CALLED = re.compile(
+_CALLED = late(
     rb"(?:new [\w.]{2,40}|[\w.]{0,30}(?:client|credentials?|auth\w{0,12}|login|connect\w{0,8}|fernet|cipher"
     rb"|bot\w{0,8}|resend|openai|anthropic|jwt\.\w{3,8}))"
     rb"\((?:\w{1,20} ?= ?)?(?:b?[\"'][^\"'\n]{1,60}[\"'], ?){0,2}b?[\"']\Z"
 )
 """A call that takes a key among its arguments."""
 
-_PARAMETER = re.compile(rb"[?&](?:key|code|sid|ticket|assertion)=\Z")
+_PARAMETER = late(rb"[?&](?:key|code|sid|ticket|assertion)=\Z")
 _NO_NAMES = tuple(sign + b":secret" for sign in (*(b"%d" % digit for digit in range(10)), b"*", b"}"))
 """What stands before the name of a secret, as AWS writes it."""
 
@@ -87,27 +86,27 @@ _PAIRED = late(
 )
 """A name in a field before the one that holds the value."""
 
-_TYPED = re.compile(rb"([\w-]+)[ \t]*:[ \t]*&?[\w<>&']{1,24}\Z")
+_TYPED = late(rb"([\w-]+)[ \t]*:[ \t]*&?[\w<>&']{1,24}\Z")
 """A name with its type behind it."""
 
-_UUID_NAME = re.compile(
+_UUID_NAME = late(
     rb"(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.-]?key)?|_(?:token|key|pat|secret"
     rb"|password))\Z"
 )
 """What sets a UUID that is a secret; most only name something."""
 
-_RAW_KEY = re.compile(rb"[A-Za-z0-9+/_-]{43}=(?![\w=])")
+_RAW_KEY = late(rb"[A-Za-z0-9+/_-]{43}=(?![\w=])")
 """Thirty-two bytes of chance."""
 
-_VALUE = re.compile(rb"[\w.=+/~-]{16,400}")
+_VALUE = late(rb"[\w.=+/~-]{16,400}")
 _GAP = rb"(?:\s|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){0,60}"
 
-_OVER = re.compile(
+_OVER = late(
     rb"[=:][ \t]*(?:[|>][+-]?|\\+|\()[ \t]*(?:\r?\n|\\+n)(?:[\s\"'`\\]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){0,50}\Z"
 )
 """What parts a name from a value that begins on the next line."""
 
-_PIECE = re.compile(
+_PIECE = late(
     rb"(?:\\?[\"'](?:[ \t]*[+\\]" + _GAP + rb"|[ \t]*\n" + _GAP + rb")\\?[\"']|\\\n[ \t]*)([\w.=+/~-]{8,400})"
 )
 """What goes on with a value: the next literal, joined or beside it, or the next line behind a backslash."""
@@ -118,7 +117,7 @@ _BELOW = {b"  ", b' "', b" '", b'\t"', b"\t'", b"\t\t", b'\\"'}
 _INDENT = 40
 """Bytes before a value in which the line before it ends."""
 
-_FOLDED = re.compile(rb"\n" + _GAP + rb"[ \t]([\w.=+/~-]{16,400})[ \t]*(?=\n|\Z)")
+_FOLDED = late(rb"\n" + _GAP + rb"[ \t]([\w.=+/~-]{16,400})[ \t]*(?=\n|\Z)")
 """The next line of a value in YAML."""
 
 _MOST_PIECES = 40

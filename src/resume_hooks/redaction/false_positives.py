@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 
-_STANDS_FOR = re.compile(
+from resume_hooks.redaction.lazy_patterns import late
+
+_STANDS_FOR = late(
     rb"example|placeholder|your|my(?:secret|token|key|pass)|change(?:me|it|this)|replace|redacted|removed|dummy"
     rb"|sample|"
     rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
@@ -13,13 +14,13 @@ _STANDS_FOR = re.compile(
 )
 """Words and runs that people and documentation put where a secret would stand, without ``-`` and ``_``."""
 
-_SEALED = re.compile(rb"Ag[A-D][\w+/]{60}")
+_SEALED = late(rb"Ag[A-D][\w+/]{60}")
 """How what a cluster alone can read begins."""
 
 _SHOWN = 200
 """Bytes of a value that are looked at for them: in a long one chance makes such a word, too."""
 
-_REFERENCE = re.compile(
+_REFERENCE = late(
     rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|-?\[|[A-Za-z-]+\]$|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
     rb"|^[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)+$|^[\w$.]+[\[(]|^0x[0-9A-Fa-f]{1,8}$|^arn:|=>|::|^/|^\\|^--"
     rb"|&[a-z]{2,8}$|^:[\w:]+$|"
@@ -27,15 +28,15 @@ _REFERENCE = re.compile(
 )
 """Text of a program or a shell that names where a secret comes from."""
 
-_NO_PATH = re.compile(rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])(?:[A-Za-z0-9/+]{39}|[A-Za-z0-9/+]{30,90}={1,2})")
+_NO_PATH = late(rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])(?:[A-Za-z0-9/+]{39}|[A-Za-z0-9/+]{30,90}={1,2})")
 """A key of AWS that begins with a slash, as one in 64 does."""
 
-_UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_PIECE = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+")
-_VOWEL = re.compile(rb"[aeiouyAEIOUY]")
-_NUMBER = re.compile(rb"[0-9]+")
+_UUID = late(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_PIECE = late(rb"[A-Z]?[a-z]+|[A-Z]+")
+_VOWEL = late(rb"[aeiouyAEIOUY]")
+_NUMBER = late(rb"[0-9]+")
 _NO_LETTERS = bytes(sign for sign in range(256) if not bytes([sign]).isalpha())
-_COMMON = re.compile(
+_COMMON = late(
     rb"pass(?:word|wd|phrase|code)?|secret|token|test(?:ing|er)?|admin|root|user(?:name)?|guest|anonymous"
     rb"|default|demo|hello|"
     rb"world|foo|bar|baz|qux|string|value|none|null|true|false|undefined|required|optional|\Ahunter2?\Z|"
@@ -45,13 +46,13 @@ _COMMON = re.compile(
 _TELLING = 64
 """Bytes of a value in which there is more than such words."""
 
-_DIGIT = re.compile(rb"[0-9]")
-_LETTER = re.compile(rb"[A-Za-z]")
-_WORDS = re.compile(rb"(?=.{8,80}\Z)[A-Za-z]+(?:[._-][A-Za-z]+){0,5}")
+_DIGIT = late(rb"[0-9]")
+_LETTER = late(rb"[A-Za-z]")
+_WORDS = late(rb"(?=.{8,80}\Z)[A-Za-z]+(?:[._-][A-Za-z]+){0,5}")
 """A password of words alone."""
 
-_CASES = re.compile(rb"[A-Za-z]{10,80}")
-_NO_NAME = re.compile(rb"[^A-Za-z_.\s\x80-\xff-]")
+_CASES = late(rb"[A-Za-z]{10,80}")
+_NO_NAME = late(rb"[^A-Za-z_.\s\x80-\xff-]")
 """What a name in a program does not hold."""
 
 

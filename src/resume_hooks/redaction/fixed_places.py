@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 
 from resume_hooks.redaction.false_positives import is_key, is_password, stands_for
@@ -154,14 +153,12 @@ _PRINTED = late(
 
 _MOST_ROWS = 40
 _LONGEST_ROW = 400
-_HEAD = re.compile(
-    rb"[\w \t.*-]{1,40}(?:[|\t][\w \t.*-]{1,40}){1,20}|[A-Za-z_]\w{0,30}(?:([,;])[A-Za-z_][\w ]{0,30}){1,20}"
-)
+_HEAD = late(rb"[\w \t.*-]{1,40}(?:[|\t][\w \t.*-]{1,40}){1,20}|[A-Za-z_]\w{0,30}(?:([,;])[A-Za-z_][\w ]{0,30}){1,20}")
 _FRONT = late(rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92|(?:[^\n\"]{0,20}\"\w{1,20}\": ?)?\")?[\x80-\xff]{0,12}")
 """What stands before a line's text: a number, the name of a field of JSON."""
 
 _VALUE = late(but(b"\"'`") + rb"{1,200}")
-_RULE = re.compile(rb"[\s|+:=-]{3,400}")
+_RULE = late(rb"[\s|+:=-]{3,400}")
 _BEFORE = frozenset([b",", b"|", b"\t", b";", b"("])
 _BEHIND = frozenset([b",", b"|", b";", b")"])
 _INSERTED = late(rb"(?i)[^()\n]{0,300}\)\s{0,20}values\s{0,20}\((?P<row>[^()\n]{1,400})\)")

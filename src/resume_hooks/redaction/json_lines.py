@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.redaction.assignments import field
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import Span, merged
 from resume_hooks.redaction.texts import Secret, placeholder, seen, suspects, until_clean
 
-_TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
+_TOKEN = late(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
 """A string, a key with its colon, or a bracket. A string without an end goes to the end of the line: a search that
 began again at each quote within it would take quadratic time."""
 
@@ -42,7 +43,7 @@ _MESSAGE = frozenset(
 """Fields of a message without which the API refuses it; ``signature`` and ``data`` are the model's own thinking."""
 
 _MEDIA = frozenset([(b"source", b"data"), (b"file", b"base64")])
-_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
+_BASE64 = late(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
 
 _REACH = 100
 """Bytes before a string in which its key stands."""

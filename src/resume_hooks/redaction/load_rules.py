@@ -11,7 +11,7 @@ from typing import Any
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.own_rules import TOKENS
 
-REVISION = 9
+REVISION = 10
 """Of what our own code finds; raised with every change of it, so that what was scanned before is scanned anew."""
 
 FILE = os.path.join(os.path.dirname(__file__), "rules.json")
@@ -87,7 +87,7 @@ class Rules:
     def keywords(self) -> re.Pattern[bytes]:
         """Every keyword; by their first letters, so that most bytes are passed over at once."""
         words = {word: _FOLLOWED.get(word, b"") for word in self.by_keyword}
-        return re.compile(_branches(words, 0))
+        return re.compile(branches(words))
 
     @cached_property
     def names(self) -> re.Pattern[bytes]:
@@ -95,14 +95,14 @@ class Rules:
         return re.compile("|".join(f"({words})" for words in self.by_name).encode())
 
 
-def _branches(words: dict[bytes, bytes], depth: int) -> bytes:
+def branches(words: dict[bytes, bytes], depth: int = 0) -> bytes:
     """An expression for words that begin alike up to ``depth``, each with what must follow it."""
     ends = [follow for word, follow in words.items() if len(word) == depth]
     longer = {word: follow for word, follow in words.items() if len(word) > depth}
     signs = dict.fromkeys(word[depth : depth + 1] for word in longer)
     groups = [{word: end for word, end in longer.items() if word[depth : depth + 1] == sign} for sign in signs]
-    branches = [re.escape(sign) + _branches(group, depth + 1) for sign, group in zip(signs, groups, strict=True)]
-    every = [*branches, *ends]
+    longest = [re.escape(sign) + branches(group, depth + 1) for sign, group in zip(signs, groups, strict=True)]
+    every = [*longest, *ends]
     return every[0] if len(every) == 1 else b"(?:" + b"|".join(every) + b")"
 
 

@@ -6,11 +6,11 @@ where every such character is the same one; what stands around a run decides.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from resume_hooks.redaction.false_positives import entropy, stands_for
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.load_rules import Rule, rules
 from resume_hooks.redaction.spans import SHAPE, Span
 
@@ -36,12 +36,12 @@ _BACK = 96
 
 _HYPHEN = 45
 _SETTING = frozenset([b"=", b'"', b"'", b" ", b":"])
-_NAMED = re.compile(rb"(?i)(?:key|token|secret|pat|password)[\"'\\]{0,8}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,8}\Z")
+_NAMED = late(rb"(?i)(?:key|token|secret|pat|password)[\"'\\]{0,8}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,8}\Z")
 
 _BEFORE_KEYWORD = 96
 """Bytes before its keyword in which a token may begin."""
 
-_TAIL = re.compile(rb"(?:\.?[\w-]){0,300}")
+_TAIL = late(rb"(?:\.?[\w-]){0,300}")
 """What goes on directly after a token: a newer form of it is longer than the rule knows."""
 
 

@@ -19,8 +19,8 @@ from resume_hooks.redaction.ways import ANY, BY_SIGN, CHANCE, HEAD, LIKELY, LINE
 NONE, KEY, LOGIN, PASSWORD = range(4)
 """No secret; one made by chance; a user's name and a password in one value; one that a person may have chosen."""
 
-_HUMP = re.compile(rb"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_PARTS = re.compile(rb"[^A-Za-z0-9]+|(?<=[A-Za-z])(?=\d)")
+_HUMP = late(rb"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PARTS = late(rb"[^A-Za-z0-9]+|(?<=[A-Za-z])(?=\d)")
 
 _SUFFIXES = frozenset(
     b"value prod production dev development staging stage test testing live default primary secondary main old "
@@ -48,7 +48,7 @@ _PASSWORD_ENDS = (
     b"adminpw",
     b"pwd",
 )
-_STRONG = re.compile(
+_STRONG = late(
     rb"(?:encrypt(?:ion)?|signing|master|secret|shared|auth|authentication|authorization|crypt|crypto|cipher|aes"
     rb"|hmac|jwt|session|cookie|wpa|"
     rb"wep|network|encryption|decryption|security|account|machine|validation)$"
@@ -69,7 +69,7 @@ _TOKENS = frozenset(
 )
 _LOGIN_ENDS = (b"auth", b"authident", b"creds", b"credentials")
 _LOGINS = frozenset(b"authorization logins auth creds credentials userpwd ident login basic basicauth userpass".split())
-HARMLESS = re.compile(
+HARMLESS = late(
     rb"(?:primary|foreign|partition|sort|row|group|object|index|map|dict|registry|hot|page|change|forward"
     rb"|backward|start(?:ing)?|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync"
     rb"|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
@@ -105,13 +105,13 @@ _SPACED = late(
 )
 _SPACED_ENDS = (b"key", b"token", b"string", b"code")
 _KINDS = ("", "token", "password", "password")
-_NAMES_ID = re.compile(
+_NAMES_ID = late(
     rb"(?i)(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.\s-]?(?:key|id))?|\w[_-](?:token"
     rb"|key|pat|secret|password|secret[_-]id)|authorization)\Z"
 )
 """What sets a UUID that is a secret; most only name something."""
 
-_NAMED = re.compile(
+_NAMED = late(
     rb"[A-Za-z]+\d{0,3}(?:_(?:[a-z]+\d{0,3}|[A-Z]+\d{0,3}|\d{1,4}))+|\w+://.*|[\w.-]+/[\w./-]*[-_.][\w./-]*"
     rb"|[\w.-]+\.[a-z]\w{1,3}"
 )
@@ -120,21 +120,21 @@ _NAMED = re.compile(
 _SETTING = late(LINE + rb"(?:[-\"'#;>] {0,3}|export |set |declare -x |ENV |ARG |-e |[\w.-]{1,40}: {0,3}\{ )?[\"']?")
 """What stands before a name on a line of settings."""
 
-_TECHNICAL = re.compile(
+_TECHNICAL = late(
     rb"(?i)v?\d+(?:\.\w+)+\Z|(?:sha|md|aes|rsa|utf|base|rfc|cve|http|tls|ssl|pbkdf|pkcs|ed|des|ipv|ntlm|python"
     rb"|oauth|iso|win|tcp|udp)[-_]?v?\d|[\w.]+=[^=]"
 )
 """Names of standards and numbers of versions, which sentences about passwords hold."""
 
-_ASCII = re.compile(rb"[!-~]+")
-_STANDARD = re.compile(rb"(?i)(?<![a-z0-9])(?:hmac|sha-?\d{1,3}|pbkdf2|ed25519|hkdf)(?![a-z0-9])")
-_DIGIT = re.compile(rb"\d")
-_TOPIC = re.compile(
+_ASCII = late(rb"[!-~]+")
+_STANDARD = late(rb"(?i)(?<![a-z0-9])(?:hmac|sha-?\d{1,3}|pbkdf2|ed25519|hkdf)(?![a-z0-9])")
+_DIGIT = late(rb"\d")
+_TOPIC = late(
     rb"form|field|input|label|hash|update|reset|change|error|message|page|policy|manager|store|service|file|hint"
     rb"|name|secret|token|config|prompt|user|login|auth"
 )
-_ENV = re.compile(rb"[A-Z][A-Z0-9_]{2,60}\Z")
-_MANY = re.compile(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
+_ENV = late(rb"[A-Z][A-Z0-9_]{2,60}\Z")
+_MANY = late(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
 """A password of three words or more, as programs propose them."""
 
 _OF_A_TYPE = late(rb"(?:[\d*}:]:)\Z")

@@ -70,7 +70,7 @@ OPTIONS = [
 _FARTHEST = 300
 """Bytes before an option in which its program stands."""
 
-_COMMAND_END = re.compile(rb"[\n;|&]")
+_COMMAND_END = late(rb"[\n;|&]")
 
 
 def arguments(raw: bytes, places: Iterable[int], option: bytes) -> Iterator[Span]:

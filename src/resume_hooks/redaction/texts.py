@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from resume_hooks.redaction.assignments import ENDS, INDENTS, is_named, pieces, run_values
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.long_runs import begin, is_called, promising, tokens
 from resume_hooks.redaction.spans import Span, merged
 from resume_hooks.redaction.telling_words import word_spans, word_suspects
@@ -15,7 +15,7 @@ from resume_hooks.redaction.unescape import ESCAPED, Views, beside_escapes, blan
 _SHORTEST = 9
 """Bytes of the shortest text that holds a secret: a password of three characters in an address."""
 
-_PLACEHOLDER = re.compile(r"\[secret removed: [\w-]{1,60}\]")
+_PLACEHOLDER = late(r"\[secret removed: [\w-]{1,60}\]")
 TRIES = 4
 """Times that a text is looked at again after secrets were taken out of it, until none is left."""
 

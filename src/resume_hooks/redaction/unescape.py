@@ -11,6 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 
+from resume_hooks.redaction.lazy_patterns import late
+
 DEEPEST = 4
 """Layers of escapes that are looked through."""
 
@@ -18,21 +20,21 @@ _SIMPLE = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f", b'"'
 _PAIR = rb"u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4})"
 """A character by its code; one beyond the first 65,536 has two, and no half of it goes without the other."""
 
-_ESCAPE = re.compile(rb"\\(?:" + _PAIR + rb"|[ntrbf\"/\\])")
+_ESCAPE = late(rb"\\(?:" + _PAIR + rb"|[ntrbf\"/\\])")
 
 _BACKSLASH = 92
 _SLASHES = 64
 _LONGEST = 12
 """Bytes of the longest escape."""
 
-ESCAPED = re.compile(rb"\\u00(?:[2-7]|1b)")
+ESCAPED = late(rb"\\u00(?:[2-7]|1b)")
 """A character that any text may hold, or a terminal's control sequence, written by its code."""
 
 _CODE = rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,4}[@-~]|[ -/]{1,4}[0-~]|[78=>DEHMNOZc\\])"
-_CODES = re.compile(_CODE + rb"|\x1b\][0-9]{0,4};?")
+_CODES = late(_CODE + rb"|\x1b\][0-9]{0,4};?")
 """A terminal's control sequences, such as colours; of a link or title only what is around it, since it is text."""
 
-_UNSEEN = re.compile(rb"\x1b\][^\x07\x1b]{0,4000}(?:\x07|\x1b\\)|" + _CODE)
+_UNSEEN = late(rb"\x1b\][^\x07\x1b]{0,4000}(?:\x07|\x1b\\)|" + _CODE)
 """What a terminal does not show, links and titles as a whole."""
 
 

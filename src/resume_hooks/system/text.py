@@ -8,18 +8,21 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_SEQUENCE = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\\\|\x9c)")
-"""Whole escape sequences: colours and cursor moves, titles and links. Of any other only the escape goes."""
+_SEQUENCE = "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\\\|\x9c)"
+"""Whole escape sequences: colours and cursor moves, titles and links. Of any other only the escape goes.
 
-_BREAK = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+This and most others are compiled when they are first used, since every hook loads this module.
+"""
+
+_BREAK = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
 _CONTROLS = (
     "\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
     "\u2060-\u2064\u2066-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
 )
 """Controls, and what reorders or hides text on the screen."""
 
-_CONTROL = re.compile(f"[{_CONTROLS}]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_CONTROL = f"[{_CONTROLS}]"
+_SURROGATE = "[\ud800-\udfff]"
 _ODD = re.compile(f"[{_CONTROLS}\x0b-\r\u2028\u2029\ud800-\udfff]")
 """Anything that ``plain`` takes out or replaces."""
 
@@ -27,12 +30,12 @@ LONG_WORD = 16  # characters; a word of that length may be a token, a key or an 
 WORD_SHOWN = 8  # characters that are left of such a word if nothing stands before it
 
 _SIGNS = "".join(map(chr, range(33, 127)))
-_PATH = re.compile(r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/")
+_PATH = r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/"
 
 
 def without_sequences(text: str) -> str:
     """``text`` without escape sequences: colours would stick to the words behind them."""
-    return _SEQUENCE.sub("", text) if "\x1b" in text or "\x9b" in text else text
+    return re.sub(_SEQUENCE, "", text) if "\x1b" in text or "\x9b" in text else text
 
 
 def plain(text: str) -> str:
@@ -42,8 +45,8 @@ def plain(text: str) -> str:
     """
     if not _ODD.search(text):  # most texts, at a tenth of the time
         return text
-    lines = _BREAK.sub("\n", _SEQUENCE.sub("", text))
-    return _SURROGATE.sub("\ufffd", _CONTROL.sub("", lines))
+    lines = re.sub(_BREAK, "\n", re.sub(_SEQUENCE, "", text))
+    return re.sub(_SURROGATE, "\ufffd", re.sub(_CONTROL, "", lines))
 
 
 def encodable(text: str) -> str:
@@ -77,7 +80,7 @@ def shortened(line: str, limit: int) -> str:
     start = len(head.rstrip(_SIGNS))
     more = len(rest) - len(rest.lstrip(_SIGNS))
     if more and start < len(head) and len(head) - start + more >= LONG_WORD:
-        kept = head.rfind("/") + 1 if _PATH.match(head, start) else start
+        kept = head.rfind("/") + 1 if re.match(_PATH, head[start:]) else start
         head = head[: kept or WORD_SHOWN]
     return head.rstrip() + "…"
 

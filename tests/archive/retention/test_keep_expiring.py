@@ -10,6 +10,7 @@ import pytest
 
 from resume_hooks.archive.retention import archive_sessions, expiring
 from resume_hooks.archive.retention.expiring import Slice, archive_expiring
+from resume_hooks.archive.vault import permission
 from resume_hooks.sessions.archived.manifest import archived_ids, find
 from tests.archive.retention.aged import DAY, aged, at_once, never, with_backups, with_output
 from tests.builders import CWD, ConfigHome, session_id
@@ -98,7 +99,7 @@ def test_what_takes_long_is_left_while_somebody_waits(config_home: ConfigHome, w
     session = aged(config_home, 1, 29)
     folder = with_backups(config_home, session, 29, count=archive_sessions.MOST_FILES + 1 if what == "files" else 1)
     if what == "bytes":
-        (folder / "large@v1").write_bytes(bytes(archive_sessions.MOST_BYTES))
+        (folder / "large@v1").write_bytes(bytes(permission.MOST_BYTES))
         os.utime(folder, (time.time() - 29 * DAY,) * 2)
     aged(config_home, 2, 25)
     found = sliced(config_home)

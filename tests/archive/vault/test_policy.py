@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.archive.trash import delete
-from resume_hooks.archive.vault import first_use_notice, policy
+from resume_hooks.archive.vault import first_use_notice, permission, policy
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.schema.sessions import KeptSession
@@ -144,9 +144,9 @@ def test_an_employers_retention(config_home: ConfigHome, monkeypatch: pytest.Mon
     monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
     for value in ('"x"', "null", "0", "true"):
         managed.write_text(f'{{"cleanupPeriodDays":{value}}}')
-        assert policy.allowed(config_home.where) == (True, "")
+        assert permission.allowed(config_home.where) == (True, "")
     managed.write_text('{"cleanupPeriodDays":20}')
-    may, why = policy.allowed(config_home.where)
+    may, why = permission.allowed(config_home.where)
     assert (may, "20 days" in why, str(managed) in why) == (False, True, True)
     (gone,) = policy.apply(config_home.where)
     assert (gone.session_id, str(managed) in gone.why) == (old, True)

@@ -140,6 +140,28 @@ def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.usefixtures("two_processes")
+def test_a_long_file_keeps_no_worker_waiting(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than its pipe holds is taken from the other one meanwhile, and comes when it is due."""
+    monkeypatch.setattr(worker_pool, "PIPE", 4_096)
+    monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 2_000)
+    for files, records in ((2, 30), (1, 120)):
+        filled(config_home, files, records)
+    jobs = [ReadJob(file.path, subagent=False) for file in sorted(all_files(config_home.where), key=lambda f: -f.size)]
+    long, short = ([(job, part) for part in read(job)] for job in jobs)
+    before = set(active_children())
+    results = readings([(job, 1) for job in jobs])
+    found = []
+    for _ in long:
+        found.append(next(results))
+        time.sleep(0.01)
+    deadline = time.monotonic() + 10
+    while set(active_children()) - before and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert set(active_children()) == before
+    assert [part for _, part in (*found, *results)] == [part for _, part in (*long, *short)]
+
+
+@pytest.mark.usefixtures("two_processes")
 def test_without_room_for_a_process_all_is_read_here(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """No process can be forked any more."""
     count = filled(config_home, files=4)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from resume_hooks.archive.retention import pending
+from resume_hooks.archive.vault.permission import MOST_BYTES, allowed
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.expiry import is_archived
@@ -35,18 +36,16 @@ def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
     """
     files = [row.session_file for row in ancestors if row.status == PRESENT]
     due = [session for path in files[::-1] if (session := unarchived(path, where))]
-    if not due:
+    if not due or not allowed(where)[0]:
         return []
-    from resume_hooks.archive.retention.archive_sessions import is_quick  # see _archiver
     from resume_hooks.archive.vault.first_use_notice import waits
 
-    archiver, until, said = _archiver(where), time.monotonic() + LIMIT, []
-    for session in due if archiver.may else ():
+    archiver = _archiver(where) if min(session.size for session in due) <= MOST_BYTES else None
+    until, said = time.monotonic() + LIMIT, list[str]()
+    for session in due:
         try:
-            if time.monotonic() > until or not is_quick(session, where) or waits(where):
+            if archiver is None or time.monotonic() > until or waits(where) or not archiver.archive_quickly(session):
                 pending.add(session.session_id, where)
-            else:
-                archiver.archive(session.path)
         except (ResumeHooksError, OSError) as error:
             why = (error.strerror if isinstance(error, OSError) else None) or str(error)
             said.append(f"The ancestor {session.session_id} is not in the vault yet: {why}.")

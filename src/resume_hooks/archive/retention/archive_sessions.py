@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from resume_hooks.archive.vault import policy
+from resume_hooks.archive.vault import permission, policy
 from resume_hooks.archive.vault.archive_session import ClientFiles, archive_session, is_current
 from resume_hooks.archive.vault.policy import Dropped
 from resume_hooks.errors import ResumeHooksError, SessionLive, SessionNotFound
@@ -21,9 +21,6 @@ from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.expiry import DatedSession
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage.move import sizes_in
-
-MOST_BYTES = 1024 * 1024
-"""Bytes that are packed while somebody waits."""
 
 MOST_FILES = 100
 """Files that are read while somebody waits."""
@@ -58,7 +55,7 @@ def archive_sessions(
     One that can't be archived keeps no other from it. ``advance`` gets the bytes done and all there are. VaultOff
     where nothing may be archived.
     """
-    policy.require_allowed(where)
+    permission.require_allowed(where)
     client_files, outcomes, done = ClientFiles(where), [], 0
     total = sum(session.size for session in sessions)
     for session in sessions:
@@ -75,7 +72,7 @@ def archive_sessions(
 
 def preview(sessions: Iterable[SessionFile], where: Where) -> list[ArchiveOutcome]:
     """What an archive would find of each session: archived already, or not. Nothing is written."""
-    policy.require_allowed(where)
+    permission.require_allowed(where)
     client_files, outcomes = ClientFiles(where), []
     for session in sessions:
         archived = find(session.session_id, where)
@@ -103,7 +100,7 @@ class BackgroundArchiver:
     """Archives sessions; what lies beside their transcripts is looked up once a folder."""
 
     def __init__(self, where: Where) -> None:
-        self.may = policy.allowed(where)[0]
+        self.may = permission.allowed(where)[0]
         self._where = where
         self._client_files = ClientFiles(where)
 
@@ -115,6 +112,13 @@ class BackgroundArchiver:
             return False
         return True
 
+    def archive_quickly(self, session: SessionFile) -> bool:
+        """Archive a session, unless somebody would have to wait for it; whether that is so."""
+        quick = is_quick(session, self._where)
+        if quick:
+            self.archive(session.path)
+        return quick
+
 
 def is_quick(session: DatedSession | SessionFile, where: Where) -> bool:
     """Whether a session can be archived while somebody waits: its files, and what is archived of it already."""
@@ -124,6 +128,6 @@ def is_quick(session: DatedSession | SessionFile, where: Where) -> bool:
     backups = os.path.join(where.file_history, session.session_id)
     for count, size in enumerate(chain(sizes_in(own), sizes_in(backups)), 1):
         total += size
-        if total > MOST_BYTES or count > MOST_FILES:
+        if total > permission.MOST_BYTES or count > MOST_FILES:
             return False
-    return total <= MOST_BYTES
+    return total <= permission.MOST_BYTES

@@ -1,4 +1,4 @@
-"""What may be archived, and what has to go: the setting ``vault``, and an employer's.
+"""What has to go from the vault: by the setting ``vault``, and an employer's.
 
 The oldest go first, and never an ancestor of a session that the client or our trash still has, nor what is from another
 config home, of which nobody knows here what came from it; unless an employer's retention says so. For its age nothing
@@ -20,7 +20,7 @@ from resume_hooks import clock, settings
 from resume_hooks.archive.trash import contents
 from resume_hooks.archive.vault.commit import forget
 from resume_hooks.clock import DAY
-from resume_hooks.errors import ResumeHooksError, SessionNotFound, VaultOff
+from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.paths import Where, is_private, is_session_id, read_object
 from resume_hooks.sessions.archived.layout import is_foreign, vault
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
@@ -31,9 +31,6 @@ from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.storage import state_file
 from resume_hooks.storage.typed_rows import read_as
 from resume_hooks.system.claude_settings import managed_days
-
-OFF = "the setting 'vault' is off"
-MANAGED = "{path} has sessions deleted after {days} days, and nothing is kept beyond that"
 
 FILE = "policy.json"
 """What is noted between two runs, in the vault."""
@@ -71,24 +68,6 @@ class Gone(NamedTuple):
     at: str
     stored: int
     why: str
-
-
-def allowed(where: Where) -> tuple[bool, str]:
-    """Whether sessions may be archived beyond the client's period, and if not why, as the end of a sentence."""
-    path, days = managed_days()
-    if days:
-        return False, MANAGED.format(path=path, days=days)
-    if settings.vault_room(where) is None:
-        return False, OFF
-    return True, ""
-
-
-def require_allowed(where: Where) -> None:
-    """Raise VaultOff where sessions may not be archived."""
-    may, why = allowed(where)
-    if not may:
-        remedy = "Switch it on: resume-hooks config vault on" if why == OFF else "Ask who manages this machine."
-        raise VaultOff(f"Nothing was kept: {why}", remedy)
 
 
 def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSession, str, bool]]:

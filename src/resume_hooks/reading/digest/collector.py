@@ -23,6 +23,7 @@ from resume_hooks.reading.digest.facts import (
     ShellRun,
 )
 from resume_hooks.reading.digest.prescan import Prescan
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.link_log import AFTER_CLEAR
 from resume_hooks.sessions.opening_layout import NEW_TASK, next_step_of
@@ -35,10 +36,10 @@ from resume_hooks.transcripts.transcript import Copies
 ANSWERS = 8_000  # characters of a user's answers to questions
 
 _ANSWERED = ("User has answered your questions", "The user answered", "Your questions have been answered")
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
+_QUOTED = late(r'"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
 _WRITERS = records.WRITERS | {"Update"}
 _TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreate", "Task", "Agent"})
-_FOREIGN_WRITER = re.compile(
+_FOREIGN_WRITER = late(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)", re.IGNORECASE
 )
 

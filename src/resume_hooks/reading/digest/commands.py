@@ -16,6 +16,7 @@ from resume_hooks.reading.digest.entries import DigestEntry, entry
 from resume_hooks.reading.digest.facts import ShellRun
 from resume_hooks.reading.digest.prose import cut
 from resume_hooks.reading.digest.shell import SimpleCommand
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.texts import redact
 
 LONGEST = 600  # characters of a command; a longer one carries a document and is cut
@@ -27,10 +28,10 @@ LINE = 160  # characters of the line that is quoted of an output
 NAMED = 100  # characters of a command that failed, before what it said
 ENDS = 800  # characters at each end of an output in which a complaint is looked for
 
-_TELLING = re.compile(
+_TELLING = late(
     r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid", re.IGNORECASE
 )
-_COMPLAINT = re.compile(
+_COMPLAINT = late(
     r"^[ \t]{0,8}(?:(?:\S{1,40}: )?(?:error|fatal|panic|unknown \w{1,40})\b[^\n]{0,3}[: ]|"
     r"(?:--- |test result: )?FAIL(?:ED)?\b|Traceback|[^\n]{1,120}: command not found|(?:Cannot|Could not|Unable to) |"
     r"\(eval\):|not ok \d|npm ERR!|make(?:\[\d\])?: \*\*\*|Tests: +[1-9]\d{0,5} failed|[1-9]\d{0,5} failing\b|"

@@ -6,7 +6,6 @@ a section of its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.reading.digest.prose import LONGEST, cut
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.bookkeeping import DIGEST
 from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive, string
@@ -35,7 +35,7 @@ FIRST_LINES = 8  # lines of a child among which its digest is looked for
 LONGEST_LINE = 1_000_000  # bytes of such a line
 LONGEST_TEXT = 2_000  # characters of a text in an entry; no entry of ours has as many
 MOST = 10**12  # what is counted at most
-_REFERENCE = re.compile(r"[^\s:]{1,300}:\d{1,9}")
+_REFERENCE = late(r"[^\s:]{1,300}:\d{1,9}")
 _FRESH = frozenset({"handoff", "rollover"})
 
 

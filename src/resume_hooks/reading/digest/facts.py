@@ -14,18 +14,19 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from resume_hooks.reading.digest.prose import typed_text
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
 
 _PATHS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "filename")
 TELLING = 2_000  # characters at each end of an output that are looked at
-_EXIT = re.compile(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
-_BACKGROUND = re.compile(r"Command (?:running in background|did not complete within|was manually backgrounded)")
-_TASK = re.compile(r"\bID: ([\w-]{1,40})")
+_EXIT = late(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
+_BACKGROUND = late(r"Command (?:running in background|did not complete within|was manually backgrounded)")
+_TASK = late(r"\bID: ([\w-]{1,40})")
 _NOTIFICATION = "<task-notification"
 
-_NOTIFIED = re.compile(
+_NOTIFIED = late(
     r"<task-id>([\w-]{1,40})</task-id>.*?<status>(completed|failed|killed)</status>(?:.*?\(exit code (\d{1,9})\))?",
     re.DOTALL,
 )
@@ -35,14 +36,14 @@ _REJECTED = (f"{records.REJECTION} proceed with this tool use", f"{records.REJEC
 _CLARIFY = "The user wants to clarify these questions."
 """How the client's own words begin where somebody would rather talk about questions than answer them."""
 
-_NOT_RUN = re.compile(
+_NOT_RUN = late(
     r"(?:Error: )?PreToolUse:|Hook PreToolUse:|Permission to use |Claude requested permissions? to |"
     r"\w{1,40} operation blocked by hook|This command requires approval"
 )
 """How the answer begins where a rule or a hook forbade the call; of recent clients its record says so too."""
 
 _MISFIT = "<tool_use_error>"  # how the answer begins to a call that no client could carry out
-_NUMBER = re.compile(r"#(\w{1,20})")
+_NUMBER = late(r"#(\w{1,20})")
 _DONE = frozenset({"completed", "deleted", "cancelled"})
 
 RECENT = 4  # prompts among which one that stood in the queue is looked for again
@@ -63,10 +64,10 @@ _INSERTED = (
 )
 """How text begins that stands where prompts do and that nobody typed for the model."""
 
-_TRIGGER = re.compile(r">[a-z]+(?:-[a-z]+)*(?!\S)")
+_TRIGGER = late(r">[a-z]+(?:-[a-z]+)*(?!\S)")
 """How a prompt for us begins in its other form: under `-p` clients keep blocked prompts like all others."""
 
-_FOR_CLIENT = re.compile(
+_FOR_CLIENT = late(
     r"/(?:clear|compact|model|resume|continue|exit|quit|login|logout|help|cost|usage|status|config|doctor|memory|mcp|hooks|"
     r"permissions|context|export|rewind|branch|rename|plugin|agents|theme|ide|add-dir)(?!\S)"
 )

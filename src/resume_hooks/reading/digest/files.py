@@ -15,6 +15,7 @@ from resume_hooks.reading.digest.commands import ShellCommand
 from resume_hooks.reading.digest.entries import DigestEntry, entry
 from resume_hooks.reading.digest.facts import FileChange, RecordPlace, ShellRun
 from resume_hooks.reading.digest.repository import RepositoryState
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain_line
 
 PATH = 300  # characters of a path; of a longer one its end is told
@@ -26,11 +27,11 @@ UNCOMMITTED = "uncommitted"
 WRITES = 60  # files at most that one command is taken to name as what it changes
 LISTINGS = 300  # files at most that git is taken to list after one command
 
-_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
-_COMMIT = re.compile(r"^\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
-_URL = re.compile(r"https://[^\s\"'<>)\]]{1,500}")
-_LINK = re.compile(r"https://.*/(?:(?:pull|merge_requests|issues|runs)/\d+|releases/tag/[\w.-]+)")
-_MAKES = re.compile(r"\b(?:create|push|release|publish|deploy)\b")
+_WINDOWS = late(r"[A-Za-z]:[\\/]|\\\\")
+_COMMIT = late(r"^\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
+_URL = late(r"https://[^\s\"'<>)\]]{1,500}")
+_LINK = late(r"https://.*/(?:(?:pull|merge_requests|issues|runs)/\d+|releases/tag/[\w.-]+)")
+_MAKES = late(r"\b(?:create|push|release|publish|deploy)\b")
 
 
 class Touch(NamedTuple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
 from resume_hooks.transcripts.records import REJECTION
 
@@ -17,16 +18,16 @@ SHORTEST = 3_000  # bytes of a line from which on skimming is faster than parsin
 REACH = 2_000  # bytes at the start of a line that hold its envelope and the answer's own keys
 TELLING = frozenset(kind.encode() for kind in (QUEUED, HOOK_CONTEXT))  # kinds of attachments that say something
 
-_HEAD = re.compile(
+_HEAD = late(
     rb'\{"parentUuid":(?:null|"([0-9a-f-]{36})"),"isSidechain":(false|true),(?:"attachment":\{"type":"(\w+)")?'
 )
 _MESSAGE = b'"message":'
 _USER = b'"type":"user",' + _MESSAGE
-_CALL = re.compile(
+_CALL = late(
     _USER + rb'\{(?:"role":"user",)?"content":\[\{'
     rb'(?:"type":"tool_result","tool_use_id":"([\w.-]{1,100})"|"tool_use_id":"([\w.-]{1,100})","type":"tool_result"[,}])'
 )
-_OWN = re.compile(rb'([0-9a-f-]{36})","timestamp":"')
+_OWN = late(rb'([0-9a-f-]{36})","timestamp":"')
 _UUID = b'"uuid":"'
 _THOUGHT = b'"content":[{"type":"thinking",'
 _BLOCKS = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')

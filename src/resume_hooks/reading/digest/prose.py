@@ -8,18 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from resume_hooks.redaction.lazy_patterns import late
+
 LONGEST = 320  # characters of a sentence; a longer one is cut
-_FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
-MARKUP = re.compile(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
+_FENCE = late(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
+MARKUP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
 """What stands before a list item, a heading, a quote, a row of a table."""
 
-_END = re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])")
-_OPENS = re.compile(r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|command-\w{1,20}|pasted_content)\b[^<>]*>")
+_END = late(r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])")
+_OPENS = late(r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|command-\w{1,20}|pasted_content)\b[^<>]*>")
 """The opening tag of what a client puts into a prompt."""
 
 _STRAY = 20  # such tags without an end after which no more are looked for; what is left is the user's own
 
-_ANNOUNCEMENT = re.compile(
+_ANNOUNCEMENT = late(
     r"(?:now |first,? )?(?:let me|i'll|i will|i need to|i can|let's) (?:also |now |first |just |quickly |start by )*"
     r"(?:check|read|look|verify|see|run|search|find|examine|explore|confirm|start|take|view|get|understand|clearly)\b"
     r"|[^.!?`]{0,60}:[*_]*\Z",
@@ -27,15 +29,15 @@ _ANNOUNCEMENT = re.compile(
 )
 
 _SHORT = 30  # bytes below which a sentence says nothing by itself: "Done.", "Changes made", a cell of a table
-_ROW = re.compile(r"[\s|:-]*")  # what parts the head of a table from its rows, and rows without a word
+_ROW = late(r"[\s|:-]*")  # what parts the head of a table from its rows, and rows without a word
 
 _TITLE_SENTENCES = 5  # sentences of a prompt that are looked at
 _TITLE_READ = 4_000  # characters of it
 _TITLE_BYTES = 5  # bytes of a title; "hello" and "go on" say nothing of the work
 
-_COMMAND = re.compile(r"\s*/\S+\s*")
-_HEADING = re.compile(r"^#{1,3}[ \t]+(?:plan|goal|task)?(?:[ \t]*:[ \t]*|\b)(\S[^\n]*)", re.IGNORECASE | re.MULTILINE)
-_ASKING = re.compile(
+_COMMAND = late(r"\s*/\S+\s*")
+_HEADING = late(r"^#{1,3}[ \t]+(?:plan|goal|task)?(?:[ \t]*:[ \t]*|\b)(\S[^\n]*)", re.IGNORECASE | re.MULTILINE)
+_ASKING = late(
     r"""\A(?:
       (?:hi|hello|hey)(?:[ ]+(?:claude|there|again))?\b | (?:good[ ])?morning\b | thanks?(?:[ ]you)?\b
     | please\b | ok(?:ay)?\b | so\b | well\b | now\b | first\b(?!\s+\w+:) | alright\b
@@ -50,7 +52,7 @@ _ASKING = re.compile(
 
 def _any_of(words: str, *others: str) -> re.Pattern[str]:
     """Any of some words, or of some pieces of text in scripts without spaces."""
-    return re.compile(rf"\b(?:{'|'.join(words.split())})\b|{'|'.join(others)}".replace("~", " "), re.IGNORECASE)
+    return late(rf"\b(?:{'|'.join(words.split())})\b|{'|'.join(others)}".replace("~", " "), re.IGNORECASE)
 
 
 _DECISION = _any_of(

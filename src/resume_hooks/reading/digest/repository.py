@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from resume_hooks.paths import Where
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.git_worktrees import root_above
 from resume_hooks.system.subprocesses import kill_group
 from resume_hooks.system.text import plain_line
@@ -48,7 +49,7 @@ _PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "XDG_CONFIG_HOME", "SYSTEMROOT")
 _OFFLINE = {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 """What keeps git from fetching what a partial clone lacks: that would run programs that its settings name."""
 
-_UNSAFE = re.compile(rb"^\s*\[\s*(?:filter|include)|worktreeconfig", re.IGNORECASE | re.MULTILINE)
+_UNSAFE = late(rb"^\s*\[\s*(?:filter|include)|worktreeconfig", re.IGNORECASE | re.MULTILINE)
 _FIELDS = {b"1 ": 8, b"2 ": 9, b"u ": 10, b"? ": 1}  # the spaces before the path in a row of git's, by how it begins
 
 

@@ -12,18 +12,20 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from resume_hooks.redaction.lazy_patterns import late
+
 LONGEST = 2_000  # characters of a command that are looked at, without the documents that it carries
 DOCUMENTS = 100  # documents at most that are looked for in a command
 INDENT = 200  # white space at most around the word that ends a document
-_TOKEN = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|(?:\\.|[^\s'"\\;&|<>()])+|\d?>>?&?|&&|\|\||[;&|<()]|\n""", re.DOTALL)
-_DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)(\w{1,80})\1")
-_COMMENT = re.compile(r"^[ \t]*#.*\n?", re.MULTILINE)
-_QUOTING = re.compile(r"['\"\\<>]")
-_SPLIT = re.compile(r"[;&|()\n]+")
+_TOKEN = late(r"""'[^']*'|"(?:[^"\\]|\\.)*"|(?:\\.|[^\s'"\\;&|<>()])+|\d?>>?&?|&&|\|\||[;&|<()]|\n""", re.DOTALL)
+_DOCUMENT = late(r"(?<!<)<<-?[ \t]*(['\"]?)(\w{1,80})\1")
+_COMMENT = late(r"^[ \t]*#.*\n?", re.MULTILINE)
+_QUOTING = late(r"['\"\\<>]")
+_SPLIT = late(r"[;&|()\n]+")
 _BREAKS = frozenset({"&&", "||", ";", "&", "|", "\n", "(", ")"})
 _CONDITIONS = frozenset({"[", "[[", "(("})
-_LEADING_CD = re.compile(r"\s*cd\s+('[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
-_CUTS = re.compile(r"\s*(?:tail|head)(?:\s+-?\w+)*\s*")
+_LEADING_CD = late(r"\s*cd\s+('[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
+_CUTS = late(r"\s*(?:tail|head)(?:\s+-?\w+)*\s*")
 
 _BEFORE = frozenset({
     "do", "then", "else", "if", "elif", "while", "until", "time", "!", "sudo", "command", "exec", "nohup", "env",
@@ -31,9 +33,9 @@ _BEFORE = frozenset({
 })  # fmt: skip
 """Words before a command that are none."""
 
-_ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
+_ASSIGNED = late(r"[A-Za-z_]\w*=")
 _KEYWORDS = frozenset({"!", "{", "do", "then", "else", "if", "elif", "while", "until"})
-_OPERAND = re.compile(r"-.*|[\d.]+[smhd]?|\{\}")
+_OPERAND = late(r"-.*|[\d.]+[smhd]?|\{\}")
 """What may stand between such a word and the command: its options, the seconds of a timeout."""
 
 _LOOKS = frozenset({
@@ -56,10 +58,10 @@ _GIT_LISTS = frozenset({"branch", "tag", "stash", "worktree"})
 """Parts of git that look around where only a listing is asked for."""
 
 _LISTING = frozenset({"list", "-a", "-r", "-v", "-vv", "--list", "-l", "--show-current"})
-_SYSTEM = re.compile(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
-_PLAIN = re.compile(r"[a-z][\w:-]*")
+_SYSTEM = late(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
+_PLAIN = late(r"[a-z][\w:-]*")
 
-_UNKNOWN = re.compile(r"[*?$`{}\n]|\A(?:/dev/|-|&|\Z)")
+_UNKNOWN = late(r"[*?$`{}\n]|\A(?:/dev/|-|&|\Z)")
 _ALL_OPERANDS = frozenset(
     {"rm", "rmdir", "unlink", "touch", "tee", "truncate", "mv", "git rm", "git mv", "git restore"}
 )
@@ -67,15 +69,15 @@ _LAST_OPERAND = frozenset({"cp", "ln", "install"})
 _CHANGERS = _ALL_OPERANDS | _LAST_OPERAND | {"sed", "git"}
 _VALUED = {"truncate": "-s", "touch": "-d", "install": "-m"}  # an option that is followed by a value, which is no file
 
-_IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
-_SED_SCRIPT = re.compile(r"[sy]\W|\d*[,\d]*[dapi]\Z")
-_STATUS = re.compile(
+_IN_PLACE = late(r"-[a-zA-Z]*i|--in-place")
+_SED_SCRIPT = late(r"[sy]\W|\d*[,\d]*[dapi]\Z")
+_STATUS = late(
     r"^(?:[ \t]{0,8}(?:modified|new file|deleted|renamed|both modified|typechange): +|"
     r"(?:[ MADRCTU][MADRCTU]|[MADRCTU] ) (?=\S))(.+)$",
     re.MULTILINE,
 )
-_COUNTS = re.compile(r"\d+ ?[+-]*|Bin .*")
-_MODE = re.compile(r" (?:create|delete) mode \d{1,9} (.+)")
+_COUNTS = late(r"\d+ ?[+-]*|Bin .*")
+_MODE = late(r" (?:create|delete) mode \d{1,9} (.+)")
 _FOREIGN = frozenset(
     {"log", "show", "merge", "pull", "fetch", "cherry-pick", "rebase", "blame", "format-patch", "apply"}
 )

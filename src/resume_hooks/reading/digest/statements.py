@@ -17,33 +17,36 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, entry
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.prose import cut, is_question
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.texts import redact
 
 _FILLER = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
 
-_DEMAND = re.compile(
+_DEMAND = late(
     rf"""(?:\A\W*(?:/\S+\s+)?|[,;:.\u2013\u2014-]\s+|\b(?:{_FILLER})\b[ ,:.-]*)  # where a clause begins, an imperative
       (?:(?:do\s+not|don'?t|never|always|avoid|stop|prefer|ensure|make\s+sure|be\s+sure|remember|keep|stick\s+to|use|leave|
            no\s+longer|let'?s\s+(?:not|use|keep|only|set|rename|cut|leave|stick|avoid|prefer|drop|skip|call|go\s+with))\s+\S
       | (?:add|write|run|follow|create|do|fix|put|call|commit|push|check|delete|remove)\b[^?]*
         \b(?:only|first(?=\W*\Z|[,;.]|\s\()|instead|but\s+not|before\s+\w+ing|don'?t|for\s+now|no\s+\w+|never|always
            |as\s+\w+\s+as)\b)
-    | (?<!\bi\s)\b(?:must|should|shall|(?:has|have|ought|is|are)\s+to)(?:\s+(?:not|never|always|also|be))*\s+\w
-    | \b(?:must|should)n'?t\b
-    | \b(?:we|you|it|they|that|this)\s+(?:only\s+)?needs?\s+to\b
-    | \b(?:we|you|i)\s+(?:\w+ly\s+)?(?:do\s+not|don'?t)\s+(?:want|need|use|allow|do|commit|push)\b
-    | \b(?:we|i)\s+(?:\w+ly\s+)?(?:want|prefer|insist|require)\b(?!\s+to\s+(?:analy|see|know|understand|check|look|ask))
-    | \bi(?:'d|\s+would)\s+(?:rather|prefer)\b | \bfrom\s+now\s+on\b | \bno\s+longer\s+(?:use|do|need|want)\b
-    | \bas\s+\w+\s+as\s+possible\b | \bat\s+(?:most|least)\s+\d | \A\W*only\s+\w
-    | \b(?:is|are)\s+(?:forbidden|not\s+allowed|required|mandatory)\b
-    | \b(?:instead\s+of|rather\s+than)\b | \binstead\W*\Z | ,\s+not\s+\w+[\w\s]*\W*\Z
-    | \b(?:nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|nicht|kein\w*|nie|mai)\b
+    | \b(?:  # one look at a place inside of a word, where most are
+        (?<!\bi\s)(?:must|should|shall|(?:has|have|ought|is|are)\s+to)(?:\s+(?:not|never|always|also|be))*\s+\w
+      | (?:must|should)n'?t\b
+      | (?:we|you|it|they|that|this)\s+(?:only\s+)?needs?\s+to\b
+      | (?:we|you|i)\s+(?:\w+ly\s+)?(?:do\s+not|don'?t)\s+(?:want|need|use|allow|do|commit|push)\b
+      | (?:we|i)\s+(?:\w+ly\s+)?(?:want|prefer|insist|require)\b(?!\s+to\s+(?:analy|see|know|understand|check|look|ask))
+      | i(?:'d|\s+would)\s+(?:rather|prefer)\b | from\s+now\s+on\b | no\s+longer\s+(?:use|do|need|want)\b
+      | as\s+\w+\s+as\s+possible\b | at\s+(?:most|least)\s+\d
+      | (?:is|are)\s+(?:forbidden|not\s+allowed|required|mandatory)\b
+      | (?:instead\s+of|rather\s+than)\b | instead\W*\Z
+      | (?:nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|nicht|kein\w*|nie|mai)\b)
+    | \A\W*only\s+\w | ,\s+not\s+\w+[\w\s]*\W*\Z
     | 반드시 | 하지\s?마 | 말고 | 항상 | 절대 | 해야 | 不要 | 必须 | 总是 | 只能 | 務必 | 必ず | しないで
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 
-_NOT_MEANT = re.compile(
+_NOT_MEANT = late(
     r"""[\U0001F600-\U0001F606\U0001F61C\U0001F61D\U0001F923\U0001F643] | [;:]-?[)DP](?!\w)
     | \b(?:lol|lmao|rofl|ha(?:ha)+|hehe|jk|just\ kidding|i\ wonder|wondering|i\ guess|maybe|perhaps|not\ sure|we\ could
         |i\ don'?t\ (?:understand|know|think|see|get)|(?:is|are)\ never)\b
@@ -52,7 +55,7 @@ _NOT_MEANT = re.compile(
 )
 """What makes of a demand a joke, a doubt, or no demand at all."""
 
-_ASKS = re.compile(
+_ASKS = late(
     rf"""\W*(?:(?:{_FILLER}|sure|q|question)\b[,:.\s]*)*
     (?:(?:can|could|should|shall|would|will|do|does|did|are|is|was|were|have|has)(?:n'?t)?\s+
          (?:i|we|you|it|they|there|this|that|the|these|those)\b
@@ -64,7 +67,7 @@ _ASKS = re.compile(
 )
 """How a question begins that nobody ended in a question mark."""
 
-_MACHINE = re.compile(
+_MACHINE = late(
     r"""\s*(?://|/\*|(?:agent|assistant|user|human):|[\u00d7✗✓✖➜\u276f$>|│└├]|=>|\d+[.:]\d|\[[+\d]|"[\w-]+":
          |(?:error|warn|warning|npm)\b|at\s\S+\()
     | .*(?:\bnpm\ err|[{;]\s*\Z) | .*(?:[,(\u2013\u2014]|\s(?:the|or|and|to|a|of|that))\s*\Z
@@ -77,7 +80,7 @@ _MACHINE = re.compile(
 SHORTEST_SETBACK = 24
 """Bytes below which a sentence does not say what failed: "Still failing."."""
 
-_SETBACK = re.compile(
+_SETBACK = late(
     r"""\b(?:
         root\ cause(?:\ (?:is|was|of)|:) | culprit | known\ bug | turn(?:s|ed)\ out | gave\ up | dead\ end
       | already\ tried | broke\ \w+ | timed\ out | circular\ dependency
@@ -99,7 +102,7 @@ _SETBACK = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-_UNREAL = re.compile(
+_UNREAL = late(
     r"""\A\W*(?:(?:now|first|next|also|and|but|so|then)\W+)*
       (?:let\ me|let's|i'll|i\ will|i\ need\ to|i'm\ going|to\ |line\ \d|step\b|given\b)
     | \b(?:if|unless|whether|when|would|might|may|could|should|will|must|so\ that|in\ case|ensures?|confirm|make\ sure
@@ -128,7 +131,7 @@ SHORT = 20  # bytes below which nothing is decided: a heading, a cell of a table
 CLOSES = 2  # words that a sentence weighs more where it ends a turn: there the assistant says what it did, and why
 
 NAMED = 120  # characters of what a refused call was about
-_STEP = re.compile(r"#{1,3} |\d+[.)] |[-*] \[")
+_STEP = late(r"#{1,3} |\d+[.)] |[-*] \[")
 
 
 def demands(sentence: str) -> bool:
@@ -144,9 +147,10 @@ def is_aside(sentence: str) -> bool:
 
 def fails(sentence: str) -> int:
     """How many words for something that did not work a sentence has, 0 where it tells of no failure."""
-    if len(sentence.encode()) < SHORTEST_SETBACK or is_question(sentence) or _UNREAL.search(sentence):
+    if len(sentence.encode()) < SHORTEST_SETBACK or is_question(sentence):
         return 0
-    return len({found.lower() for found in _SETBACK.findall(sentence)})
+    words = {found.lower() for found in _SETBACK.findall(sentence)}
+    return 0 if words and _UNREAL.search(sentence) else len(words)
 
 
 class Sentence(NamedTuple):
@@ -171,7 +175,7 @@ def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the user said of how the work is to be done, the latest first; a correction says so in any words."""
     for said in _latest(facts.prompts.said, _both_ends):
         for sentence in prose.sentences(said.text):
-            if not is_aside(sentence) and (said.correcting or demands(sentence)):
+            if (said.correcting or demands(sentence)) and not is_aside(sentence):
                 yield entry(sentence, said.place)
 
 

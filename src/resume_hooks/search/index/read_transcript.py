@@ -18,7 +18,7 @@ from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.tokenize import words_of
 from resume_hooks.search.roles import ROLES
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.lines import Line, bytes_before, read_lines
+from resume_hooks.transcripts.lines import SEARCHED_BYTES, Line, bytes_before, read_lines
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import Copies
@@ -116,7 +116,7 @@ def read(job: ReadJob) -> Iterator[Part | None]:
     None if it is gone.
     """
     try:
-        with open_regular(job.path, follow=False) as stream:
+        with open_regular(job.path, follow=False, buffering=SEARCHED_BYTES) as stream:
             place = job.place if _goes_on(stream, job) else ReadPosition()
             part = None
             while part is None or part.more:

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 PARALLEL = 24 * 1024 * 1024  # bytes to be read from which on starting other processes pays
 MOST_PROCESSES = 8
 PIPE = 1024 * 1024  # bytes that a pipe may hold: what a user may ask for, so that a process reads on while we write
+AHEAD, AHEAD_BYTES = 64, 64 * 1024 * 1024
+"""Parts that wait here for those of a file before them, and bytes of transcripts that they are of, about."""
+
 PATIENCE = 1.0  # seconds that a process which was told to end is waited for
 
 Sized = tuple[ReadJob, int]  # a job, and the bytes of it that are to be read
@@ -43,7 +47,7 @@ def readings(jobs: Sequence[Sized]) -> Generator[Result]:
                 own = [job for (job, _), share in zip(jobs, shares, strict=True) if share == number]
                 workers.append(_Worker(own, workers))
         for (job, _), share in zip(jobs, shares, strict=True):
-            yield from _parts(job, workers[share] if workers else None)
+            yield from _parts(job, share, workers)
     finally:
         for worker in workers:
             worker.end()
@@ -63,19 +67,30 @@ def _shares(jobs: Sequence[Sized], processes: int) -> list[int]:
     return shares
 
 
-def _parts(job: ReadJob, worker: _Worker | None = None) -> Iterator[Result]:
-    """What a process, or this one, reads of a job."""
-    while worker is not None and not worker.ended:
-        try:
-            part = worker.answer()
-        except (EOFError, OSError):
-            worker.ended = True
-            break
+def _parts(job: ReadJob, share: int, workers: Sequence[_Worker]) -> Iterator[Result]:
+    """What the process that has a ``share``, or this one, reads of a job."""
+    while workers and _gather(workers, workers[share]):
+        part = workers[share].answers.popleft()
         yield job, part
         if part is None or not part.more:
             return
         job = job._replace(place=part.next, end=part.end, check=part.check)
     yield from ((job, part) for part in read(job))
+
+
+def _gather(workers: Sequence[_Worker], wanted: _Worker) -> bool:
+    """Wait until one of the processes has answered, and take what others say meanwhile; false if it ended instead.
+
+    Files are of very unequal size: who had to wait for the reader of a large one would leave a processor idle.
+    """
+    from multiprocessing.connection import wait  # loaded with the first worker
+
+    while not (wanted.answers or wanted.ended):
+        sizes = [part.end - part.start.offset if part else 0 for worker in workers for part in worker.answers]
+        room = len(sizes) < AHEAD and sum(sizes) < AHEAD_BYTES
+        for pipe in wait([worker.pipe for worker in workers if not worker.ended and (room or worker is wanted)]):
+            next(worker for worker in workers if worker.pipe is pipe).receive()
+    return bool(wanted.answers)
 
 
 class _Worker:
@@ -86,9 +101,10 @@ class _Worker:
         from multiprocessing import get_context
 
         context = get_context("fork")
-        self.answers, answering = context.Pipe(duplex=False)
+        self.answers = deque[Part | None]()
+        self.pipe, answering = context.Pipe(duplex=False)
         _widen(answering)
-        inherited = [worker.answers for worker in (*others, self)]
+        inherited = [worker.pipe for worker in (*others, self)]
         self._process = context.Process(target=_serve, args=(jobs, answering, inherited), daemon=True)
         self.ended = False
         try:
@@ -97,14 +113,16 @@ class _Worker:
             self.ended = True
         answering.close()  # so that the pipe ends when the process does
 
-    def answer(self) -> Part | None:
-        """The next part that the process reads. EOFError or OSError where it ended."""
-        part: Part | None = self.answers.recv()
-        return part
+    def receive(self) -> None:
+        """Take the next part that the process reads."""
+        try:
+            self.answers.append(self.pipe.recv())
+        except (EOFError, OSError):
+            self.ended = True
 
     def end(self) -> None:
         """Have the process be gone."""
-        self.answers.close()
+        self.pipe.close()
         if self._process.pid is None:
             return
         self._process.terminate()
