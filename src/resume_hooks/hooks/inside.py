@@ -103,6 +103,8 @@ def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
     if verb == "rollover" and on_screen and event.get("waiting") is not True:
         return {"wait": WAIT}
     given = prompt.lane_answer(trigger, reply.field(event, "session_id"), event)
+    if given.fork:
+        return {"wait": given.question, "fork": given.fork}
     if on_screen and given.question:
         return {
             "ask": plain(given.question),
