@@ -64,7 +64,7 @@ def answer(request: Request) -> TriggerAnswer:
         if standing is not None:
             return standing
         begun = add_summary.plan(parent, where, wish=request.text, standing=_left(parent, request, own))
-        cached = 0 if own.asked else _cached(parent, own.name)
+        cached = _cached(parent, own.name) if own.name and not own.asked else 0
     written = add_summary.write(begun, where)
     _keep(request, written, [UNFINISHED], writer=os.getppid() if cached else os.getpid())
     if cached:
