@@ -15,11 +15,14 @@ const WAITING = 170000 // milliseconds for what the engine says is to be waited 
 const answer = async ($, command, args) => {
   let reply = await settle($, command, args)
   if (reply.wait) {
-    const forked = { model: await quietly($, () => $.session.model()) }
+    const usual = reply.wait, forked = { model: await quietly($, () => $.session.model()) }
     try {
       while (reply.wait) {
         $.ui.status(reply.wait)
-        if (reply.fork) Object.assign(forked, await fork($, reply.fork))
+        if (reply.fork) {
+          Object.assign(forked, await fork($, reply.fork))
+          $.ui.status(usual) // where that gave no answer another one is asked
+        }
         reply = await ask($, { command, args, waiting: true, forked }, 'engine', WAITING)
       }
     } catch (error) {
