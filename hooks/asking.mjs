@@ -1,4 +1,4 @@
-// Owns how the module asks the engine and the person, and how a session is opened in the running client.
+// Owns how the module asks the engine, the person and the session's model, and how a session is opened in the running client.
 
 const LIMIT = 15000 // the engine ends by itself within five seconds
 
@@ -16,6 +16,13 @@ export async function ask($, asked, script = 'engine', timeoutMs = LIMIT) {
 
 export async function quietly($, work) { // what nobody asked for: its failure is for the log
   try { return await work() } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
+}
+
+const LONGEST = 120000 // milliseconds that the session's own model has, as any; its answer after that is lost
+
+export async function fork($, prompt) { // the last request again, with its answer and a prompt behind it
+  const late = new Promise(done => $.clock.after(LONGEST, () => done({ reason: 'late' })))
+  try { return await Promise.race([$.model.fork({ prompt }), late]) } catch (error) { return { reason: String(error) } }
 }
 
 export function say($, { text }) { if (text) $.ui.log(text) }

@@ -3,7 +3,7 @@
 //
 // The client reads this file before it runs it: event names stand as literals, and `$` goes only to functions at the top.
 
-import { ask, open, quietly, say, settle } from './asking.mjs'
+import { ask, fork, open, quietly, say, settle } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, PREFIXED } from './commands.mjs'
@@ -16,9 +16,16 @@ const WAITING = 170000 // milliseconds for what the engine says is to be waited 
 const answer = async ($, command, args) => {
   let reply = await settle($, command, args)
   if (reply.wait) {
-    $.ui.status(reply.wait)
+    const usual = reply.wait, forked = { model: await quietly($, () => $.session.model()) }
     try {
-      reply = await ask($, { command, args, waiting: true }, 'engine', WAITING)
+      while (reply.wait) {
+        $.ui.status(reply.wait)
+        if (reply.fork) {
+          Object.assign(forked, await fork($, reply.fork))
+          $.ui.status(usual) // where that gave no answer another one is asked
+        }
+        reply = await ask($, { command, args, waiting: true, forked }, 'engine', WAITING)
+      }
     } catch (error) {
       $.clock.after(0, () => quietly($, async () => say($, await ask($, { command: 'left', args: command }))))
       if (!String(error).endsWith('aborted')) throw error // Esc

@@ -123,7 +123,11 @@ _CORE: dict[str, Key] = {
         "How text reaches the clipboard: auto, pyperclip, native, tmux, osc52 or none.",
         _clipboard,
     ),
-    "summary_model": Key("haiku", "Model that writes summaries and picks for smart-trim.", _model),
+    "summary_model": Key(
+        "haiku",
+        "Model that writes summaries and picks for smart-trim; once set, /rollover asks it on a warm cache, too.",
+        _model,
+    ),
     "notice_percent": Key(
         80,
         "Per cent of the window at which a line says, once a session, that it fills up; 0 = off.",

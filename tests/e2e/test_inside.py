@@ -39,10 +39,10 @@ GATING = ("session.start", "ui.render", "session.measure", "turn.complete", "too
 """What no answer of ours holds up, and the tool, whose failure is the answer to the call."""
 
 CALLED = [
-    "$.clock.after", "$.clock.sleep", "$.command.register", "$.command.run", "$.process.hookEnv", "$.process.run",
-    "$.prompt.fill", "$.prompt.read", "$.prompt.submit", "$.session.id", "$.session.info", "$.session.surfaces",
-    "$.session.usage", "$.tool.register", "$.ui.ask", "$.ui.close", "$.ui.invalidate", "$.ui.log", "$.ui.open",
-    "$.ui.resolve", "$.ui.status",
+    "$.clock.after", "$.clock.sleep", "$.command.register", "$.command.run", "$.model.fork", "$.process.hookEnv",
+    "$.process.run", "$.prompt.fill", "$.prompt.read", "$.prompt.submit", "$.session.id", "$.session.info",
+    "$.session.model", "$.session.surfaces", "$.session.usage", "$.tool.register", "$.ui.ask", "$.ui.close",
+    "$.ui.invalidate", "$.ui.log", "$.ui.open", "$.ui.resolve", "$.ui.status",
 ]  # fmt: skip
 """All that the module hears and asks of the client, as the client itself reads it."""
 
@@ -429,7 +429,7 @@ def test_what_it_hears_and_asks_for(client: ClientVersion, home: ClientHome, plu
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     (hooks,) = re.findall(r"register\.mjs hooks: (.*)", done.stdout)
-    (calls,) = re.findall(r"register\.mjs calls: (.*)", done.stdout)
+    calls = ", ".join(re.findall(r"register\.mjs calls: (.*)", done.stdout))
     assert hooks.split(", ") == HEARD
     assert re.findall(r"\$\.[\w.]+", calls) == CALLED
     assert done.stdout.count("gating hook with .catch") == sum(not heard.startswith(GATING) for heard in HEARD)

@@ -1,4 +1,4 @@
-"""``>rollover`` through the hook, with a stand-in for the client: the card, and that nothing is paid for twice."""
+"""``>rollover`` through the hook, with a stand-in for the client, and ``/rollover`` as the module asks for it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.builders import SESSION, ConfigHome, conversation, line, user, write_session
+from resume_hooks import clock
+from resume_hooks.hooks.inside import answered
+from tests.builders import SESSION, ConfigHome, assistant, conversation, line, user, write_session
 from tests.hooks.conftest import Run, Say, children
 from tests.needs import REPO
 from tests.stand_in import StandIn, stand_in
@@ -160,3 +163,124 @@ def test_while_it_is_written_the_child_is_told_of(config_home: ConfigHome, say: 
     assert text.startswith("already rolled over")
     assert "it is still being written" in text
     assert len(children(parent)) == len(made.calls()) == 1
+
+
+USED = {"cache_read_input_tokens": 41_000, "cache_creation_input_tokens": 1_300, "input_tokens": 11, "output_tokens": 7}
+OWN = "claude-opus-4-5"
+
+
+@pytest.fixture
+def warm(config_home: ConfigHome) -> Path:
+    """A session whose model answered just now, and has it in its cache."""
+    first, last = conversation(2), clock.now()
+    usage = {**USED, "cache_creation": {"ephemeral_5m_input_tokens": 1_300}}
+    answer = assistant("Half of it is done.", uuid="last", parent=first[-1]["uuid"], ts=last, tokens=usage, model=OWN)
+    return Path(write_session(config_home.project(), SESSION, [*first, answer]))
+
+
+def inside(args: str = "", **forked: object) -> dict[str, Any]:
+    """What the module gets, with what it tells of the session's own model."""
+    event = {"session_id": SESSION, "screen": True, "waiting": True, "args": args, "forked": {"model": OWN, **forked}}
+    reply = answered("rollover", event)
+    json.dumps(reply)
+    return reply
+
+
+def test_a_warm_cache_is_asked_first(warm: Path) -> None:
+    """The child is there before anybody is asked; what the model answers completes it, and what that took is told."""
+    asked = inside("focus on tabs")
+    (child,) = children(warm)
+    assert asked["wait"] == "asking this session's model (42,300 tokens cached): up to two minutes"
+    assert "focus on tabs" in asked["fork"]
+    assert re.search(r"<material .*Half of it is done\. \(:4\)", asked["fork"], re.DOTALL), (
+        "the digest, with references"
+    )
+    assert b"summary by" not in child.read_bytes()
+    made = inside("focus on tabs", isAnswered=True, text='{"goal": "Mend it.", "state": "Half done."}', usage=USED)
+    assert children(warm) == [child]
+    assert made["open"] == child.stem
+    assert b"summary by claude-opus-4-5" in child.read_bytes()
+    assert "41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 answered" in made["remark"]
+    again = inside("focus on tabs")
+    assert again["open"] == child.stem, "asked for once"
+    assert "already rolled over" in again["by_hand"]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"isAnswered": False, "reason": "nothing-to-fork"}, "gave no answer: nothing-to-fork"),
+        ({"isAnswered": False, "reason": "empty-reply", "usage": USED}, "it took 41,000 tokens read from the cache"),
+        ({"isAnswered": True, "text": "In prose.", "usage": USED}, "answered in prose"),
+    ],
+)
+def test_without_its_answer_the_headless_model_is_asked(
+    warm: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, told: dict[str, Any], said: str
+) -> None:
+    """For the same child, with the whole session; both are told of."""
+    made = stand_in(config_home.root, GOOD)
+    monkeypatch.setenv("PATH", made.path)
+    assert inside()["fork"]
+    done = inside(**told)
+    (child,) = children(warm)
+    assert b"summary by haiku-of-the-day" in child.read_bytes()
+    assert said in done["remark"]
+    assert "it took 1 call, 1,200 tokens read" in done["remark"]
+    assert "Records of the session" in made.calls()[0]["text"]
+
+
+def test_one_that_takes_all_the_time_is_the_last(
+    warm: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for a second one; typed again it is asked anew, for the same child."""
+    made = stand_in(config_home.root, GOOD)
+    monkeypatch.setenv("PATH", made.path)
+    inside()
+    late = inside(reason="late")
+    (child,) = children(warm)
+    assert "No summary: claude-opus-4-5 did not answer within 120 s" in late["remark"]
+    assert (late["open"], made.calls()) == (child.stem, [])
+    assert inside()["fork"]
+    assert children(warm) == [child]
+
+
+@pytest.mark.parametrize("why", ["named", "another", "cold", "no module"])
+def test_where_it_is_not_asked(warm: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    """The user named a model, chose another one since, or the cache is gone: it could cost more."""
+    monkeypatch.setenv("PATH", stand_in(config_home.root, GOOD).path)
+    if why == "named":
+        monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
+    if why == "cold":
+        monkeypatch.setattr(clock, "now", lambda: "2099-01-01T00:00:00.000Z")
+    model = {"another": "claude-sonnet-4-5", "no module": None}.get(why, OWN)
+    made = inside(model=model)
+    assert made["remark"] == ""
+    (child,) = children(warm)
+    assert b"summary by haiku-of-the-day" in child.read_bytes()
+
+
+def test_while_the_client_asks_its_model_the_child_is_told_of(warm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same words meanwhile; once it was left by Esc, or the client is gone or too late, they ask anew."""
+    inside()
+    (child,) = children(warm)
+    assert "it is still being written" in inside()["by_hand"]
+    gone = answered("left", {"session_id": SESSION, "screen": True, "args": "rollover"})
+    assert f"/resume {child.stem} opens it" in gone["text"]
+    assert inside()["fork"]
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 300)
+    assert inside()["fork"]
+    assert children(warm) == [child]
+
+
+def test_an_answer_for_a_child_that_went_on_is_a_new_one(warm: Path) -> None:
+    """Somebody opened the digest meanwhile: that is left alone, and what was paid for is not lost."""
+    inside()
+    (first,) = children(warm)
+    with first.open("ab") as stream:
+        stream.write(line(user("hello", uuid="x", ts="2099-01-01T00:00:00.000Z")) + b"\n")
+    before = first.read_bytes()
+    inside(isAnswered=True, text='{"goal": "Mend it.", "state": "Half done."}')
+    assert first.read_bytes() == before
+    (second,) = (path for path in children(warm) if path != first)
+    assert b"summary by claude-opus-4-5" in second.read_bytes()

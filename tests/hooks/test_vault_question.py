@@ -14,7 +14,7 @@ from resume_hooks import settings
 from resume_hooks.archive import held
 from resume_hooks.archive.retention.ancestors import archive_ancestors, archive_parents, archive_pending
 from resume_hooks.archive.retention.expiring import archive_expiring
-from resume_hooks.archive.vault import first_use_notice, policy
+from resume_hooks.archive.vault import first_use_notice, permission
 from resume_hooks.clock import DAY
 from resume_hooks.hooks import vault_question
 from resume_hooks.sessions import held_links
@@ -142,7 +142,7 @@ def test_it_is_asked_where_that_is_open(asking: ConfigHome, settled: str) -> Non
 
 def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is kept beyond that, nothing held, and nobody asked."""
-    for module in (policy, first_use_notice):
+    for module in (permission, first_use_notice):
         monkeypatch.setattr(module, "managed_days", lambda: ("/etc/x.json", 30))
     aged(asking, 1, SOON)
     assert start(asking) == 0

@@ -89,13 +89,14 @@ def test_how_long_its_cache_lives(config_home: ConfigHome, usage: Record, more: 
 
 
 def test_the_last_one_to_write_tells(config_home: ConfigHome) -> None:
-    """A request that only reads leaves the lifetime as the last one told it."""
+    """A request that only reads leaves the lifetime as the last one told it; its model is the last one's."""
     rows = [
         user("q", uuid="u"),
         asked("a", "u", 1, counted(0, 50, **{"1h": 50})),
-        asked("b", "a", 2, counted(50, 0, **{"1h": 0, "5m": 0})),
+        asked("b", "a", 2, counted(50, 0, **{"1h": 0, "5m": 0}), model="another"),
     ]
     assert seen(config_home, rows).lifetime == HOUR
+    assert seen(config_home, rows).model == "another"
 
 
 def test_its_age_decides_whether_it_is_warm(config_home: ConfigHome) -> None:

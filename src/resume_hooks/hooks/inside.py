@@ -14,6 +14,7 @@ from typing import Any
 from resume_hooks import settings
 from resume_hooks.hooks import compaction, prompt, reply
 from resume_hooks.hooks.compaction import HERE
+from resume_hooks.hooks.request import TriggerAnswer
 from resume_hooks.hooks.triggers import BARE, ROWS, SLASH, UNASKED, Trigger, of_command
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import answers
@@ -112,11 +113,19 @@ def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
     if verb == "rollover" and on_screen and event.get("waiting") is not True:
         return {"wait": WAIT}
     given = prompt.lane_answer(trigger, reply.field(event, "session_id"), event)
+    return _told(given, trigger, event, on_screen=on_screen)
+
+
+def _told(given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
+    """A lane's answer, as the module or ``-p`` gives it."""
+    if given.fork:
+        return {"wait": given.question, "fork": given.fork}
     if on_screen and given.question:
         return {
             "ask": plain(given.question),
             "choices": [
-                [label, f"{word} {trigger.text}".strip() if word == HERE else word] for label, word in CHOICES[verb]
+                [label, f"{word} {trigger.text}".strip() if word == HERE else word]
+                for label, word in CHOICES[trigger.verb]
             ],
         }
     if on_screen and given.more and trigger.sign == BARE:
@@ -125,7 +134,7 @@ def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
     if not (on_screen and given.opens):
         shown = given.card(NOT_COPIED) if trigger.sign == BARE else prompt.copied_card(given)
         return _text(shown) if shown else {}
-    fill = _step(trigger.text) if verb == "handoff" else ""
+    fill = _step(trigger.text) if trigger.verb == "handoff" else ""
     return {
         "open": given.opens,
         "by_hand": plain(given.card(NOT_COPIED)),

@@ -94,9 +94,9 @@ def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Tri
     module = importlib.import_module(ROWS[trigger.verb].lane)
     window, where, in_subagent = settings.load()["context_window"].value, Where(), bool(reply.field(event, "agent_id"))
     path = reply.transcript(event, session_id, where) or _of_another(session_id, where)
-    answered: TriggerAnswer = module.answer(
-        Request(trigger, session_id, path, window if isinstance(window, int) else 0, where, in_subagent)
-    )
+    forked = event.get("forked")
+    request = Request(trigger, session_id, path, window if isinstance(window, int) else 0, where, in_subagent)
+    answered: TriggerAnswer = module.answer(request._replace(forked=forked if isinstance(forked, dict) else None))
     return answered
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from resume_hooks.errors import (
     NothingToHandOff,
@@ -62,7 +62,8 @@ class Request(NamedTuple):
     """A trigger and where it was typed.
 
     ``path`` is the session's transcript (None: none yet), ``window`` the context window, 0 unless set;
-    ``in_subagent`` says that a sub-agent was asked, whose own transcript it is not.
+    ``in_subagent`` says that a sub-agent was asked, whose own transcript it is not. ``forked`` is what the
+    module tells of the session's own model.
     """
 
     trigger: Trigger
@@ -71,6 +72,7 @@ class Request(NamedTuple):
     window: int
     where: Where
     in_subagent: bool = False
+    forked: dict[str, Any] | None = None
 
     @property
     def text(self) -> str:
@@ -108,7 +110,8 @@ class TriggerAnswer(NamedTuple):
     """What goes to the clipboard (``""`` for nothing), and the card once that was tried.
 
     ``question`` are a few words that ask the same as the card, where it waits for a yes; ``remark`` is what has to be
-    known of it where nobody sees the card; ``more`` is what a key shows in place of the card's last line.
+    known of it where nobody sees the card; ``more`` is what a key shows in place of the card's last line. ``fork`` is
+    what the session's own model has to be asked first, which is no answer yet; ``question`` is what is shown meanwhile.
     """
 
     to_copy: str
@@ -116,6 +119,7 @@ class TriggerAnswer(NamedTuple):
     question: str = ""
     remark: str = ""
     more: tuple[str, ...] = ()
+    fork: str = ""
 
     @property
     def opens(self) -> str:

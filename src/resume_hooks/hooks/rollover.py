@@ -2,6 +2,9 @@
 
 Invariant: one rollover is paid for once. What is typed again, with nobody asking anything since, shows the same child;
 where that has no summary, and nobody is writing one, it is tried anew, for the same child.
+
+Inside the client the session's own model is asked, by the client itself, while its cache is warm: we answer twice, once
+with what to ask and once with what came of it.
 """
 
 from __future__ import annotations
@@ -11,20 +14,26 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
+from resume_hooks import clock, settings
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.model.forked import ForkedModel
 from resume_hooks.derive.model.headless import model_for
-from resume_hooks.derive.model.port import LIMIT, ModelCalls
+from resume_hooks.derive.model.port import LIMIT, Model, ModelCalls
 from resume_hooks.derive.summary import add_summary
+from resume_hooks.derive.summary.ask import fork_prompt
+from resume_hooks.derive.summary.parts import at_hand
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
+from resume_hooks.reading.digest import as_text
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.processes import started
 from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.api_usage import traffic_of
 
 WHOLE = 145.0
 """Seconds that a rollover may take before its card: the clipboard has its own two of 150."""
@@ -40,38 +49,85 @@ WIDEST = 300
 
 _PREFIX = "rollover-"
 BY_CLEAR = "or type /clear: the new session also starts with this (cut if long)"
+FORKING = "asking this session's model ({cached:,} tokens cached): up to two minutes"
+"""What is to be read while it is asked: it may cost more than the usual one does."""
+
 UNFINISHED = "The summary is not in it yet: it is still being written."
 
 
 def answer(request: Request) -> TriggerAnswer:
     """Roll the session over. Raises ResumeHooksError where no child was made."""
     deadline = time.monotonic() + WHOLE
-    parent, where = request.session, request.where
+    parent, where, own = request.session, request.where, ForkedModel(request.forked or {})
     with time_limit(request.command, PLANNING):
-        standing = _standing(parent, request)
+        standing = None if own.asked else _standing(parent, request)
         if standing is not None:
             return standing
-        left = None if _is_written(request) else add_summary.unfinished(parent, where)
-        begun = add_summary.plan(parent, where, wish=request.text, standing=left)
+        begun = add_summary.plan(parent, where, wish=request.text, standing=_left(parent, request, own))
+        cached = _cached(parent, own.name) if own.name and not own.asked else 0
     written = add_summary.write(begun, where)
-    _keep(request, written, [UNFINISHED], writing=True)
+    _keep(request, written, [UNFINISHED], writer=os.getppid() if cached else os.getpid())
+    if cached:
+        prompt = fork_prompt(as_text.full(begun.digest), begun.wish)
+        return TriggerAnswer("", str, question=FORKING.format(cached=cached), fork=prompt)
     if request.trigger.hooked:
         offer_clear(written)  # Esc ends us without a word: then /clear still leads on
-    model = model_for(parent, where)
     limit = min(LIMIT, deadline - REPLACING - time.monotonic())
-    calls = ModelCalls(model, limit, lambda _number, _count: None)
-    outcome = add_summary.add_summary(begun, written, calls, where)
-    facts = _facts(outcome, request)
+    outcome, first = _asked(begun, written, limit, own, where)
+    facts = _facts(outcome, request, first)
+    remark = "; ".join(fact.removesuffix(".") for fact in facts)
     if outcome.failure:
         hook_state.take(_name(request))
-        answered = _answer_of("rolled over without a summary", outcome.receipt, facts, request)
-        return answered._replace(remark="; ".join(fact.removesuffix(".") for fact in facts))
+        return _answer_of("rolled over without a summary", outcome.receipt, facts, request)._replace(remark=remark)
     _keep(request, outcome.receipt, facts)
-    return _answer_of("rolled over", outcome.receipt, facts, request)
+    answered = _answer_of("rolled over", outcome.receipt, facts, request)
+    return answered._replace(remark=remark if own.asked else "")
+
+
+def _cached(parent: SessionFile, model: str) -> int:
+    """Tokens that the session's own ``model`` is likely to have in its cache; 0 where another is to be asked.
+
+    One that the user names is always asked: theirs may be the cheaper one.
+    """
+    seen = traffic_of(parent.path)
+    warm = seen.is_warm(clock.milliseconds(clock.now()) or 0)
+    same = model == seen.model  # another one, chosen since, has no cache
+    return seen.cached if warm and same and settings.load()["summary_model"].source == "default" else 0
+
+
+def _left(parent: SessionFile, request: Request, own: ForkedModel) -> Receipt | None:
+    """The child of an earlier try; once the session's model was asked the one that was made for its summary."""
+    if not own.asked:
+        return None if _is_written(request) else add_summary.unfinished(parent, request.where)
+    made = add_summary.unfinished(parent, request.where)
+    return made if made and made.session_id == hook_state.find(_name(request)).get("child") else None
+
+
+def _asked(
+    begun: add_summary.SummaryRollover, written: Receipt, limit: float, own: ForkedModel, where: Where
+) -> tuple[add_summary.SummaryOutcome, list[str]]:
+    """The summary by the session's own model where that was asked, else by the usual one; and facts of the first one.
+
+    Where that gave no answer in its form the other is asked, unless the time is over.
+    """
+
+    def calls(model: Model) -> ModelCalls:
+        return ModelCalls(model, limit, lambda _number, _count: None)
+
+    facts = [f"it took {own.words}"] if own.words else []
+    if own.asked:
+        outcome = add_summary.add_summary(begun, written, calls(own), where, at_hand(begun.parent.session_id))
+        if own.late or outcome.spent.model:
+            return outcome, facts
+        facts.insert(0, f"this session's own model was asked first: {outcome.failure}")
+    return add_summary.add_summary(begun, written, calls(model_for(begun.parent, where)), where), facts
 
 
 def left(parent: SessionFile, where: Where, trigger: Trigger) -> str:
     """What a rollover leaves whose summary nobody waits for any more; ``""`` where its child was not made yet."""
+    name = f"{_PREFIX}{parent.session_id}.json"
+    if "writer" in hook_state.find(name):
+        hook_state.take(name)
     made = add_summary.unfinished(parent, where)
     if made is None:
         return ""
@@ -79,9 +135,9 @@ def left(parent: SessionFile, where: Where, trigger: Trigger) -> str:
     return f"No summary. The session with the digest alone is there: {made.in_client} opens it, {again} asks anew."
 
 
-def _facts(outcome: add_summary.SummaryOutcome, request: Request) -> list[str]:
-    """What the child holds, what that took, and the way to what it lacks."""
-    spent = [f"it took {outcome.spent.words}"] if outcome.spent.words else []
+def _facts(outcome: add_summary.SummaryOutcome, request: Request, first: Sequence[str]) -> list[str]:
+    """What the child holds, what that took, and the way to what it lacks; ``first`` are of the session's own model."""
+    spent = [*first, *([f"it took {outcome.spent.words}"] if outcome.spent.words else [])]
     if outcome.failure:
         again = f"to try again, type it once more, or in a shell: {request.command}"
         return [add_summary.failure_text(outcome.failure), *spent, again]
@@ -97,24 +153,28 @@ def _answer_of(done: str, receipt: Receipt, facts: Sequence[str], request: Reque
     )
 
 
-def _keep(request: Request, child: Receipt, facts: Sequence[str], *, writing: bool = False) -> None:
-    """Note what was made of what was asked for; without the note the same is made, and paid for, anew."""
+def _keep(request: Request, child: Receipt, facts: Sequence[str], *, writer: int = 0) -> None:
+    """Note what was made of what was asked for; without the note the same is made, and paid for, anew.
+
+    ``writer`` is the process that is still at it: we, or the client.
+    """
     note: dict[str, object] = {
         "child": child.session_id,
         "asked": request.text[: add_summary.MAX_WISH],
         "facts": list(facts),
     }
-    if writing:
-        note |= {"writer": os.getpid(), "since": started(os.getpid())}
+    if writer:
+        note |= {"writer": writer, "since": started(writer), "until": time.time() + LIMIT + WHOLE}
     with contextlib.suppress(OSError):
         hook_state.sweep(_PREFIX)
         hook_state.keep(_name(request), note)
 
 
 def _is_interrupted(note: Mapping[str, object]) -> bool:
-    """Whether who was writing the summary ended before it was there."""
-    writer = note.get("writer")
-    return isinstance(writer, int) and started(writer) != note.get("since")
+    """Whether who was writing the summary ended before it was there, or gave up long ago."""
+    writer, until = note.get("writer"), note.get("until")
+    late = not isinstance(until, float) or time.time() > until
+    return isinstance(writer, int) and (late or started(writer) != note.get("since"))
 
 
 def _is_written(request: Request) -> bool:

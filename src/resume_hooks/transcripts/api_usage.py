@@ -44,9 +44,9 @@ class FirstRequest(NamedTuple):
 class Traffic(NamedTuple):
     """The requests at the end of a session.
 
-    ``last_ms`` is when the last one was answered, None if none was counted; ``lifetime`` the seconds that its cache
-    lives, 0 if nothing is cached; ``cached`` the tokens that a warm cache holds; ``requests`` and ``growth`` what a
-    turn takes: requests, and tokens that it adds to the context, by ``turns`` of which that is known.
+    ``last_ms`` is when ``model`` answered the last one, None if none was counted; ``lifetime`` the seconds that its
+    cache lives, 0 if nothing is cached; ``cached`` the tokens that a warm cache holds; ``requests`` and ``growth`` what
+    a turn takes: requests, and tokens that it adds to the context, by ``turns`` of which that is known.
     """
 
     last_ms: int | None
@@ -55,6 +55,7 @@ class Traffic(NamedTuple):
     requests: int
     growth: int
     turns: int = 0
+    model: str = ""
 
     def age(self, now_ms: int) -> int | None:
         """Seconds since the last request; None if none was counted."""
@@ -120,6 +121,7 @@ class _Requests:
         self.turns = [_Turn(0)]
         self.last: tuple[int | None, int] = None, 0
         self.lifetime: int | None = None
+        self.model = ""
         self.counted = False
 
     def __call__(self, _: Line, record: Record, node: Node | None) -> None:
@@ -135,6 +137,7 @@ class _Requests:
 
     def _take(self, record: Record, node: Node) -> None:
         self.counted = True
+        self.model = records.model(record)
         turn = self.turns[-1]
         turn.answers.add(node.message_id)
         turn.after = node.context_tokens
@@ -159,6 +162,7 @@ class _Requests:
             requests=max(1, _median([len(turn.answers) for turn in turns[-LAST_TURNS:]])),
             growth=_median(grown),
             turns=len(grown),
+            model=self.model,
         )
 
 

@@ -19,6 +19,48 @@ test('a text is shown and never reaches the model', async ($, on) => {
   expect(shown.isTextDisplayOnly).toBe(true)
 })
 
+const FORKED = { wait: 'asking', fork: 'sum up' }
+
+function rolling(on, fork) { // an engine that has the session's own model asked, and keeps what came of it
+  const told = []
+  stand(on, async (_, e) => {
+    const { waiting, forked } = JSON.parse(e.init.stdin)
+    if (forked) told.push(forked)
+    return ran(JSON.stringify(!waiting ? { wait: 'asking' } : told.length < 2 ? FORKED : { text: 'done' }))()
+  })
+  on('session.model', async () => ({ value: 'claude-x' }))
+  on('ui.status', async () => ({ value: undefined }))
+  if (fork) on('model.fork', fork)
+  return told
+}
+
+test('the session\'s own model is asked between two answers of the engine', async ($, on) => {
+  const asked = []
+  const told = rolling(on, async (_, e) => {
+    asked.push(e.prompt)
+    return { value: { isAnswered: true, text: '{}', usage: {} } }
+  })
+  on('clock.after', () => new Promise(() => {}))
+  const shown = await $.command.run({ command: 'resume-hooks:rollover', args: '' })
+  expect(shown.text).toBe('done')
+  expect(asked).toEqual(['sum up'])
+  expect(told).toEqual([{ model: 'claude-x' }, { model: 'claude-x', isAnswered: true, text: '{}', usage: {} }])
+})
+
+test('one that never answers is late', async ($, on) => {
+  const told = rolling(on, () => new Promise(() => {}))
+  on('clock.after', async (_, e) => { expect(e.ms).toBe(120000); return { value: undefined } })
+  await $.command.run({ command: 'resume-hooks:rollover', args: '' })
+  expect(told[1]).toEqual({ model: 'claude-x', reason: 'late' })
+})
+
+test('one that can\'t be asked gives a reason', async ($, on) => {
+  const told = rolling(on)
+  on('clock.after', () => new Promise(() => {}))
+  await $.command.run({ command: 'resume-hooks:rollover', args: '' })
+  expect(told[1].reason.includes('model.fork')).toBe(true)
+})
+
 const SAID = [
   { handle: 'h1', role: 'user', text: 'fix it', toolUses: [] },
   { handle: 'h2', role: 'assistant', text: '', toolUses: [{ tool_use_id: 't1', tool: 'Read', input: {} }] },

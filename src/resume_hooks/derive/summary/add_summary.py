@@ -20,7 +20,7 @@ from resume_hooks.derive.child.write import Written
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.derive.model.port import ModelCalls, Spent
 from resume_hooks.derive.summary.ask import rows_of, summarise, summary_text
-from resume_hooks.derive.summary.parts import material
+from resume_hooks.derive.summary.parts import SummaryMaterial, material
 from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionLive, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
@@ -99,14 +99,17 @@ def write(begun: SummaryRollover, where: Where) -> Receipt:
     return begun.standing or writing.write(begun.plan, where)
 
 
-def add_summary(begun: SummaryRollover, written: Receipt, calls: ModelCalls, where: Where) -> SummaryOutcome:
+def add_summary(
+    begun: SummaryRollover, written: Receipt, calls: ModelCalls, where: Where, given: SummaryMaterial | None = None
+) -> SummaryOutcome:
     """Ask a model by ``calls``, and put its summary into the child that was ``written``.
 
-    Never raises for what fails there: then the child with the digest stands.
+    It reads what is ``given`` beside the digest, by default the session. Never raises for what fails there: then the
+    child with the digest stands.
     """
     try:
         before = _as_written(begun, written)
-        summary = _summary(begun, calls, where)
+        summary = _summary(begun, calls, given or material(begun.parent, where), where)
         contents = Contents(begun.digest, summary.text)
         decided = agents.fresh(begun.parent, where, contents=contents, child=begun.plan.draft)
         done = _replace(decided, before, written.title, where)
@@ -122,9 +125,9 @@ def failure_text(failure: str) -> str:
     return f"No summary: {failure}. The new session has only the digest."
 
 
-def _summary(begun: SummaryRollover, calls: ModelCalls, where: Where) -> CheckedSummary:
+def _summary(begun: SummaryRollover, calls: ModelCalls, given: SummaryMaterial, where: Where) -> CheckedSummary:
     """A summary, checked. HeadlessFailed if there is none."""
-    given, session_id = material(begun.parent, where), begun.parent.session_id
+    session_id = begun.parent.session_id
     summary = summarise(calls, given, as_text.full(begun.digest), begun.wish)
     known = given.numbers | _numbers(begun.digest, session_id)
     found = checked("\n".join(rows_of(summary, session_id, known)), _said(begun, where))

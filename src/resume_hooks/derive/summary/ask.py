@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel, Field
 
+from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.derive.summary.parts import SummaryMaterial
 from resume_hooks.errors import HeadlessFailed
@@ -35,6 +36,11 @@ OF_PART = "The material is part {number} of {count} of the session; say what thi
 OF_NOTES = (
     "The material is what {count} parts of the session came to, oldest first, and a digest made without a model. Join "
     "them into one summary of the whole, in which later parts overrule earlier ones. Keep the numbers of the records."
+)
+OF_CONVERSATION = (
+    "The session is the conversation above, all of it; the material is a digest of it, made without a model, with the "
+    "numbers of records. Say what the conversation shows, also where the digest does not. No tool is allowed here: "
+    "answer at once, in text."
 )
 WISH = "The user who asked for the summary wrote:"
 POINTS = 8
@@ -138,6 +144,11 @@ def summarise(model: ModelCalls, material: SummaryMaterial, digest: str, wish: s
     for answer in model.ask_all(_calls(material, digest, wish, answers), material.calls, Summary):
         answers.append(answer)  # noqa: PERF402 - the last call is made from the answers before it
     return answers[-1]
+
+
+def fork_prompt(digest: str, wish: str) -> str:
+    """What a model is asked that has the whole session before it; its answer is a ``Summary``."""
+    return forked.prompt(_task(OF_CONVERSATION, wish), digest, Summary)
 
 
 def _calls(material: SummaryMaterial, digest: str, wish: str, answers: list[Summary]) -> Iterator[tuple[str, str]]:

@@ -53,6 +53,11 @@ class SummaryMaterial(NamedTuple):
         return len(self.parts) + (len(self.parts) > 1)
 
 
+def at_hand(session_id: str) -> SummaryMaterial:
+    """Nothing but the digest: for a model that has the session before it."""
+    return SummaryMaterial(session_id, 0, (SummaryPart("", frozenset()),))
+
+
 class _Shown(NamedTuple):
     number: int
     turn: int

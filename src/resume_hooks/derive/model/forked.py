@@ -1,0 +1,71 @@
+"""A session's own model, asked by the client that runs it: its last request once more, with its answer and our prompt.
+
+Invariant: the client denies it every tool; what it says is taken as any model's answer, in its form or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from resume_hooks.derive.model import answers
+from resume_hooks.derive.model.port import LIMIT, Form, Reply
+from resume_hooks.errors import HeadlessFailed
+from resume_hooks.redaction.texts import redact
+from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.records import mapping, string
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+LATE = "late"
+"""The reason where the client gave no answer in time; the others are its own."""
+
+_COUNTED = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens", "output_tokens")
+
+
+def prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
+    """What stands behind the session: the instructions, the form, and foreign ``text`` within a fence."""
+    schema = json.dumps(form.model_json_schema())
+    return answers.fenced(f"{instructions}\n\nThe schema of the answer:\n{schema}", redact(text)[0])
+
+
+class ForkedModel(NamedTuple):
+    """What the module tells: the session's ``model`` and, once it was asked, what ``$.model.fork`` resolved to."""
+
+    told: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The session's model, ``""`` where there is no module."""
+        return one_line(plain_line(string(self.told, "model")), 80)
+
+    @property
+    def asked(self) -> bool:
+        """Whether it was asked already."""
+        return bool(self.told.keys() & {"isAnswered", "reason"})
+
+    @property
+    def late(self) -> bool:
+        """Whether it took all the time that there is."""
+        return string(self.told, "reason") == LATE
+
+    @property
+    def words(self) -> str:
+        """What it took, as the client counts it; ``""`` for nothing."""
+        usage = mapping(self.told, "usage")
+        cached, written, new, answered = counts = [answers.count(usage.get(key)) for key in _COUNTED]
+        told = f"{cached:,} tokens read from the cache, {written:,} written to it, {new:,} new, {answered:,} answered"
+        return told if any(counts) else ""
+
+    def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
+        """See ``port.Model``; what it was asked is the ``prompt``, and ``words`` have what it took."""
+        del instructions, text, limit
+        if self.late:
+            raise HeadlessFailed(f"{self.name} did not answer within {LIMIT} s")
+        if self.told.get("isAnswered") is not True:
+            why = " ".join(str(self.told[key]) for key in ("reason", "status", "error") if self.told.get(key))
+            raise HeadlessFailed(f"{self.name} gave no answer: {answers.line(why)}")
+        said = string(self.told, "text")  # a tool that it was denied may have words of its own before the answer
+        found = answers.strictly(said[said.find("{") : said.rfind("}") + 1])
+        return Reply(answers.fitted(found, form, self.name), None, 0, 0, 0.0, self.name)

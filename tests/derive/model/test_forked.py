@@ -1,0 +1,116 @@
+"""A session's own model, as the module tells of it: its answer in the form, or why there is none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from resume_hooks.derive.model.forked import ForkedModel, prompt
+from resume_hooks.errors import HeadlessFailed
+
+MODEL = "claude-opus-4-5"
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+
+
+class Word(BaseModel):
+    """What is asked for here."""
+
+    word: str
+
+
+def told(**fields: object) -> ForkedModel:
+    """What came back."""
+    return ForkedModel({"model": MODEL, **fields})
+
+
+def said(text: str, **fields: object) -> str:
+    """The word of an answer."""
+    return told(isAnswered=True, text=text, **fields).ask("", "", Word, limit=1).data.word
+
+
+def test_the_prompt_has_the_form_and_fences_what_is_foreign() -> None:
+    """No secret is in it, and what ends the fence can't be known."""
+    text = prompt("Find the word.", f"\x1b[31m</material> {TOKEN}", Word)
+    assert text.startswith("Find the word.")
+    assert json.dumps(Word.model_json_schema()) in text
+    assert TOKEN not in text
+    assert "\x1b" not in text
+    assert text.count("<material ") == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"word": "a"}',
+        '```json\n{"word": "a"}\n```',
+        'Let me look.\n{"word": "a"}',
+        ' \n{"word": "a", "more": [{}]}\nDone.',
+    ],
+)
+def test_an_answer_may_have_words_around_it(text: str) -> None:
+    """The client joins what was said before a tool was denied and after it."""
+    assert said(text) == "a"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "answered in prose"),
+        ("I would rather not.", "answered in prose"),
+        ("}{", "answered in prose"),
+        ('{"word": "a"', "answered in prose"),
+        ('{"word": "\ud800"}', "answered in prose"),
+        ('{"word": 5}', "does not fit: word"),
+        ('{"word": "a", "x": ' + "[" * 500 + "]" * 500 + "}", "does not fit: it is nested too deep"),
+        ('{"word": ' + "[" * 100_000 + "}", "answered in prose"),
+        ("x" * 5_000_000, "answered in prose"),
+    ],
+)
+def test_what_is_no_answer(text: str, why: str) -> None:
+    """Each says why, by the model's name."""
+    with pytest.raises(HeadlessFailed, match=why) as failed:
+        said(text)
+    assert MODEL in failed.value.message
+    assert len(failed.value.message) < 300
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"isAnswered": False, "reason": "nothing-to-fork"}, "gave no answer: nothing-to-fork"),
+        (
+            {"isAnswered": False, "reason": "api-error", "status": 529, "error": "overloaded"},
+            "gave no answer: api-error 529 overloaded",
+        ),
+        ({"reason": "TypeError: $.model.fork is not\x1b a function\n" + "x" * 999}, "gave no answer: TypeError"),
+        ({"reason": "late"}, "did not answer within 120 s"),
+        ({"isAnswered": "yes", "text": '{"word": "a"}'}, "gave no answer"),
+    ],
+)
+def test_a_refusal_is_told_on_one_short_line(fields: dict[str, Any], why: str) -> None:
+    """What the client says, and what our own module does."""
+    model = told(**fields)
+    assert model.asked
+    assert model.late == (fields.get("reason") == "late")
+    with pytest.raises(HeadlessFailed, match=why) as failed:
+        model.ask("", "", Word, limit=1)
+    assert failed.value.message.isprintable()
+    assert len(failed.value.message) < 300
+
+
+def test_what_it_took_is_told_as_reported() -> None:
+    """Nothing is said of what was not counted, or is no count."""
+    usage = {
+        "cache_read_input_tokens": 41_000,
+        "cache_creation_input_tokens": 0,
+        "input_tokens": 12,
+        "output_tokens": -1,
+    }
+    assert told(usage=usage).words == "41,000 tokens read from the cache, 0 written to it, 12 new, 0 answered"
+    for nothing in ({}, {"usage": {"input_tokens": 0}}, {"usage": "much"}, {"usage": {"input_tokens": "5"}}):
+        assert told(**nothing).words == ""
+    assert not told().asked
+    assert ForkedModel({"model": 5}).name == ""

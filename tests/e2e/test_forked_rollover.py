@@ -1,0 +1,200 @@
+"""``/rollover`` in a client whose cache is warm: its own model sums up, behind the very request that was sent last."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.harness.client import Tui
+from tests.e2e.harness.mock_api import Request, Usage
+from tests.e2e.harness.processes import wait_until
+from tests.e2e.harness.replies import Refusal, Reply
+from tests.e2e.plugin import LINEAGE, child_of, children, spoken
+from tests.e2e.test_context_rollover import SUMMARY, is_headless, on_path, summarising
+
+ANSWER = json.dumps(SUMMARY)
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+CALL = {"name": "Bash", "input": {"command": "touch ran"}}
+
+
+def begin(tui: Tui, plugin: Path, folder: Path, **env: str) -> Path:
+    """A session of one turn, its cache warm by what the API counted."""
+    tui.api.usage = Usage(11, 7, 41_000, 1_300)
+    tui.start(
+        plugin_dir=plugin, extra_env=on_path(tui.version, folder / "bin") | {"RESUME_HOOKS_CLIPBOARD": "none"} | env
+    )
+    tui.submit("remember the word ALPHA")
+    tui.wait_for("Mock reply 1")
+    tui.wait_idle()
+    (parent,) = tui.home.sessions()
+    return parent
+
+
+def saying(*replies: Reply) -> Callable[[Request], Reply | None]:
+    """A session's model that answers so, one by one, and a headless one that gives the summary."""
+    left = list(replies)
+
+    def reply(request: Request) -> Reply | None:
+        return summarising(request) if is_headless(request) else left.pop(0) if left else None
+
+    return reply
+
+
+def unmarked(value: Any) -> Any:
+    """A request without the marks of its cache, and a text alone as the one block that it is."""
+    if isinstance(value, list):
+        return [unmarked(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    plain = {key: unmarked(each) for key, each in value.items() if key != "cache_control"}
+    return (
+        plain | {"content": [{"type": "text", "text": plain["content"]}]}
+        if isinstance(plain.get("content"), str)
+        else plain
+    )
+
+
+@pytest.mark.parametrize("size", [None, (80, 24)])
+def test_the_last_request_goes_again(modern: Tui, plugin: Path, tmp_path: Path, size: tuple[int, int] | None) -> None:
+    """With its answer, the cache's mark and our prompt behind it, and no other; what it took is told as reported."""
+    if size:
+        modern.columns, modern.rows = size
+    parent = begin(modern, plugin, tmp_path)
+    (last,) = modern.api.main_requests()
+    (modern.home.cwd / "notes.txt").write_text("WORDS-OF-A-FILE")
+    before = parent.read_bytes()
+    modern.api.script = saying([2.0, f"Here you are.\n```json\n{ANSWER}\n```"])
+    modern.submit("/rollover focus on BETA of @notes.txt")
+    modern.wait_for(r"asking this session's model \(42,300 tokens cached\)")
+    child = child_of(modern.home, parent)
+    assert b"digest of" in child.read_bytes()
+    assert b"summary by" not in child.read_bytes()
+    took = r"41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 answered"
+    modern.wait_for(took.replace(" ", r"\s+"))
+    modern.wait_for("Rolled over from")
+    modern.wait_gone("asking this session's model")
+    modern.wait_idle()
+    first, again = modern.api.main_requests()
+    assert first == last
+    assert {name for name in again if again[name] != last.get(name)} == {"messages"}
+    sent, kept = again["messages"], last["messages"]
+    assert unmarked(sent[: len(kept)]) == unmarked(kept)
+    answer, asked = sent[len(kept) :]
+    assert answer["role"] == "assistant"
+    assert answer["content"][-1] == {"type": "text", "text": "Mock reply 1.", "cache_control": {"type": "ephemeral"}}
+    assert asked["role"] == "user"
+    assert json.dumps(asked).count("focus on BETA of @notes.txt") == 1
+    assert not {word for word in ("cache_control", "WORDS-OF-A-FILE") if word in json.dumps(asked)}
+    assert parent.read_bytes().startswith(before)
+    assert children(modern.home, parent) == [child]
+    modern.api.script = ()
+    modern.submit("now go on GAMMA")
+    modern.wait_for("Mock reply [0-9]")
+    told = spoken(modern.api.main_requests()[-1])
+    assert told.index(LINEAGE) < told.index("summary by claude-") < told.index("digest of")
+    assert re.search(r"^  - Say it again\. \(:[0-9](, :[0-9])*\)$", told, re.MULTILINE)
+    for part in ("goal: Teach the parser BETA.", "The word (/SESSION LINEAGE) was said.", "now go on GAMMA"):
+        assert part in told
+
+
+@pytest.mark.parametrize(
+    ("replies", "shown"),
+    [
+        ([Refusal(400, "prompt is too long")] * 4, r"api-error\s+400\s+invalid_request"),
+        ([CALL, CALL], r"empty-reply"),
+        ([{"thinking": "hm", "signature": "s"}], r"empty-reply"),
+        (["I would rather say it in prose."], r"in\s+prose"),
+    ],
+    ids=["refused", "a-tool-call", "empty", "prose"],
+)
+def test_without_an_answer_the_headless_model_is_asked(
+    tui: Tui, plugin: Path, tmp_path: Path, replies: list[Reply], shown: str
+) -> None:
+    """For the same child, and why is told; no tool runs."""
+    parent = begin(tui, plugin, tmp_path)
+    tui.api.script = saying(*replies)
+    tui.submit("/rollover")
+    tui.wait_for(shown)
+    tui.wait_for("Rolled over from")
+    child = child_of(tui.home, parent)
+    assert b"summary by claude-haiku" in child.read_bytes()
+    assert not (tui.home.cwd / "ran").exists()
+
+
+def test_a_session_that_was_resumed_has_nothing_to_send_again(tui: Tui, plugin: Path, tmp_path: Path) -> None:
+    """Its cache may be warm; the client keeps no request of it."""
+    parent = begin(tui, plugin, tmp_path)
+    tui.close()
+    tui.api.clear()
+    tui.api.script = summarising
+    tui.start(resume=parent.stem, plugin_dir=plugin, extra_env=on_path(tui.version, tmp_path / "again"))
+    tui.submit("/rollover")
+    tui.wait_for("nothing-to-fork")
+    tui.wait_for("Rolled over from")
+    assert all(map(is_headless, tui.api.main_requests()))
+    assert b"summary by claude-haiku" in child_of(tui.home, parent).read_bytes()
+
+
+@pytest.mark.parametrize("why", ["named", "switched", "cold"])
+def test_another_model_is_asked_where_it_costs_less(tui: Tui, plugin: Path, tmp_path: Path, why: str) -> None:
+    """One that the user named, or where the session's model has no cache: chosen since, or none is kept."""
+    begin(tui, plugin, tmp_path, **({"RESUME_HOOKS_SUMMARY_MODEL": "haiku"} if why == "named" else {}))
+    if why == "switched":
+        tui.submit("/model sonnet")
+        tui.wait_for("Switch model")
+        tui.key("Enter")
+        tui.wait_for("Set model to")
+        tui.wait_idle()
+    if why == "cold":
+        tui.api.usage = Usage()
+        tui.submit("once more")
+        tui.wait_for("Mock reply 2")
+        tui.wait_idle()
+    tui.api.clear()
+    tui.api.script = saying()
+    tui.submit("/rollover")
+    tui.wait_for("Rolled over from")
+    assert tui.api.main_requests()
+    assert all(map(is_headless, tui.api.main_requests()))
+
+
+def test_esc_leaves_the_digest_and_the_same_asks_anew(tui: Tui, plugin: Path, tmp_path: Path) -> None:
+    """For the child that is there; what came too late is in none."""
+    parent = begin(tui, plugin, tmp_path)
+    tui.api.script = saying([120.0, ANSWER.replace("BETA", "LATE")])
+    tui.submit("/rollover")
+    tui.wait_for("asking this session's model")
+    assert wait_until(lambda: len(tui.api.main_requests()) == 2)
+    tui.key("Escape")
+    tui.wait_gone("asking this session's model")
+    child = child_of(tui.home, parent)
+    tui.wait_for(rf"No summary\. The session with the digest alone is there:\s+/resume\s+{child.stem}")
+    tui.api.release()
+    tui.wait_idle()
+    tui.key("C-c")
+    tui.wait_idle()
+    tui.api.script = saying(ANSWER)
+    tui.submit("/rollover")
+    tui.wait_for("Rolled over from")
+    assert children(tui.home, parent) == [child]
+    assert b"goal: Teach the parser BETA." in child.read_bytes()
+    assert b"LATE" not in child.read_bytes()
+
+
+def test_what_comes_back_is_bounded_and_holds_no_secret(tui: Tui, plugin: Path, tmp_path: Path) -> None:
+    """However long a model talks, and whatever it quotes."""
+    parent = begin(tui, plugin, tmp_path)
+    huge = {"goal": f"Use {SECRET} there.", "state": "x" * 5_000_000, "next": [{"text": "y" * 9_000}] * 300}
+    tui.api.script = saying(json.dumps(huge))
+    tui.submit("/rollover")
+    tui.wait_for("Rolled over from")
+    child = child_of(tui.home, parent)
+    assert wait_until(lambda: b"summary by" in child.read_bytes())
+    assert len(child.read_bytes()) < 40_000
+    assert SECRET not in child.read_text()
+    assert "secret removed" in child.read_text()
