@@ -143,3 +143,15 @@ def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch
     for head in ("constraints, in the user's words", "decided", "the assistant's last words"):
         assert head in plan.opening
         assert head in note["opening"]
+
+
+@pytest.mark.parametrize("typed", ["--print", '-n "fix it"', "--out=x y"])
+def test_an_option_of_the_shell_is_no_next_step(
+    config_home: ConfigHome, parent: str, run_hook: Run, typed: str
+) -> None:
+    """It is refused, where it would have been a session's title."""
+    said = str(
+        run_hook("prompt", {"session_id": SESSION, "transcript_path": parent, "prompt": f">handoff {typed}"}).stdout
+    )
+    assert "is no option here, and no next step" in said
+    assert len(list(config_home.project().glob("*.jsonl"))) == 1

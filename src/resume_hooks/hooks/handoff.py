@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import time
 from collections.abc import Sequence
 
@@ -60,6 +61,8 @@ def answer(request: Request) -> TriggerAnswer:
     step, anew = step_of(request.text)
     if anew and not step:
         raise UsageError(f"{ANEW} names no task", f"{ANEW} write the release notes")
+    if not anew and (option := re.match(r"--?[a-z][a-z-]*(?=[\s=]|\Z)", step)):
+        raise UsageError(f"{option[0]} is no option here, and no next step", "Only in a shell handoff has others.")
     with one_at_a_time(parent, where):
         with time_limit(request.command):
             standing = existing_child(parent, "handoff", where, task_step(step) if anew else step)
