@@ -74,7 +74,9 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
     context: tokens.ContextUse = data["context"]
     giant = data["agent"] == NAME and (data["size"] >= GIANT or data["longest_line"] >= GIANT_LINE)
     measured = "" if context.measured else "about "
-    damage = f"{len(data['bad_lines'])} unreadable lines" if data["bad_lines"] else "none"
+    damage = (
+        f"{len(data['bad_lines'])} unreadable lines" if data["bad_lines"] else "no unreadable line; fsck looks further"
+    )
     return [
         ("title", data["title"]),
         ("id", data["session_id"]),
