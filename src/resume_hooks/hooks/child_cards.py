@@ -16,7 +16,7 @@ from resume_hooks.system.invocation import as_typed
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 
-WHY_CTRL_C = "Ctrl+C clears the box; once only, twice quits"
+WHY_CTRL_C = "Ctrl+C clears the box; twice, or in an empty one, it quits"
 
 INTERRUPTED = "[Request interrupted by user"
 """How the record begins that a client writes when Esc or Ctrl+C ended a turn."""
@@ -51,12 +51,12 @@ def opened(receipt: Receipt) -> str:
 
 
 def _paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
-    """How to get into the child; a ``>`` prompt comes back into the input box, a slash command leaves it empty."""
+    """How to get into the child; most clients put a ``>`` prompt back into the input box, 2.1.112 does not."""
     if copied.how != "not copied":
         return paste_line(copied, slash=slash, busy=busy)
     if busy:
         return "Type /resume once the answer ends."
-    return "Type the /resume line above." if slash else "Ctrl+C (once!), type the /resume line."
+    return "Type the /resume line above." if slash else "Empty box (Ctrl+C once!), type /resume."
 
 
 def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
@@ -64,10 +64,10 @@ def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
     if copied.how == "sent":
         if busy:
             return "Sent to the clipboard: paste it later."
-        return "Sent to the clipboard: paste it, check." if slash else "Ctrl+C (once!), paste, check, Enter."
+        return "Sent to the clipboard: paste it, check." if slash else "Empty box (Ctrl+C once!), paste, check."
     if busy:
         return "Copied: paste it once the answer ends."
-    return "Copied: paste it, press Enter." if slash else "Copied: Ctrl+C (once!), paste, Enter."
+    return "Copied: paste it, press Enter." if slash else "Copied: empty box (Ctrl+C once!), paste."
 
 
 def is_busy(path: str) -> bool:
