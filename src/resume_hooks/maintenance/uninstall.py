@@ -31,7 +31,7 @@ Originals stay: deleted sessions in the trash, kept ones in the vault, and backu
 
 NOTES = (
     "clear-", "trim-", "checkpoint-", "mark-", "handoff-", "notice-", "rollover-", "due-", "later-", "keep-", "folder-",
-    "new-", "vault.json", "indexed.json",
+    "new-", "vault.json", "indexed.json", "can-ask", "vault-asked", "vault-waiting",
 )  # fmt: skip
 """How the names of notes in ``pending`` begin."""
 
