@@ -27,10 +27,12 @@ WORTH_NOTING = 64 * 1024
 """Bytes that are rather read again than noted, so that not every prompt that was typed costs a write."""
 
 _CHECKED = 4_096  # bytes before the place that was read up to, which are still there where the file only grew
-_VERSION = 1
+_VERSION = 2
 _LATEST = 253_402_300_799_000  # the last millisecond that a calendar holds
-_COMMAND = re.compile(r"/[\w:-]+\s*\Z|>[a-z-]+(?:\s|\Z)")
-"""What nobody asked a model: a bare slash command, and what begins as our triggers do."""
+_COMMAND = re.compile(
+    r"/[\w:-]+\s*\Z|>[a-z-]+(?:\s|\Z)|/(?:resume|model|rename|export|plugin|mcp|add-dir|theme|resume-hooks:\S+)\s"
+)
+"""What nobody asked a model: a slash command alone, the client's own with words, and what begins as our triggers do."""
 
 _PASTE = re.compile(r"\[(?:Pasted text|\.\.\.Truncated text) #(\d{1,6})[^\]\n]{0,40}\]")
 _SESSION = re.compile(rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"')  # within a text its quotes follow a backslash
