@@ -242,6 +242,10 @@ def test_in_the_client(parent: Path, document: Document, monkeypatch: pytest.Mon
     assert back["fill"] == ""
     assert said(fork.with_name(f"{back['open']}.jsonl"))[:4] == said(parent)
     assert ask("rewind", session_id=fork.stem)["open"] == back["open"]
+    told = ask("rewind", session_id=fork.stem, args="it was\nthe ZEBRA")["open"]
+    assert told != back["open"]
+    assert "the ZEBRA" in fork.with_name(f"{told}.jsonl").read_text()
+    assert ask("rewind", session_id=fork.stem, args="it was\nthe ZEBRA")["open"] == told
     assert "No active checkpoint" in ask("rewind")["text"]
 
 

@@ -43,11 +43,13 @@ def one_at_a_time(parent: SessionFile, where: Where) -> Iterator[None]:
         yield
 
 
-def existing_child(parent: SessionFile, kind: str, where: Where, next_step: str | None = None) -> Receipt | None:
+def existing_child(
+    parent: SessionFile, kind: str, where: Where, next_step: str | None = None, report: str = ""
+) -> Receipt | None:
     """The receipt of the newest child of ``parent`` if it is of that kind and nobody went on in it since, else None.
 
-    Nor in the parent; and with a ``next_step`` that must be the child's own. Children of other running clients don't
-    count: each may be open there.
+    Nor in the parent; a ``next_step`` must be the child's own, a ``report`` must stand in it. Children of other running
+    clients don't count: each may be open there.
     """
     clients, pid = Clients(where), client_pid()
     rows = (row for row in reversed(read_links(where)) if row.parent_id == parent.session_id)
@@ -64,6 +66,8 @@ def existing_child(parent: SessionFile, kind: str, where: Where, next_step: str 
     if child.touched or went_on(ends, clock.normal(link.at)):
         return None
     if next_step is not None and _next_step(child) != next_step.strip():
+        return None
+    if not any(report in str(message(row).get("content")) for row in child.first_records):
         return None
     stated = tokens.stated_size(path)
     return Receipt(

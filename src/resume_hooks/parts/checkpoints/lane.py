@@ -74,7 +74,7 @@ def _rewind(request: Request) -> TriggerAnswer:
     if request.path is None:
         return show(cards.none_card(request.trigger))
     if mark is None:
-        if (standing := _standing(request)) is not None:
+        if (standing := _standing(request, plain(request.text).strip())) is not None:
             return standing
         # What finds a fork's place, and what a child is written and checked with, is nothing to a checkpoint.
         from resume_hooks.parts.checkpoints.fork_point import fork_point
@@ -82,7 +82,7 @@ def _rewind(request: Request) -> TriggerAnswer:
         with time_limit(request.command):
             mark = fork_point(request.session, request.where)
         if mark is None:
-            return show(cards.none_card(request.trigger))
+            return _standing(request) or show(cards.none_card(request.trigger))
     from resume_hooks.derive.child.write import write
     from resume_hooks.parts.checkpoints import rewind
 
@@ -104,9 +104,9 @@ def _rewind(request: Request) -> TriggerAnswer:
     )
 
 
-def _standing(request: Request) -> TriggerAnswer | None:
-    """The child that the last rewind made; None where there is none, or somebody went on."""
-    standing = existing_child(request.session, "rewind", request.where)
+def _standing(request: Request, report: str = "") -> TriggerAnswer | None:
+    """The child that the last rewind made, with this report; None where there is none, or somebody went on."""
+    standing = existing_child(request.session, "rewind", request.where, report=report)
     return standing and TriggerAnswer(
         standing.in_client,
         lambda copied: cards.standing_card(standing, copied, request.text, slash=request.slash),
