@@ -139,7 +139,7 @@ def test_a_rewind_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> 
     first.submit("/back it is slower")
     first.wait_for("Rewound to")
     second.submit("/back it is slower, too")
-    second.wait_for("No active checkpoint(.*\n)*.*it is slower, too")
+    second.wait_for("No active mark(.*\n)*.*it is slower, too")
     for tui in both:
         tui.wait_idle()
         tui.submit("going on")

@@ -246,7 +246,7 @@ def test_in_the_client(parent: Path, document: Document, monkeypatch: pytest.Mon
     assert told != back["open"]
     assert "the ZEBRA" in fork.with_name(f"{told}.jsonl").read_text()
     assert ask("rewind", session_id=fork.stem, args="it was\nthe ZEBRA")["open"] == told
-    assert "No active checkpoint" in ask("rewind")["text"]
+    assert "No active mark" in ask("rewind")["text"]
 
 
 def test_killed_on_the_way(config_home: ConfigHome) -> None:

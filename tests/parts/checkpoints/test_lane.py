@@ -59,8 +59,8 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
     assert text.startswith("checkpoint set")
     assert "goal: try the other parser" in text
     assert "after record 11111111:3" in text
-    assert f"   {sign}rewind report\n" in text
-    assert text.endswith("Set. Ctrl+C (once!) clears the box." if sign == ">" else "Set. Go on.")
+    assert f"   {sign}rewind what you found out\n" in text
+    assert text.endswith("Set. Box not empty? Ctrl+C (once!)." if sign == ">" else "Set. Go on.")
     assert children(parent) == []
     explore(parent)
     raw = parent.read_bytes()

@@ -23,8 +23,8 @@ from resume_hooks.system.text import one_line, plain
 if TYPE_CHECKING:  # what a child is decided with is nothing to a checkpoint
     from resume_hooks.parts.checkpoints.rewind import RewindPlan
 
-_STAYS = "a rewind brings back the conversation up to here; files, git and processes stay as they are"
-_BOX = "the input box still holds the command: one Ctrl+C clears it, a second one quits"
+_STAYS = "that brings back the conversation up to here; files, git and processes stay as they are"
+_BOX = "where the input box still holds the command one Ctrl+C clears it, a second one quits"
 _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 
 
@@ -36,17 +36,17 @@ def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool)
     if placed.unfinished and not already:
         marked.append("the answer is not finished: the mark stands after the last whole step")
     # Ctrl+C clears the box, but beside a working model it ends the turn.
-    keys = "go on" if slash else "go on once the answer ends" if placed.unfinished else "Ctrl+C once, then go on"
+    keys = "go on" if slash else "go on once the answer ends" if placed.unfinished else "clear the box, then go on"
     last = (
-        "Set. Ctrl+C (once!) clears the box." if not slash and not placed.unfinished else f"Set. {keys.capitalize()}."
+        "Set. Box not empty? Ctrl+C (once!)." if not slash and not placed.unfinished else f"Set. {keys.capitalize()}."
     )
     box = [f"  {_BOX}"] if not slash and not placed.unfinished else []
     lines = [
-        f"checkpoint {done}{'' if slash else f' · {keys}'}",
+        f"{noun(trigger)} {done}{'' if slash else f' · {keys}'}",
         "",
         *(f"  {line}" for line in marked),
         "",
-        f"  back to here, with a report   {trigger.name('rewind')} report",
+        f"  back to here   {trigger.name('rewind')} what you found out",
         f"  {_STAYS}",
         *box,
         "",
@@ -61,12 +61,12 @@ def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str
     new = [f"new goal: {one_line(plain(goal), ROW * 2)}"] if goal else []
     ways = [unkept or f"replace it by one here    {yes}"]
     lines = [
-        f"checkpoint not set · another is active, set {age(active)}",
+        f"{noun(trigger)} not set · another is active, set {age(active)}",
         "",
         *(f"  {line}" for line in (*_described(active, its=True), *new)),
         "",
         *(f"  {line}" for line in ways),
-        f"  back to it, with a report {trigger.name('rewind')} report",
+        f"  back to that one          {trigger.name('rewind')} what you found out",
         "",
         NOTHING if unkept else f"{'Replace' if trigger.slash else 'To replace it'}: {yes}",
     ]
@@ -75,20 +75,26 @@ def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str
 
 def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str:
     """A yes to which nothing is open."""
-    why = f"the question is older than {OPEN // 60} minutes" if expired else "no question about a checkpoint is open"
+    why = (
+        f"the question is older than {OPEN // 60} minutes"
+        if expired
+        else f"no question about a {noun(trigger)} is open"
+    )
     words, typed = f"there is nothing to confirm: {why}", f"{trigger.name('checkpoint')} [goal]"
     if active is None:
-        return refusal_card(words, f"  {NONE}", last=f"First: {typed}")
-    described = "\n".join(f"  {line}" for line in (f"active is, set {age(active)}:", *_described(active)))
+        return refusal_card(words, f"  {none(trigger)}", last=f"First: {typed}")
+    described = "\n".join(
+        f"  {line}" for line in (f"a {noun(trigger)} is active, set {age(active)}:", *_described(active))
+    )
     return refusal_card(words, described, last=f"Replace: {typed}")
 
 
-def rewound_card(receipt: Receipt, copied: Copied, made: RewindPlan, *, slash: bool) -> str:
+def rewound_card(receipt: Receipt, copied: Copied, made: RewindPlan, trigger: Trigger, *, slash: bool) -> str:
     """``>rewind``: the child, what it holds, what stays, and the ways into it."""
     mark, goal = made.mark, f": {one_line(plain(made.mark.goal), ROW)}" if made.mark.goal else ""
     fork = f"back to where this fork left {mark.left}; what it found is told there"
     facts = [
-        fork if mark.left else f"back to the checkpoint, set {age(mark)}{goal}",
+        fork if mark.left else f"back to the {noun(trigger)}, set {age(mark)}{goal}",
         *([f"report: {one_line(plain(made.report), ROW * 2)}"] if made.report else []),
         *not_rewound(receipt, made.left_out),
     ]
@@ -108,22 +114,34 @@ def not_rewound(receipt: Receipt, left_out: LeftOut | None, old: str = "this one
     return [f"not in the new session, still in {old}: {left_out.span}", *facts]
 
 
-def standing_card(receipt: Receipt, copied: Copied, text: str, *, slash: bool) -> str:
+def standing_card(receipt: Receipt, copied: Copied, trigger: Trigger, *, slash: bool) -> str:
     """A ``>rewind`` whose checkpoint was used by the last one: the child that stands.
 
-    A slash command was typed anew, so its ``text`` is another report; a ``>`` one may be a stray Enter, and is still in
+    A slash command was typed anew, so its text is another report; a ``>`` one may be a stray Enter, and is still in
     the input box.
     """
-    unused = [f"Your new report was not used: {text}"] if slash and text else []
-    facts = [f"{NONE} The last rewind used it.", *unused]
+    unused = [f"Your new report was not used: {trigger.text}"] if slash and trigger.text else []
+    facts = [f"{none(trigger)} The last {trigger.name('rewind')} used it.", *unused]
     return child_card("already rewound", receipt, copied, facts, slash=slash)
 
 
 def none_card(trigger: Trigger) -> str:
     """A ``>rewind`` without a checkpoint."""
     return refusal_card(
-        NONE, trigger.text and f"  Your text: {trigger.text}", last=f"First: {trigger.name('checkpoint')} [goal]"
+        none(trigger),
+        trigger.text and f"  Your text: {trigger.text}",
+        last=f"First: {trigger.name('checkpoint')} [goal]",
     )
+
+
+def noun(trigger: Trigger) -> str:
+    """What a checkpoint is called in the form in which the command was typed: a mark, where that is ``/mark``."""
+    return trigger.name("checkpoint").rpartition(":")[2].lstrip("/>")
+
+
+def none(trigger: Trigger) -> str:
+    """That none is active, as a sentence."""
+    return NONE.replace("checkpoint", noun(trigger))
 
 
 def age(mark: Mark) -> str:

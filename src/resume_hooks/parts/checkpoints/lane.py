@@ -100,7 +100,7 @@ def _rewind(request: Request) -> TriggerAnswer:
         pending_handoff.retire(request.session_id)  # /clear would lead to what was just left
     return TriggerAnswer(
         receipt.in_client,
-        lambda copied: cards.rewound_card(receipt, copied, decided, slash=request.slash),
+        lambda copied: cards.rewound_card(receipt, copied, decided, request.trigger, slash=request.slash),
     )
 
 
@@ -109,5 +109,5 @@ def _standing(request: Request, report: str = "") -> TriggerAnswer | None:
     standing = existing_child(request.session, "rewind", request.where, report=report)
     return standing and TriggerAnswer(
         standing.in_client,
-        lambda copied: cards.standing_card(standing, copied, request.text, slash=request.slash),
+        lambda copied: cards.standing_card(standing, copied, request.trigger, slash=request.slash),
     )
