@@ -85,7 +85,8 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> Iterator[
             weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end - _drawback(good)
             rows.append((-weight, -good.run.place.order, good.run, _runs(found, good)))
     for *_, run, note in sorted(rows, key=lambda row: row[:2]):
-        yield entry(shell.at_home(run.command, folder), run.place, note, LONGEST)
+        shown = redact(run.command)[0] if "\n" in run.command else run.command  # an escape before a secret hides it
+        yield entry(shell.at_home(shown, folder), run.place, note, LONGEST)
 
 
 def _drawback(command: ShellCommand) -> int:
