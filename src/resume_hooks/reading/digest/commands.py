@@ -24,7 +24,7 @@ ONCE = 200  # characters from which on a command is taken for one that was made 
 SOON = 12  # commands after a failed one among which the one that replaced it is looked for
 TURNS = 3  # prompts back to which an error counts as one that may still stand
 LINE = 160  # characters of the line that is quoted of an output
-NAMED = 100  # characters of a command that failed, before what it said
+NAMED = 60  # characters of a command that failed, before what it said
 ENDS = 800  # characters at each end of an output in which a complaint is looked for
 
 _TELLING = re.compile(
