@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmarks.recovery.truth import Item
+from benchmarks.going_on.truth import Item
 
 SECTIONS = {"file": "files changed", "command": "commands that worked"}
 """Where in a digest files and commands are looked for; the rest anywhere."""
