@@ -19,7 +19,7 @@ from resume_hooks.parts.stats.cache import TranscriptCounts
 from resume_hooks.parts.stats.count import COMPACTION, START, count
 from resume_hooks.parts.stats.totals import Stretch, figures
 
-BEGINS = {COMPACT: COMPACTION, "go on": START}
+BEGINS = {COMPACT: COMPACTION}
 """How transcripts call the stretch that a way begins, where that is not its own name."""
 
 HEADS = ("way", "n", "tokens left", "first request", "seconds", *(f"{kind}s" for kind in KINDS))
@@ -86,6 +86,7 @@ def _table(sessions: Mapping[Path, Sequence[Item]]) -> Iterator[str]:
     heads = [*HEADS, "not in the transcript", "calls before the first edit"]
     yield from ("", f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}")
     yield from (row(way, one, stretches.get(BEGINS.get(way, way))) for way, one in sums.items())
+    yield from ("", f"calls before the first edit after a start: {_calls(stretches.get(START))}")
     read = [item for rows in sessions.values() for item in rows if item.in_summary is not None]
     told = (f"{kind}s {sum(item.in_summary is True for item in rows)} of {len(rows)}" for kind, rows in _by_kind(read))
     yield from ("", f"recorded compactions, as a reader finds them: {', '.join(told)}") if read else ()
@@ -103,8 +104,12 @@ def row(way: str, sums: Sums, stretch: Stretch | None) -> str:
     cells += [f"{statistics.median(sums.costs):,.0f}", f"{statistics.median(sums.seconds):.2f}"]
     cells += ["/".join(str(sums.found[kind][where]) for where in ("in", "near", "out")) for kind in KINDS]
     cells.append("{} of {}".format(*map(sum, zip(*sums.lies, strict=True))) if sums.lies else "")
-    cells.append(f"{stretch.median} (75 %: {stretch.p75}) of {stretch.edited}" if stretch else "")
+    cells.append(_calls(stretch))
     return f"| {' | '.join(cells)} |"
+
+
+def _calls(stretch: Stretch | None) -> str:
+    return f"{stretch.median} (75 %: {stretch.p75}) of {stretch.edited}" if stretch else ""
 
 
 def stretches_of(paths: Iterable[Path]) -> list[Stretch]:
