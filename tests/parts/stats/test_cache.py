@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from resume_hooks.parts.stats import cache
@@ -45,6 +46,22 @@ def test_what_was_deleted_still_counts(config_home: ConfigHome) -> None:
     after = everything(gather(config_home.where))
     assert (after.months, after.sessions, after.gone) == (before.months, 1, 1)
     assert before.gone == 0
+
+
+def test_what_an_older_version_counted(config_home: ConfigHome) -> None:
+    """It had no first edits: what is there is counted anew, what is gone stays."""
+    project = config_home.project()
+    path = write_session(project, SESSION, conversation(2))
+    write_session(project, OTHER, conversation(1, session_id=OTHER))
+    before = everything(gather(config_home.where))
+    kept = config_home.config / "resume-hooks" / "stats.json"
+    found = orjson.loads(kept.read_bytes())
+    kept.write_bytes(
+        orjson.dumps(found | {"transcripts": {key: row[:-1] for key, row in found["transcripts"].items()}})
+    )
+    os.unlink(path)
+    again = gather(config_home.where)
+    assert (again.read, everything(again).months) == (1, before.months)
 
 
 def test_of_copies_of_a_session_one_counts(config_home: ConfigHome) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, settings
 
-from resume_hooks.parts.stats.count import Counts, Day, count, from_row, rounded, to_row
-from tests.builders import SESSION, assistant, conversation, session_id, system, user, write_session
+from resume_hooks.parts.stats.count import NO_EDIT, Counts, Day, count, from_row, rounded, to_row
+from tests.builders import SESSION, assistant, call, conversation, session_id, system, user, write_session
 from tests.derive.test_orders import Client, of_any_order
 
 DAY = "2026-01-31"
@@ -74,6 +74,24 @@ def test_a_subagent_has_no_turns_of_a_person(tmp_path: Path) -> None:
     """Its prompts are the model's; its tokens count."""
     path = write_session(tmp_path, SESSION, conversation(2))
     assert count(path, agent=True).days[DAY] == Day(0, 2, 2_380, 2_370, 20)
+
+
+def test_calls_before_the_first_edit(tmp_path: Path) -> None:
+    """After a start and each compaction; without an edit they are told apart, and a sub-agent has none."""
+
+    def calls(*names: str, at: int) -> list[dict[str, Any]]:
+        return [
+            assistant([call(f"t{ts}", name)], uuid=f"a{ts}", ts=ts, tokens=100) for ts, name in enumerate(names, at)
+        ]
+
+    def compacted(at: int) -> dict[str, Any]:
+        return system("compact_boundary", uuid=f"c{at}", ts=at, compactMetadata={"trigger": "auto"})
+
+    after = [compacted(10), *calls("Read", "Bash", at=11), compacted(20), compacted(30), *calls("Write", at=31)]
+    rows = [user("go", uuid="u"), *calls("Read", "Grep", "Edit", "Read", "Edit", at=1), *after]
+    assert counted(tmp_path, *rows).stretches == {"start": {DAY: {2: 1}}, "compaction": {DAY: {NO_EDIT: 1, 0: 1}}}
+    path = write_session(tmp_path, SESSION, rows)
+    assert count(path, agent=True).stretches == {}
 
 
 def test_hook_times_ours_and_others(tmp_path: Path) -> None:

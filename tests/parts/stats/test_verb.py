@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import SESSION, ConfigHome, conversation, session_id, system, user, write_session
+from tests.builders import SESSION, ConfigHome, assistant, call, conversation, session_id, system, user, write_session
 from tests.cli.conftest import Cli, Document
 from tests.cli.test_output import Told, is_styled, told
 
@@ -54,6 +54,15 @@ def test_as_text(cli: Cli) -> None:
     assert "SAVED" not in text
     assert "Our folder: " in text
     assert max(map(len, text.split("\n"))) <= 100
+
+
+def test_first_edits_as_text(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """Of two calls the second one writes."""
+    rows = [assistant([call(name, name)], uuid=name, ts=1, tokens=100) for name in ("Read", "Write")]
+    write_session(config_home.project(), SESSION, rows)
+    row = {"kind": "start", "times": 1, "edited": 1, "median": 1, "p75": 1}
+    assert document("stats", "--all")["data"]["stretches"] == [row]
+    assert "start                   1       1             1     1" in cli("stats", "--all").stdout.decode()
 
 
 @pytest.mark.parametrize("words", [["--since", "soon"], ["--since", "3d", "--month"], ["--all", "--project", "."]])

@@ -52,6 +52,17 @@ def test_what_a_digest_looks_like() -> None:
     assert "all of it: resume-hooks read 00000002:3)" in shown
 
 
+def test_an_opening_says_nothing_twice_and_no_part_of_a_command() -> None:
+    """An error that stands is no failure besides; a command is whole, or counted."""
+    error, other = DigestEntry("`make` exit 1: boom", f"{SESSION}:4"), DigestEntry("it is slow", f"{SESSION}:5")
+    runs = (DigestEntry("x" * 500, f"{SESSION}:6"), DigestEntry("make test", f"{SESSION}:7"))
+    shown = opening(Digest({"errors": (error,), "failures": (error, other), "commands": runs}), SESSION, 3)
+    assert shown.count("boom") == 1
+    assert "it is slow" in shown
+    assert "commands that worked (2):\n  - make test (:7)\n  - ... and 1 more" in shown
+    assert "  - xxx" in opening(Digest({"commands": runs[:1]}), SESSION, 3)
+
+
 def test_an_empty_digest() -> None:
     """It says that nothing was found, and has no facts."""
     assert full(Digest()) == "digest (nothing found)"

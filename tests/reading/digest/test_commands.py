@@ -25,6 +25,15 @@ def test_a_command_whose_last_run_failed_says_so(config_home: ConfigHome) -> Non
     assert texts(digest, "errors") == ["`make x` exit 2: cc: fatal error: no y"]
 
 
+def test_no_secret_hides_behind_an_escape(config_home: ConfigHome) -> None:
+    """At the beginning of a line, too, where what stands before it says that a line ended."""
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    digest = Talk().prompt("go").runs(f"make x\n{secret}").digest(config_home)
+    (shown,) = texts(digest, "commands")
+    assert shown.startswith("eval $'make x\\n")
+    assert secret[:8] not in shown
+
+
 @pytest.mark.parametrize(
     "output",
     [

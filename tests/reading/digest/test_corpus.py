@@ -33,6 +33,8 @@ def _claimed(section: str, entry: DigestEntry, said: str) -> list[str]:
         return [part.rstrip("…") for part in text.split(" -> ")]
     if section == "artefacts":
         return [] if text.startswith("the client's summary") else [text.removeprefix("commit ").split()[0]]
+    if text.startswith("eval $'"):
+        return [re.sub(r"\\(.)", lambda found: " " if found[1] in "nt" else found[1], text[7:].rstrip("…"))]
     return [text.rstrip("…").rstrip()]
 
 

@@ -83,10 +83,10 @@ def test_a_grandchild_keeps_what_still_matters(config_home: ConfigHome) -> None:
 def test_a_child_that_went_on_answers_what_was_open(config_home: ConfigHome) -> None:
     """Questions, errors, todos and last words are those of now; what worked then and fails now says so."""
     child = handed_off(parent(), config_home, "finish")
-    more = Talk(Path(child).stem, "c").prompt("yes, go on").runs("go test ./...").fails("go vet ./...")
+    more = Talk(Path(child).stem, "c").prompt("yes, all of it").runs("go test ./...").fails("go vet ./...")
     more.calls("TodoWrite", {"todos": []}).says("All of it is done now, with docs.")
     found = digest(gone_on(child, more), config_home)
-    assert notes(found, "goal") == {"always use spaces": "first", "yes, go on": "latest", "finish": ""}
+    assert notes(found, "goal") == {"always use spaces": "first", "yes, all of it": "latest", "finish": ""}
     assert texts(found, "questions") == []
     assert texts(found, "todos") == []
     assert texts(found, "last") == ["All of it is done now, with docs."]

@@ -111,7 +111,8 @@ def test_words_of_decisions_are_counted() -> None:
     [
         "The push failed because the types are wrong", "`timeout` isn't on macOS, alas",
         "The root cause: a stale lock.",
-        "I misread an empty answer as success.", "Since cli imports strategy, I can't import cli from strategy.",
+        "I misread an empty answer as success.", "It works now, but the push is still failing.",
+        "Since cli imports strategy, I can't import cli from strategy.",
         "The issue is that the hook runs twice.", "That approach broke npm ci.", "main 브랜치에 직접 push 불가.",
     ],
 )  # fmt: skip
@@ -127,7 +128,8 @@ def test_setbacks(text: str) -> None:
         "The hook will fail but won't block the user.", "It would have failed with an error.", "Still failing.",
         "A test that fails on the bug proves it.", "Nothing ran and failed; there was nothing to run.",
         '"This is wrong and confusing to people"', "Did the push fail because of that?",
-        "All the failing tests now pass.",
+        "All the failing tests now pass.", "type-check SUCCESS: what failed because of the pin 통과했습니다.",
+        "The push failed with an error, and now works.",
     ],
 )  # fmt: skip
 def test_no_setbacks(text: str) -> None:

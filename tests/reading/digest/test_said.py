@@ -155,7 +155,7 @@ def test_what_was_said_before_a_compaction_counts(config_home: ConfigHome) -> No
     talk = Talk().prompt("always use spaces").says("ok").edits("/home/user/proj/a.py")
     talk.add(boundary(uuid="b", before=talk.leaf, ts=10)).add(summary("We did things.", uuid="s", parent="b", ts=11))
     digest = talk.prompt("go on").says("done").digest(config_home)
-    assert texts(digest, "goal") == ["always use spaces", "go on"]
+    assert texts(digest, "goal") == ["always use spaces"]
     assert texts(digest, "constraints") == ["always use spaces"]
     assert texts(digest, "changed") == ["a.py"]
     assert texts(digest, "artefacts") == ["the client's summary of what it compacted"]
@@ -247,6 +247,13 @@ def test_decisions_are_statements(config_home: ConfigHome) -> None:
         "The parser now keeps blank lines of every file.",
         "We'll use tabs instead of spaces.",
     ]
+
+
+@pytest.mark.parametrize("said", ["Yes", "ok, go ahead", "👍", "네, 진행해", "3"])
+def test_a_goal_says_something(config_home: ConfigHome, said: str) -> None:
+    """A prompt that only agrees is none; the first one stands."""
+    digest = Talk().prompt("fix it").prompt("yes, but in the parser").prompt(said).digest(config_home)
+    assert notes(digest, "goal") == {"fix it": "first", "yes, but in the parser": "latest"}
 
 
 def test_the_assistants_last_words(config_home: ConfigHome) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from resume_hooks.reading.digest.shell import at_home, core, program_of, simple_commands, without_documents
@@ -41,6 +43,20 @@ def test_the_same_command_has_one_core(command: str, expected: str) -> None:
 def test_a_command_is_shown_without_the_way_home(command: str, expected: str) -> None:
     """Only a cd into the session's own folder says nothing."""
     assert at_home(command, "/home/user/proj") == expected
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo a\necho b", "cat <<'EOF'\n\tit's \\n \\\\ \"x\"  y\nEOF", "for x in 1 2\ndo\n  echo $x \\\n    z\ndone\n",
+    ],
+)  # fmt: skip
+def test_a_command_of_several_lines_runs_as_it_stands(command: str) -> None:
+    """On one line, with what it said before."""
+    shown = at_home(f"cd /home/user/proj\n{command}", "/home/user/proj")
+    assert "\n" not in shown
+    said = [subprocess.run(["bash", "-c", one], capture_output=True, check=True).stdout for one in (command, shown)]
+    assert said[0] == said[1] != b""
 
 
 @pytest.mark.parametrize(

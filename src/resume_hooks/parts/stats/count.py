@@ -26,9 +26,12 @@ _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
 _EVENT = re.compile(r"[A-Za-z]{3,40}")
 EXACT = 100  # milliseconds up to which a duration is kept as it is; longer ones are rounded to two digits
 OURS, OTHERS = "ours", "others"
+START, COMPACTION = "start", "compaction"  # how a stretch begins that no child's kind names
+NO_EDIT = -1  # calls before the first edit of a stretch that has none
+MAX_CALLS = 10_000  # more are counted as so many
 
-Durations = dict[str, dict[str, dict[int, int]]]
-"""By event and whose hook it was (``Stop|ours``), by day: how many took so many milliseconds."""
+Tallies = dict[str, dict[str, dict[int, int]]]
+"""By name, by day: how often each number came up."""
 
 
 class _Request(NamedTuple):
@@ -73,7 +76,11 @@ class _Seen:
         self._folders: dict[str, None] = {}
         self._turns: dict[str, int] = {}
         self._requests: dict[str, _Request] = {}
-        self._hooks: Durations = {}
+        self._hooks: Tallies = {}
+        self._stretches: Tallies = {}
+        self._stretch = encodable(parent.kind[:MAX_EVENT]) if parent else START
+        self._calls: list[str] = []
+        """The days of the calls before the first edit."""
         self._first = 0
 
     def take(self, record: Record, *, agent: bool) -> None:
@@ -88,11 +95,28 @@ class _Seen:
             self._turns[day] = self._turns.get(day, 0) + (not agent)
         elif records.kind(record) == records.ASSISTANT:
             self._answer(record, day)
+            if not agent and not record.get("isSidechain"):
+                self._call(record, day)
+        elif string(record, "subtype") == records.COMPACTION:
+            self._end_stretch(NO_EDIT)
+            self._stretch = COMPACTION
         else:
             for event, mine, duration in _durations(record):
-                by_day = self._hooks.setdefault(f"{event}|{OURS if mine else OTHERS}", {})
-                found = by_day.setdefault(day, {})
-                found[rounded(duration)] = found.get(rounded(duration), 0) + 1
+                _tally(self._hooks, f"{event}|{OURS if mine else OTHERS}", day, rounded(duration))
+
+    def _call(self, record: Record, day: str) -> None:
+        """Count the calls of an answer, up to the first edit of its stretch."""
+        for call in records.calls(record) if self._stretch else ():
+            self._calls.append(day)
+            if string(call, "name") in records.WRITERS:
+                self._end_stretch(min(len(self._calls) - 1, MAX_CALLS))
+                return
+
+    def _end_stretch(self, before: int) -> None:
+        """The first edit came after so many calls, or none did; a stretch without a call is none."""
+        if self._calls:
+            _tally(self._stretches, self._stretch, self._calls[0], before)
+        self._stretch, self._calls = "", []
 
     def _answer(self, record: Record, day: str) -> None:
         asked, total = (records.positive(count) for count in records.counted_tokens(record))
@@ -109,13 +133,19 @@ class _Seen:
 
     def counts(self, before: int) -> Counts:
         """What was counted; ``before`` is what the parent took."""
+        self._end_stretch(NO_EDIT)
         days = {day: Day(turns=turns) for day, turns in self._turns.items()}
         for request in self._requests.values():
             added = Day(0, 1, request.sent, request.cached, request.answered)
             days[request.day] = days.get(request.day, Day()).plus(added)
         kind = encodable(self.parent.kind[:MAX_EVENT]) if self.parent else ""
         child = Child(kind, self._since, before, self._first) if kind else None
-        return Counts(tuple(self._folders), dict(sorted(days.items())), self._hooks, child)
+        return Counts(tuple(self._folders), dict(sorted(days.items())), self._hooks, child, self._stretches)
+
+
+def _tally(found: Tallies, name: str, day: str, number: int) -> None:
+    numbers = found.setdefault(name, {}).setdefault(day, {})
+    numbers[number] = numbers.get(number, 0) + 1
 
 
 def _instant(record: Record) -> str:
@@ -170,12 +200,17 @@ class Child(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The counts of a transcript; ``folders`` are working directories that it names, the first ones."""
+    """The counts of a transcript; ``folders`` are working directories that it names, the first ones.
+
+    ``hooks`` are milliseconds by event and whose hook it was (``Stop|ours``). ``stretches`` are the calls before the
+    first edit, or NO_EDIT, by what went before them; None where an older version counted.
+    """
 
     folders: tuple[str, ...]
     days: Mapping[str, Day]
-    hooks: Durations
+    hooks: Tallies
     child: Child | None = None
+    stretches: Tallies | None = None
 
 
 def rounded(duration: float) -> int:
@@ -187,20 +222,29 @@ def rounded(duration: float) -> int:
 
 def to_row(counts: Counts) -> list[Any]:
     """The counts as JSON."""
-    hooks = {key: {day: sorted(found.items()) for day, found in by_day.items()} for key, by_day in counts.hooks.items()}
     days = {day: list(of) for day, of in counts.days.items()}
-    return [list(counts.folders), days, hooks, None if counts.child is None else list(counts.child)]
+    child = None if counts.child is None else list(counts.child)
+    return [list(counts.folders), days, _rows(counts.hooks), child, _rows(counts.stretches or {})]
 
 
 def from_row(row: Any) -> Counts:
-    """The counts that ``to_row`` gave. TypeError, ValueError, AttributeError for anything else."""
-    folders, days, hooks, child = row
+    """The counts that ``to_row`` gave, or an older version's. TypeError, ValueError, AttributeError for others."""
+    folders, days, hooks, child, *stretches = row
     return Counts(
         tuple(map(str, folders)),
         {str(day): Day(*map(int, numbers)) for day, numbers in days.items()},
-        {
-            str(key): {str(day): {int(ms): int(count) for ms, count in found} for day, found in by_day.items()}
-            for key, by_day in hooks.items()
-        },
+        _tallies(hooks),
         None if child is None else Child(str(child[0]), str(child[1]), int(child[2]), int(child[3])),
+        _tallies(stretches[0]) if stretches else None,
     )
+
+
+def _rows(found: Tallies) -> dict[str, dict[str, list[tuple[int, int]]]]:
+    return {name: {day: sorted(rows.items()) for day, rows in by_day.items()} for name, by_day in found.items()}
+
+
+def _tallies(rows: Any) -> Tallies:
+    return {
+        str(name): {str(day): {int(number): int(count) for number, count in found} for day, found in by_day.items()}
+        for name, by_day in rows.items()
+    }

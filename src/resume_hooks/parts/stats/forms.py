@@ -8,7 +8,7 @@ from pydantic import Field
 
 from resume_hooks.cli.schema.base import Like, Strict
 from resume_hooks.parts.stats.state_sizes import FolderSize
-from resume_hooks.parts.stats.totals import Hook, Month, Saving
+from resume_hooks.parts.stats.totals import Hook, Month, Saving, Stretch
 
 HookRow = Annotated[
     Hook,
@@ -21,7 +21,7 @@ StatePart = Annotated[FolderSize, Like(size="bytes")]
 
 
 class StatsForm(Strict):
-    """What sessions came to, what children saved, how long hooks took, how large the state folder is."""
+    """What sessions came to, what children saved, when edits began, how long hooks took, how large our folder is."""
 
     scope: str = Field(description="all, or the folder whose project was meant")
     since: str = Field(description="the first day that counts; empty for all")
@@ -48,6 +48,17 @@ class StatsForm(Strict):
                 before="tokens of the parents when they were left",
                 after="tokens of the first own requests of the children",
                 saved=int,
+            ),
+        ]
+    ]
+    stretches: list[
+        Annotated[
+            Stretch,
+            Like(
+                kind="what went before: start, compaction, or the kind of a child",
+                times="with a call of a tool",
+                edited="of these, those with an edit; the figures are over them",
+                median="calls before the first edit",
             ),
         ]
     ]

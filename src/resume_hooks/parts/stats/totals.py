@@ -1,4 +1,4 @@
-"""What the counts of many transcripts come to: by month, by kind of child, by hook. Pure."""
+"""What the counts of many transcripts come to: by month, by kind of child, by hook, by kind of stretch. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from resume_hooks.parts.stats.cache import TranscriptCounts
-from resume_hooks.parts.stats.count import OURS, Day
+from resume_hooks.parts.stats.count import NO_EDIT, OURS, Day, Tallies
 
 HIGH = 95  # per cent of the durations that the higher of the two figures is not below
 
@@ -55,6 +55,19 @@ class Hook(NamedTuple):
     high: int
 
 
+class Stretch(NamedTuple):
+    """Stretches that began with a start, a compaction or as a child of a kind, and had a call.
+
+    Of those ``edited`` had an edit: ``median`` and ``p75`` are the calls before it.
+    """
+
+    kind: str
+    times: int
+    edited: int
+    median: int
+    p75: int
+
+
 class Figures(NamedTuple):
     """All of it. ``sessions`` are those in range, ``gone`` of them are deleted; ``agents`` sub-agents' transcripts."""
 
@@ -63,6 +76,7 @@ class Figures(NamedTuple):
     agents: int
     months: list[Month]
     savings: list[Saving]
+    stretches: list[Stretch]
     hooks: list[Hook]
 
 
@@ -78,17 +92,18 @@ def figures(found: Iterable[TranscriptCounts], since: str, belongs: Callable[[Tr
         agents=sum(bool(one.agent) for one in active),
         months=_months(active, since),
         savings=_savings(inside, since),
+        stretches=_stretches(inside, since),
         hooks=_hooks(inside, since),
     )
 
 
-def percentile(durations: Mapping[int, int], percent: int) -> int:
-    """The least duration that so many per cent are not above (nearest rank); 0 if there are none."""
-    rank, seen = -(-percent * sum(durations.values()) // 100), 0
-    for duration in sorted(durations):
-        seen += durations[duration]
+def percentile(counts: Mapping[int, int], percent: int) -> int:
+    """The least number that so many per cent are not above (nearest rank); 0 if there are none."""
+    rank, seen = -(-percent * sum(counts.values()) // 100), 0
+    for number in sorted(counts):
+        seen += counts[number]
         if seen >= rank:
-            return duration
+            return number
     return 0
 
 
@@ -125,17 +140,31 @@ def _savings(inside: list[TranscriptCounts], since: str) -> list[Saving]:
     return [rows[key] for key in sorted(rows)]
 
 
-def _hooks(inside: list[TranscriptCounts], since: str) -> list[Hook]:
-    found: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for one in inside:
-        for key, by_day in one.counts.hooks.items():
-            for day, durations in by_day.items():
-                if day >= since:
-                    for duration, count in durations.items():
-                        found[key][duration] += count
+def _stretches(inside: list[TranscriptCounts], since: str) -> list[Stretch]:
     rows = []
-    for key, durations in sorted(found.items()):
+    for kind, found in sorted(_summed((one.counts.stretches or {} for one in inside), since).items()):
+        edited = {calls: count for calls, count in found.items() if calls != NO_EDIT}
+        median, p75 = percentile(edited, 50), percentile(edited, 75)
+        rows.append(Stretch(kind, sum(found.values()), sum(edited.values()), median, p75))
+    return rows
+
+
+def _hooks(inside: list[TranscriptCounts], since: str) -> list[Hook]:
+    rows = []
+    for key, durations in sorted(_summed((one.counts.hooks for one in inside), since).items()):
         event, _, whose = key.partition("|")
         median, high = percentile(durations, 50), percentile(durations, HIGH)
         rows.append(Hook(event, whose == OURS, sum(durations.values()), median, high))
     return rows
+
+
+def _summed(tallies: Iterable[Tallies], since: str) -> dict[str, dict[int, int]]:
+    """By name, how often each number came up from a day on."""
+    found: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for one in tallies:
+        for name, by_day in one.items():
+            for day, numbers in by_day.items():
+                if day >= since:
+                    for number, count in numbers.items():
+                        found[name][number] += count
+    return found

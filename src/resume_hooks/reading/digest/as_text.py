@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.entries import SECTIONS, Digest, DigestEntry
@@ -41,9 +42,9 @@ class Share(NamedTuple):
 
 
 _SHARES = {
-    "goal": Share(600, 260), "constraints": Share(420, 160), "todos": Share(220, 90), "changed": Share(760, 120),
-    "commands": Share(500, 140), "errors": Share(200, 160), "failures": Share(280, 150), "decisions": Share(380, 150),
-    "last": Share(320, 260), "questions": Share(160, 130),
+    "goal": Share(520, 260), "constraints": Share(420, 160), "todos": Share(220, 90), "changed": Share(820, 120),
+    "commands": Share(500, 140), "errors": Share(200, 160), "failures": Share(500, 150), "decisions": Share(380, 150),
+    "last": Share(160, 130), "questions": Share(160, 130),
 }  # fmt: skip
 
 
@@ -69,6 +70,9 @@ def opening(digest: Digest, session_id: str, line: int, most: int = OPENING, rea
     names = _names_of(digest)
     whole = f"all of it: {read} {shortened(f'{session_id}:{line}')}"
     fixed = [f"{DIGEST_HEAD}, quoted from its records (not instructions; {names.key}; {whole})", *_about(digest)]
+    still = {error.ref for error in digest.of("errors")}
+    failures = tuple(entry for entry in digest.of("failures") if not entry.ref or entry.ref not in still)
+    digest = replace(digest, sections={**digest.sections, "failures": failures})
     shares = {name: share for name, share in _SHARES.items() if digest.of(name)}
     return "\n".join(_fitted(fixed, digest, names, shares, most))
 
@@ -132,7 +136,10 @@ def _best(name: str, digest: Digest, names: _Names, share: Share) -> list[str]:
     whole = len(digest.of(name)) + digest.omitted.get(name, 0)
     room = share.room - _size([_head(name, whole, 0), _more(whole)])
     rows: list[str] = []
-    for entry in digest.of(name):
+    entries = digest.of(name)
+    if name == "commands":  # a part of one is none
+        entries = tuple(entry for entry in entries if len(entry.text) <= share.entry) or entries
+    for entry in entries:
         text = cut(entry.text, share.entry)
         if name in _PATHS and len(entry.text) > share.entry:
             text = f"…{entry.text[1 - share.entry :]}"

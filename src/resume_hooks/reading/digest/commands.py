@@ -25,7 +25,7 @@ ONCE = 200  # characters from which on a command is taken for one that was made 
 SOON = 12  # commands after a failed one among which the one that replaced it is looked for
 TURNS = 3  # prompts back to which an error counts as one that may still stand
 LINE = 160  # characters of the line that is quoted of an output
-NAMED = 100  # characters of a command that failed, before what it said
+NAMED = 60  # characters of a command that failed, before what it said
 ENDS = 800  # characters at each end of an output in which a complaint is looked for
 
 _TELLING = late(
@@ -86,7 +86,8 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> Iterator[
             weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end - _drawback(good)
             rows.append((-weight, -good.run.place.order, good.run, _runs(found, good)))
     for *_, run, note in sorted(rows, key=lambda row: row[:2]):
-        yield entry(shell.at_home(run.command, folder), run.place, note, LONGEST)
+        shown = redact(run.command)[0] if "\n" in run.command else run.command  # an escape before a secret hides it
+        yield entry(shell.at_home(shown, folder), run.place, note, LONGEST)
 
 
 def _drawback(command: ShellCommand) -> int:

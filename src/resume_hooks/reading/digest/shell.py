@@ -26,6 +26,7 @@ _BREAKS = frozenset({"&&", "||", ";", "&", "|", "\n", "(", ")"})
 _CONDITIONS = frozenset({"[", "[[", "(("})
 _LEADING_CD = late(r"\s*cd\s+('[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
 _CUTS = late(r"\s*(?:tail|head)(?:\s+-?\w+)*\s*")
+_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
 _BEFORE = frozenset({
     "do", "then", "else", "if", "elif", "while", "until", "time", "!", "sudo", "command", "exec", "nohup", "env",
@@ -102,10 +103,15 @@ def core(command: str) -> str:
 
 
 def at_home(command: str, folder: str) -> str:
-    """The command on one line without what only cuts its output, and without a leading ``cd`` into ``folder``."""
+    """The command on one line without what only cuts its output, and without a leading ``cd`` into ``folder``.
+
+    It can be run as it stands: one of several lines is given to ``eval``.
+    """
     moved = _LEADING_CD.match(command)
     home = moved is not None and moved[1].strip("'\"").rstrip("/") == folder.rstrip("/") != ""
     own = command[moved.end() :] if moved and home else command
+    if "\n" in own.strip():
+        return "eval $'" + own.strip().translate(_ESCAPES) + "'"
     return whole_output(own) if len(own) <= LONGEST else own
 
 

@@ -107,12 +107,24 @@ _UNREAL = late(
       (?:let\ me|let's|i'll|i\ will|i\ need\ to|i'm\ going|to\ |line\ \d|step\b|given\b)
     | \b(?:if|unless|whether|when|would|might|may|could|should|will|must|so\ that|in\ case|ensures?|confirm|make\ sure
         |prevents?|guards?|proves?|proven|passes|passing|now\ pass|not\ evidence|don't\ rely)\b
+    | \A(?!.*\b(?:but|still|however|yet|except)\b|.*지만).*
+      (?:\b(?:succeed(?:s|ed)|successful(?:ly)?|resolved|(?:is|are|it|all|now)\ (?:fixed|green|working|works?))\b
+        |✅|통과|성공)
     | \b(?:nothing|never|without|nor?|not)\ (?:\w+\ )?(?:fail\w*|br[eo]\w+|wrong)
     | \A\W*["\u201c].*["\u201d]\W*\Z | :\W*\Z | 하겠습니다
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""What is not so, or not yet: a plan, a condition, a safeguard, a quote, the head of a list."""
+"""What is not so, not yet or no longer: a plan, a condition, a safeguard, a success, a quote, the head of a list."""
+
+_AGREES = re.compile(
+    r"""\W*(?:(?:yes|yep|yeah|ok|okay|sure|please|go|ahead|on|do|it|that|continue|proceed|great|perfect|good|nice|cool|fine
+      |thanks|thank\ you|lgtm|ja|si|sí|oui|네|예|응|좋아요?|진행해?|계속|好的?|可以|はい|\d)\b\W*){0,6}""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A prompt that does not say what it is about."""
+
+AGREES = 100  # characters of a prompt beyond which it says something
 
 PROMPT = 1_500  # characters of a prompt that a digest quotes: of what people type by hand nearly all
 LAST = 1_200  # characters of the assistant's last words
@@ -163,12 +175,17 @@ class Sentence(NamedTuple):
 
 
 def goal(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """The first prompt, then the others from the latest on."""
-    prompts = [*facts.prompts.said[:1], *facts.prompts.said[1:][-MOST:]]
+    """The first prompt, then the others from the latest on; of these none that only agrees."""
+    later = [one for one in facts.prompts.said[1:] if not _agrees(one.text)]
+    prompts = [*facts.prompts.said[:1], *later[-MOST:]]
     for note, said in zip(("first", "latest"), (*prompts[:1], *prompts[:0:-1]), strict=False):
         yield entry(said.text, said.place, note, PROMPT)
     for said in prompts[-2:0:-1]:
         yield entry(said.text, said.place, most=PROMPT)
+
+
+def _agrees(text: str) -> bool:
+    return len(text) <= AGREES and _AGREES.fullmatch(text) is not None
 
 
 def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:

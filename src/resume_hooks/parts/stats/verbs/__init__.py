@@ -13,6 +13,9 @@ class StatsOptions(VerbOptions, body="resume_hooks.parts.stats.verbs.stats:stats
     it was left, less what the child's first own request held; only children that somebody went on in count. Hook times
     are those that the client wrote into transcripts: it tells few of those that pass silently. Months are in UTC.
 
+    FIRST EDIT counts, after a start, a compaction, or in a child, the calls of tools up to the first that edits or
+    writes a file (not one of the shell), over those that had one (EDITED).
+
     Each transcript is read once; its counts are kept, also when it is deleted.
 
     \b

@@ -1,4 +1,4 @@
-"""``stats``: what sessions came to, what children saved, and how long hooks took."""
+"""``stats``: what sessions came to, what children saved, when edits began, how long hooks took."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resume_hooks.cli.with_fields import With
 from resume_hooks.parts.stats import state_sizes
 from resume_hooks.parts.stats.cache import TranscriptCounts, gather
 from resume_hooks.parts.stats.state_sizes import FolderSize
-from resume_hooks.parts.stats.totals import HIGH, Figures, Hook, Month, Saving, figures
+from resume_hooks.parts.stats.totals import HIGH, Figures, Hook, Month, Saving, Stretch, figures
 from resume_hooks.parts.stats.verbs import StatsOptions
 from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.sessions.lineage_block import size_text
@@ -42,6 +42,7 @@ def stats(options: StatsOptions) -> None:
         **{name: getattr(found, name) for name in ("sessions", "gone", "agents")},
         "months": found.months,
         "savings": found.savings,
+        "stretches": found.stretches,
         "hooks": [With(row, {"median_ms": row.median, "p95_ms": row.high}) for row in found.hooks],
         "state": state,
     }
@@ -73,7 +74,8 @@ def _heading(data: dict[str, Any]) -> str:
 
 
 def _text(found: Figures, state: Sequence[FolderSize], heading: str) -> str:
-    parts = [heading, _months(found.months), _savings(found.savings), _hooks(found.hooks), _state(state)]
+    tables = [_months(found.months), _savings(found.savings), _stretches(found.stretches), _hooks(found.hooks)]
+    parts = [heading, *tables, _state(state)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -102,6 +104,15 @@ def _savings(rows: Sequence[Saving]) -> str:
         for row in rows
     ]
     return columns(heads, cells, words=2)
+
+
+def _stretches(rows: Sequence[Stretch]) -> str:
+    heads = ("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %")
+    cells = [
+        (plain_line(row.kind), *(f"{number:,}" for number in (row.times, row.edited, row.median, row.p75)))
+        for row in rows
+    ]
+    return columns(heads, cells)
 
 
 def _hooks(rows: Sequence[Hook]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmarks.recovery.truth import Item
+from benchmarks.going_on.truth import Item
 
 SECTIONS = {"file": "files changed", "command": "commands that worked"}
 """Where in a digest files and commands are looked for; the rest anywhere."""
@@ -56,6 +56,8 @@ def keeps(item: Item, rows: Sequence[Row]) -> bool:
 
 def core(command: str) -> str:
     """A command on one line, without a leading cd and without what only cuts its output."""
+    if command.startswith("eval $'"):  # several lines, as a digest has them
+        command = re.sub(r"\\(.)", lambda escaped: {"n": " ", "t": " "}.get(escaped[1], escaped[1]), command[7:])
     found = " ".join(command.split())
     for pattern in (_CD, _CUT, _CUT):
         found = pattern.sub("", found)

@@ -9,10 +9,13 @@ from functools import cache
 from pathlib import Path
 
 from resume_hooks.transcripts.records import parse
-from tests.needs import corpus
+from tests.needs import REPO, corpus
 
 HERE = Path(__file__).parent
-HALVES = ("tune", "final")
+SAMPLE = "sample"
+HALVES = ("tune", "final", "unseen", SAMPLE)
+"""``tune`` is what rules were made on; the rest was looked at for a count alone."""
+
 KINDS = ("decision", "constraint", "command", "failure", "file")
 
 
@@ -28,25 +31,22 @@ class Item:
 
 
 def items(half: str) -> list[Item]:
-    """The items of a half, or of ``all``."""
-    files = sorted(file for one in HALVES if half in {one, "all"} for file in HERE.glob(f"truth_{one}_*.jsonl"))
+    """The items of a half, or of ``all`` but the sample."""
+    halves = [one for one in HALVES if one != SAMPLE] if half == "all" else [half]
+    files = sorted(file for one in halves for file in HERE.glob(f"truth_{one}_*.jsonl"))
     rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     return [_item(row) for row in rows]
 
 
+def source_of(session: str) -> Path:
+    """The file of a session: of the corpus, or ours to give away."""
+    return (REPO / "demo" if session == SAMPLE else corpus()) / f"{session}.jsonl"
+
+
 @cache
 def lines(session: str) -> Sequence[bytes]:
-    """The lines of a session of the corpus."""
-    return (corpus() / f"{session}.jsonl").read_bytes().split(b"\n")
-
-
-def summary(session: str) -> str:
-    """What the client's last compaction summary says, ``""`` where there is none."""
-    for line in reversed(lines(session)):
-        record = parse(line) if b'"isCompactSummary":true' in line else None
-        if record is not None:
-            return _text(record, 0)
-    return ""
+    """The lines of a session."""
+    return source_of(session).read_bytes().split(b"\n")
 
 
 def _item(row: dict[str, object]) -> Item:

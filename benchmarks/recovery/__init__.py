@@ -1,1 +1,0 @@
-"""How much of a session a digest keeps, measured against what readers labelled."""

@@ -1,1 +1,0 @@
-"""The ways on from a session, measured beside each other on labelled real sessions."""
