@@ -12,14 +12,15 @@ from resume_hooks.hooks import expiring_sessions, reply
 from resume_hooks.paths import Where
 from resume_hooks.sessions.held_links import apart
 from resume_hooks.storage.stored_settings import store
+from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.invocation import typed
 
 LIMIT = 100
 """Seconds that are spent on the first copies; the module waits for 170."""
 
 QUESTION = (
-    "Claude Code deletes old sessions. Shall resume-hooks keep copies of them, and of those that others came from, "
-    "up to {room}, in a private folder?"
+    "Claude Code deletes {age} sessions. Shall resume-hooks keep copies of them, and of those that you handed off, "
+    "trimmed or forked, up to {room}, in a private folder?"
 )
 ANSWERS = {
     "Keep copies": "vault on",
@@ -49,8 +50,9 @@ def answer(event: dict[str, Any], where: Where) -> dict[str, Any]:
         or not first_use_notice.asks(where)
     ):
         return {}
-    room = settings.VAULT.replace("G", " GB")
-    return {"ask": QUESTION.format(room=room), "choices": list(map(list, ANSWERS.items())), "wait": "keeping copies"}
+    days = kept_days(expiring_sessions.started_in(event), where)
+    words = {"age": "old" if days is None else f"{days} days old", "room": settings.VAULT.replace("G", " GB")}
+    return {"ask": QUESTION.format(**words), "choices": list(map(list, ANSWERS.items())), "wait": "keeping copies"}
 
 
 def _has_to_copy(event: dict[str, Any], where: Where) -> bool:
