@@ -3,7 +3,7 @@
 import { ask } from './asking.mjs'
 
 const LOOK = 60000 // tokens from which on the engine is asked: as hooks/notice does
-let filled = {} // of the session that is measured: when to ask, and from how many tokens on to show what
+let filled = {} // of the session that is measured: when to ask, and from how many tokens on to show or do what
 
 export function forget($) {
   filled = {}
@@ -12,13 +12,14 @@ export function forget($) {
 
 export async function measure($, tokens, window) {
   const id = await $.session.id()
-  if (filled.id !== id || tokens < filled.from) filled = { id, look: filled.id === id ? filled.from : LOOK }
+  if (filled.id !== id) filled = { id, look: LOOK }
+  else if (tokens < filled.from) filled = { id, look: filled.from, line: filled.line }
   const now = filled
   now.tokens = tokens
   if (tokens >= now.look) now.answered = learn($, now, window)
   await now.answered // as well where it was asked at the start, and the turn ended first
   $.ui.invalidate('ui.render')
-  return now.asks // the per cent from which on the engine has a question
+  return now // `asks`: the per cent from which on the engine has a question; `line`: what is to be done from where on
 }
 
 async function learn($, now, window) {

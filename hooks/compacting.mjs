@@ -19,15 +19,14 @@ export function tellOf($) {
 
 let asked // what a person chose, until the client's compaction comes for it
 export async function compact($, e, next) {
-  const chosen = asked
-  asked = undefined
+  const chosen = e.trigger === 'manual' && asked // not for one within a turn, while the command waits for its end
   if (e.agentId !== undefined || !(chosen || e.trigger === 'auto')) return next(e)
   const messages = e.messages.map(({ handle, role, toolUses, toolResults }) => ({
     handle, role, calls: (toolUses ?? []).map(use => use.tool_use_id), results: (toolResults ?? []).map(result => result.tool_use_id),
   }))
   let plan
   try {
-    plan = await ask($, { command: 'plan', trigger: e.trigger, options: chosen?.options, messages })
+    plan = await ask($, { command: 'plan', trigger: chosen?.trigger ?? e.trigger, options: chosen?.options, messages })
   } catch (error) { plan = chosen ? { skip: error.message } : {} }
   if (plan.skip) return { skip: plan.skip }
   if (chosen) chosen.remark = plan.remark
@@ -49,4 +48,17 @@ export async function trim($, reply) {
   asked = reply
   try { await $.command.run({ command: 'compact', args: reply.compact }) } finally { asked = undefined }
   if (reply.remark) $.ui.log(reply.remark)
+}
+
+const REST = 5 // turns, as the engine counts them, too
+let rested = {} // of the session whose turns end: how many did since the last try, and from where on another one is worth it
+export async function keepBelow($, line, tokens) {
+  const id = await $.session.id()
+  if (rested.id !== id) rested = { id, turns: REST, from: 0 }
+  const isDue = ++rested.turns >= REST && line && tokens >= Math.max(line.from, rested.from)
+  if (!isDue || (await $.prompt.read()).text) return // who writes is not disturbed: the next turn asks again
+  const tried = { ...line }
+  Object.assign(rested, { turns: 0, from: tokens * 1.25 })
+  await trim($, tried)
+  if (tried.remark) rested.from = 0
 }

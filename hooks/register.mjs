@@ -7,7 +7,7 @@ import { ask, fork, open, quietly, say, settle } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, PREFIXED } from './commands.mjs'
-import { compact, propose, tellOf, trim } from './compacting.mjs'
+import { compact, keepBelow, propose, tellOf, trim } from './compacting.mjs'
 import { drawPane, move, show } from './pane.mjs'
 import { equip, look, part, serve } from './tool.mjs'
 
@@ -51,6 +51,11 @@ const offer = async ($, told) => {
   else refused.delete(id)
 }
 
+const rest = async $ => { // a turn was answered
+  const { tokens, window } = (await $.session.usage()).context
+  if (tokens) await keepBelow($, (await measure($, tokens, window)).line, tokens)
+}
+
 const tell = ($, e, next) => ({ text: next.error.message, isTextDisplayOnly: true })
 const leave = ($, e, next) => next(e) // to the classic hook, which has its own answer
 
@@ -77,7 +82,7 @@ export function register(on) {
   on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(leave)
   on('session.measure', ($, e, next) => {
     const { tokens, window } = e.context
-    if (tokens) $.clock.after(0, async () => propose($, e.context.percent ?? 0, await measure($, tokens, window)))
+    if (tokens) $.clock.after(0, async () => propose($, e.context.percent ?? 0, (await measure($, tokens, window)).asks))
     return next(e)
   }).catch(leave)
   on('session.compact', ($, e, next) => compact($, e, next)).catch(leave)
@@ -94,6 +99,7 @@ export function register(on) {
     if (!e.agentId) {
       tellOf($)
       closeCard($, Date.now() - e.durationMs)
+      if (e.reason === 'answer') $.clock.after(0, () => quietly($, () => rest($))) // not from inside: the turn would wait
     }
     part($, e)
     return next(e)

@@ -20,10 +20,11 @@ FILE_NAME = "settings.json"
 VAULT = "20G"
 VERSION = 1  # the form of the file; a newer one is read but not written
 
-_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}")
+_MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}"  # a Bedrock profile or a deployment, too; no option of the client
+_COMPACTION = r"client|(?:trim|handoff)(?:@(?:[6-9][0-9]|[1-9][0-9]{2,3})k)?"
 _BYTES = re.compile(r"([0-9]{1,15})([KMGT]?)I?B?")
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
-_PATH = re.compile(r"[^\x00-\x1f\x7f]{0,1000}")
+_PATH = r"[^\x00-\x1f\x7f]{0,1000}"
 
 
 class Key(NamedTuple):
@@ -78,22 +79,18 @@ def _clipboard(raw: object) -> Value:
     return "none" if raw == "off" else _one_of("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
 
 
-def _model(raw: object) -> Value:
-    """The name of a model, a Bedrock profile or a deployment; never an option of the client."""
-    if not isinstance(raw, str) or not _MODEL.fullmatch(raw):
-        raise ValueError("the name of a model, such as haiku")
-    return raw
-
-
-def _path(ending: str, what: str) -> Callable[[object], Value]:
-    """A path with this ending; ``""`` for none."""
-
+def _like(pattern: str, what: str) -> Callable[[object], Value]:
     def read(raw: object) -> Value:
-        if not isinstance(raw, str) or not _PATH.fullmatch(raw) or (raw and not raw.endswith(ending)):
+        if not isinstance(raw, str) or not re.fullmatch(pattern, raw):
             raise ValueError(what)
         return raw
 
     return read
+
+
+def _path(ending: str, what: str) -> Callable[[object], Value]:
+    """A path with this ending; ``""`` for none."""
+    return _like(rf"(?:{_PATH}{re.escape(ending)})?", what)
 
 
 def _vault(raw: object) -> Value:
@@ -126,7 +123,7 @@ _CORE: dict[str, Key] = {
     "summary_model": Key(
         "haiku",
         "Model that writes summaries and picks for smart-trim; once set, /rollover asks it on a warm cache, too.",
-        _model,
+        _like(_MODEL, "the name of a model, such as haiku"),
     ),
     "notice_percent": Key(
         80,
@@ -137,8 +134,8 @@ _CORE: dict[str, Key] = {
     "compaction": Key(
         "client",
         "What Claude Code does when a session is full: client = its own summary; in place, without a model: trim, "
-        "or handoff = a digest and the last turns.",
-        _one_of("client", "trim", "handoff"),
+        "or handoff = a digest and the last turns. trim@150k, handoff@150k: between turns, from so many tokens on.",
+        _like(_COMPACTION, "one of client, trim, handoff, the latter two from 60k tokens on also as trim@150k"),
         title="What happens to a full session",
     ),
     "handoff_sends": Key(

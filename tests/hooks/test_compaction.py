@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from resume_hooks import settings
 from resume_hooks.hooks import compaction, hook_state
 from resume_hooks.hooks.inside import FULL, PLAN, answered
 from resume_hooks.transcripts.transcript import scan
-from tests.builders import SESSION, ConfigHome, assistant, tool_result, tool_use, user, write_session
+from tests.builders import SESSION, ConfigHome, assistant, boundary, tool_result, tool_use, user, write_session
 from tests.hooks.test_trim import BULK, bulky
 
 
@@ -144,6 +145,61 @@ def test_a_full_session_is_answered_as_the_user_chose(parent: Path, monkeypatch:
     assert len(handed["opening"][0]) >= len(facts)
     assert handed["messages"][0] in {16, 20}
     assert handed["messages"][-1] == len(rows) - 1
+
+
+def at_line(rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the module gets where the line of the setting was passed."""
+    monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
+    return ask(rows, trigger=compaction.LINE, options=None)
+
+
+def test_at_the_line_all_is_built_anew(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No turn runs: the last answers, too; of a handoff a digest and the last turns stay. One row says so."""
+    rows = shown(parent)
+    trimmed = at_line(rows, "trim@60k", monkeypatch)
+    assert trimmed["messages"][-1] == [len(rows) - 1]
+    assert trimmed["messages"][0] == 0
+    assert re.fullmatch(r"trim@60k: \d+k tokens, now about \d+k; back: /untrim", trimmed["remark"])
+    assert trimmed["after"] < trimmed["before"] * 0.8
+    handed = at_line(rows, "handoff@60k", monkeypatch)
+    assert handed["messages"][0] in {16, 20}
+    assert handed["messages"][-1] == [len(rows) - 1]
+
+
+@pytest.mark.parametrize(("chosen", "told"), [("client", "is client"), ("trim", "is trim"), ("trim@60k", "a fifth")])
+def test_what_the_line_can_not_do_is_told(
+    parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, told: str
+) -> None:
+    """The client makes no summary in its place: nobody asked for one."""
+    reply = at_line(shown(parent)[:4], chosen, monkeypatch)
+    assert set(reply) == {"skip"}
+    assert told in reply["skip"]
+
+
+@pytest.mark.parametrize(("typed", "rests"), [(4, True), (5, False)])
+def test_a_client_that_started_anew_lets_it_rest(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, typed: int, rests: bool
+) -> None:
+    """Turns are counted in the file, from the last compaction on, whoever made it; its own opening is none."""
+    start = boundary(uuid="b", ts=0)
+    records = bulky(1 + typed)
+    records[0]["parentUuid"] = "b"
+    path = write_session(config_home.project(), SESSION, [start, *records])
+    reply = at_line(shown(Path(path)), "trim@60k", monkeypatch)
+    assert ("Fewer than 5 turns" in reply.get("skip", "")) == rests
+
+
+@pytest.mark.parametrize(("chosen", "tokens"), [("handoff@150k", 150_000), ("trim@1000k", 1_000_000)])
+def test_the_module_learns_of_the_line(parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, tokens: int) -> None:
+    """With what stands behind the client's command; also where no notice is wanted. Without a line there is none."""
+    del parent
+    event = {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}
+    assert "line" not in answered("band", event)
+    monkeypatch.setenv("RESUME_HOOKS_NOTICE_PERCENT", "0")
+    monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
+    line = answered("band", event)["line"]
+    assert (line["from"], line["trigger"]) == (tokens, compaction.LINE)
+    assert chosen in line["compact"]
 
 
 def test_within_a_turn_its_messages_stay(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,11 +42,14 @@ PAUSES = (0.2, 0.4)
 HERE = "here"
 """The word behind ``/trim`` that asks for it in place."""
 
-AUTO = "auto"
-"""What the client says it compacts for when nobody asked."""
+AUTO, LINE = "auto", "line"
+"""What is compacted for when nobody asked: the client says that it is full, or the module that the line was passed."""
+
+REST = 5
+"""Turns that have to be typed after a compaction before the line counts again."""
 
 SHRUNK = 0.5
-"""The part of the context that is aimed at when the client compacts by itself."""
+"""The part of the context, or of the line, that is aimed at when nobody asked."""
 
 FITS = 0.8
 """The part of it that an answer may take at most: more, and the client would soon compact again."""
@@ -61,6 +64,10 @@ DONE = "The session was full, and was made smaller here (compaction {chosen}). "
 LEFT = "Compaction {chosen} would have left too much, so Claude Code makes its own summary."
 """What is told where the client compacted by itself: nobody asked for it at that moment."""
 
+PASSED = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
+FREES_LITTLE = "{chosen} would free less than a fifth. /handoff starts afresh."
+"""The same at the line; in 80 columns one row."""
+
 QUESTION = "When a session is full, what shall Claude Code do? Now {percent} % of this one's context is used."
 ANSWERS = {
     "Trim it in place: old tool output goes, no model is asked": TRIM,
@@ -70,6 +77,7 @@ ANSWERS = {
 """What answers that, and the value of the setting."""
 
 TITLE = "(trimmed in place by resume-hooks; no model is asked)"
+AT_LINE = "({chosen} of resume-hooks; no model is asked)"
 """What stands behind the client's own ``/compact``."""
 
 
@@ -86,7 +94,7 @@ def answer(event: dict[str, Any]) -> dict[str, Any]:
     path = reply.transcript(event, session_id, where) if is_session_id(session_id) else None
     if path is None:
         raise NothingToTrim("There is nothing to trim: this session has no transcript yet", "Send a prompt first.")
-    work = _automatic if reply.field(event, "trigger") == AUTO else _asked
+    work = {AUTO: _automatic, LINE: _at_line}.get(reply.field(event, "trigger"), _asked)
     for pause in PAUSES:
         with contextlib.suppress(PlanOutdated):
             return work(locate.session_file(path), event, where)
@@ -108,7 +116,7 @@ def _asked(session: SessionFile, event: dict[str, Any], where: Where) -> dict[st
 
 def declining(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
     """What is answered in the place of a plan, made of the reason: the user is told who asked for one."""
-    asked = isinstance(event.get("options"), str)
+    asked = isinstance(event.get("options"), str) or reply.field(event, "trigger") == LINE
     return lambda text: {"skip": plain_line(text).removeprefix("resume-hooks: ")} if asked else {}
 
 
@@ -133,42 +141,84 @@ def asks_from() -> dict[str, Any]:
     return {} if not percent or is_answered else {"asks": percent}
 
 
+def line() -> dict[str, Any]:
+    """What the module runs at a turn's end, ``from`` so many tokens on; nothing where the setting names no line."""
+    chosen, _, tokens = _chosen()
+    return {"line": {"from": tokens, "trigger": LINE, "compact": AT_LINE.format(chosen=chosen)}} if tokens else {}
+
+
+def _chosen() -> tuple[str, str, int]:
+    """The setting, the way that it names, and its line in tokens, 0 for none."""
+    chosen = str(settings.load()[SETTING].value)
+    way, _, thousands = chosen.partition("@")
+    return chosen, way, 1_000 * int(thousands[:-1] or 0)
+
+
 def _automatic(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
     """What the client is to hold where it compacts by itself; no messages leave it to it, by choice or for the size."""
-    chosen = settings.load()[SETTING].value
-    if chosen == CLIENT:
+    chosen, way, _ = _chosen()
+    if way == CLIENT:
         return {}
-    started = time.monotonic()
-    told, most = (HANDOFF_SECTIONS, DIGEST) if chosen == HANDOFF else (SECTIONS, MOST)
-    facts = given_back(session.session_id, session.path, told, most, LIMIT / 2)
-    if chosen == HANDOFF and not facts:
+    given = _smaller(session, event, where, way)
+    if not given:
         return {"remark": LEFT.format(chosen=chosen)}
+    return {**given, "remark": DONE.format(chosen=chosen) + given["remark"]}
+
+
+def _at_line(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
+    """What it is to hold between two turns, where the line was passed. NothingToTrim leaves all as it is."""
+    chosen, way, tokens = _chosen()
+    given = _smaller(session, event, where, way, tokens) if tokens else {}
+    if not given:
+        raise NothingToTrim(FREES_LITTLE.format(chosen=chosen) if tokens else f"{SETTING} is {chosen}")
+    before, after = (round(given[name] / 1_000) for name in ("before", "after"))
+    return {**given, "remark": PASSED.format(chosen=chosen, before=before, after=after)}
+
+
+def _smaller(session: SessionFile, event: dict[str, Any], where: Where, way: str, most: int = 0) -> dict[str, Any]:
+    """What the client is to hold, nothing where that frees too little; between turns where a line, ``most``, counts."""
+    started = time.monotonic()
+    told, length = (HANDOFF_SECTIONS, DIGEST) if way == HANDOFF else (SECTIONS, MOST)
+    facts = given_back(session.session_id, session.path, told, length, LIMIT / 2)
+    if way == HANDOFF and not facts:
+        return {}
     with time_limit(seconds=LIMIT - (time.monotonic() - started)):
         scanned, shown = plan.read(session, settings.number("context_window")), _shown(event)
-        aim = round(scanned.context.tokens * SHRUNK)
-        reach = _reach(scanned, shown, aim if chosen == HANDOFF else 0)
+        if most:
+            _require_rest(scanned)
+        aim = round(min(scanned.context.tokens, most or scanned.context.tokens) * SHRUNK)
+        reach = _reach(scanned, shown, aim if way == HANDOFF else 0, is_between=bool(most))
         decided = in_client.plan(scanned, shown, parse(f"--target-tokens {aim}"), where, reach)
     dropped = _tokens(scanned, shown[: reach.start])
     after = round(decided.decision.after.tokens - dropped + len(facts) / scanned.scale.ratio)
     if after > scanned.context.tokens * FITS or scanned.context._replace(tokens=after).compacts_at_once:
-        return {"remark": LEFT.format(chosen=chosen)}
-    given = _given(session.session_id, decided, after, facts)
-    return {**given, "remark": DONE.format(chosen=chosen) + given["remark"]}
+        return {}
+    return _given(session.session_id, decided, after, facts)
 
 
-def _reach(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int) -> Reach:
-    """What is built anew: all before the last prompt; with an ``aim`` the last turns before it that fit in there."""
+def _require_rest(scanned: SessionScan) -> None:
+    """NothingToTrim where fewer turns were typed since the last compaction: a client that started anew knows none."""
+    chain = scanned.transcript.chain
+    if chain[0].boundary and sum(node.prompt and not node.copied for node in chain) < REST:
+        raise NothingToTrim(f"Fewer than {REST} turns since the last time")
+
+
+def _reach(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_between: bool) -> Reach:
+    """What is built anew: all, or what stands before the last prompt, whose turn runs.
+
+    With an ``aim`` of that the last turns that fit in there; between turns the last one in any case.
+    """
     prompts = {node.uuid for node in scanned.transcript.chain if node.prompt}
     known = {node.uuid for node in scanned.transcript.chain}
     starts = [
         place for place, one in enumerate(shown) if one.stays and (one.handle in prompts or one.handle not in known)
-    ]
-    end = starts[-1] if starts else len(shown)
+    ] or [len(shown)]
+    end = len(shown) if is_between else starts[-1]
     if not aim:
         return Reach(0, end)
-    recent = [place for place in starts[:-1][-KEEP_RECENT:] if place < end]
+    recent = [place for place in starts if place < end][-KEEP_RECENT:]
     fitting = (place for place in recent if _tokens(scanned, shown[place:]) <= aim)
-    return Reach(next(fitting, end), end)
+    return Reach(next(fitting, starts[-1]), end)
 
 
 def _tokens(scanned: SessionScan, shown: Sequence[ShownMessage]) -> float:

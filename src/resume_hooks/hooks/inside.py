@@ -161,14 +161,14 @@ def _pane(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _band(event: dict[str, Any]) -> dict[str, Any]:
-    """How full the session is and what fits best; and from where on there is something to ask."""
+    """How full the session is and what fits best; and from where on there is something to ask or to do."""
     from resume_hooks.hooks.context_notice import band  # nothing to the commands
 
     session_id, used, window = reply.field(event, "session_id"), event.get("tokens"), event.get("window")
     if not (is_session_id(session_id) and isinstance(used, int) and isinstance(window, int)):
         return {}
     shown = band(session_id, reply.transcript(event, session_id, Where()), used, window)
-    return shown | compaction.asks_from()
+    return shown | compaction.asks_from() | compaction.line()
 
 
 def _offer(_: dict[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ Progress = Callable[[int, int], None]
 class TranscriptCounts(NamedTuple):
     """A transcript and its counts; ``there`` is false where only the counts are left.
 
-    ``folder`` is the name of its project folder, ``program`` the agent whose it is.
+    ``folder`` is the name of its project folder, ``program`` the agent whose it is, ``path`` where it lies or lay.
     """
 
     session_id: str
@@ -47,6 +47,7 @@ class TranscriptCounts(NamedTuple):
     there: bool
     counts: Counts
     program: str
+    path: str = ""
 
 
 class AllCounts(NamedTuple):
@@ -123,7 +124,7 @@ def _counted(key: str, row: _Kept, where: Where, *, there: bool) -> TranscriptCo
     folder = path.removeprefix(where.projects + os.sep).partition(os.sep)[0]
     if program != NAME:
         folder = next(map(project_key, row.counts.folders), "")
-    return TranscriptCounts(session_id, agent, folder, size, there, row.counts, program)
+    return TranscriptCounts(session_id, agent, folder, size, there, row.counts, program, path)
 
 
 def _path(where: Where) -> str:

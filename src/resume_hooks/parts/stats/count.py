@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from resume_hooks import clock
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 from resume_hooks.transcripts.provenance import Parent, read_parent
 from resume_hooks.transcripts.records import Record, string
@@ -34,11 +35,21 @@ Tallies = dict[str, dict[str, dict[int, int]]]
 """By name, by day: how often each number came up."""
 
 
-class _Request(NamedTuple):
+class Request(NamedTuple):
+    """A request as the API counted it: ``sent`` tokens, ``cached`` and ``written`` are those of the cache among them.
+
+    ``lifetime`` is how many seconds what it wrote lives, ``turn`` the number of prompts before it; one ``aside`` is a
+    sub-agent's in its session's own file.
+    """
+
     day: str
     sent: int
     cached: int
     answered: int
+    written: int
+    lifetime: int
+    turn: int
+    aside: bool
 
 
 def count(path: str, *, agent: bool = False) -> Counts:
@@ -46,17 +57,26 @@ def count(path: str, *, agent: bool = False) -> Counts:
 
     Of a child ``before`` is what its own first line says, 0 if that says nothing.
     """
+    seen = _seen(path, agent=agent)
+    size = stated_size(path) if seen.parent else None
+    return seen.counts(size.original if size else 0)
+
+
+def requests(path: str) -> list[Request]:
+    """The requests of the session at ``path``, in their order, sub-agents' left out. SessionNotFound."""
+    return [request for request in _seen(path).requests.values() if not request.aside]
+
+
+def _seen(path: str, *, agent: bool = False) -> _Seen:
     try:
-        parent = read_parent(path)
+        seen = _Seen(read_parent(path))
     except OSError:
-        parent = None
-    seen = _Seen(parent)
+        seen = _Seen(None)
     with open_transcript(path) as stream:
         for line in read_lines(stream):
             if _may_tell(line.raw) and (record := records.parse(line.body)) is not None:
                 seen.take(record, agent=agent)
-    size = stated_size(path) if parent else None
-    return seen.counts(size.original if size else 0)
+    return seen
 
 
 def _may_tell(raw: bytes) -> bool:
@@ -75,7 +95,7 @@ class _Seen:
         self._copies = Copies()
         self._folders: dict[str, None] = {}
         self._turns: dict[str, int] = {}
-        self._requests: dict[str, _Request] = {}
+        self.requests: dict[str, Request] = {}
         self._hooks: Tallies = {}
         self._stretches: Tallies = {}
         self._stretch = encodable(parent.kind[:MAX_EVENT]) if parent else START
@@ -122,12 +142,23 @@ class _Seen:
         asked, total = (records.positive(count) for count in records.counted_tokens(record))
         if not total:
             return
-        name = string(records.message(record), "id") or f"#{len(self._requests)}"
-        known = self._requests.get(name)
-        cached = records.positive(records.usage(record).get("cache_read_input_tokens"))
-        request = _Request(day, asked, cached if cached <= asked else 0, total - asked)
+        name = string(records.message(record), "id") or f"#{len(self.requests)}"
+        known = self.requests.get(name)
+        usage = records.usage(record)
+        cached, written = (records.positive(usage.get(f"cache_{did}_input_tokens")) for did in ("read", "creation"))
+        hourly = records.positive(records.mapping(usage, "cache_creation").get("ephemeral_1h_input_tokens"))
+        request = Request(
+            day=day,
+            sent=asked,
+            cached=cached if cached <= asked else 0,
+            answered=total - asked,
+            written=written,
+            lifetime=HOUR if hourly else FIVE_MINUTES,
+            turn=sum(self._turns.values()),
+            aside=record.get("isSidechain") is True,
+        )
         if known is None or request.answered > known.answered:
-            self._requests[name] = request if known is None else request._replace(day=known.day)
+            self.requests[name] = request if known is None else request._replace(day=known.day, turn=known.turn)
         if not self._first and not record.get("isSidechain"):
             self._first = asked
 
@@ -135,7 +166,7 @@ class _Seen:
         """What was counted; ``before`` is what the parent took."""
         self._end_stretch(NO_EDIT)
         days = {day: Day(turns=turns) for day, turns in self._turns.items()}
-        for request in self._requests.values():
+        for request in self.requests.values():
             added = Day(0, 1, request.sent, request.cached, request.answered)
             days[request.day] = days.get(request.day, Day()).plus(added)
         kind = encodable(self.parent.kind[:MAX_EVENT]) if self.parent else ""

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from resume_hooks.cli.schema.base import Like, Strict
 from resume_hooks.parts.stats.state_sizes import FolderSize
+from resume_hooks.parts.stats.threshold import Price
 from resume_hooks.parts.stats.totals import Hook, Month, Saving, Stretch
 
 HookRow = Annotated[
@@ -64,3 +65,16 @@ class StatsForm(Strict):
     ]
     hooks: list[HookRow] = Field(description="durations that the client wrote down; from 100 ms on with two digits")
     state: list[StatePart]
+    threshold: list[
+        Annotated[
+            Price,
+            Like(
+                line="tokens; 0 for none, which is what was paid",
+                way="trim, or handoff",
+                times="the line was passed, and the session made smaller",
+                left="tokens after that, on average",
+                cost="in input tokens, answers too",
+            ),
+        ]
+    ] = Field(description="with --threshold; else empty")
+    assumed: str = Field(description="what these prices assume")

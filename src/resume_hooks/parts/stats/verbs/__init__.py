@@ -18,11 +18,15 @@ class StatsOptions(VerbOptions, body="resume_hooks.parts.stats.verbs.stats:stats
 
     Each transcript is read once; its counts are kept, also when it is deleted.
 
+    With --threshold it shows instead what the sessions would have cost had each been made smaller at a line of its own
+    (config compaction trim@150k), and what is assumed for that.
+
     \b
     Examples:
       resume-hooks stats
       resume-hooks stats --all --since 30d
       resume-hooks stats --month --json
+      resume-hooks stats --all --threshold
     """
 
     since: str | None = option(metavar="WHEN", help="From a day on, or so far back: 2026-01-31, 30d, 6m.")
@@ -30,3 +34,4 @@ class StatsOptions(VerbOptions, body="resume_hooks.parts.stats.verbs.stats:stats
     everywhere: bool = flag("--all", help="Every project, not only this one and its worktrees.")
     project: str | None = option(metavar="DIR", help="The project of another folder, which may be gone.")
     agent: str = AGENT
+    threshold: bool = flag(help="What lines of 100k, 150k and 200k tokens would have cost, and none.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,14 +12,19 @@ from resume_hooks.cli.options import folder_of, time_of
 from resume_hooks.cli.output import columns
 from resume_hooks.cli.progress import at_work
 from resume_hooks.cli.with_fields import With
+from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats import state_sizes
 from resume_hooks.parts.stats.cache import TranscriptCounts, gather
+from resume_hooks.parts.stats.count import Request, requests
 from resume_hooks.parts.stats.state_sizes import FolderSize
+from resume_hooks.parts.stats.threshold import ASSUMED, Price, prices
 from resume_hooks.parts.stats.totals import HIGH, Figures, Hook, Month, Saving, Stretch, figures
 from resume_hooks.parts.stats.verbs import StatsOptions
+from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import Project, project_at
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, plain_line
 
 SHOWN_PARTS = 6  # entries of our folder that are named, the largest ones
@@ -33,8 +39,10 @@ def stats(options: StatsOptions) -> None:
     with at_work("Counting", quiet=options.as_json) as told:
         gathered = gather(options.where, told)
     project = None if options.everywhere else project_at(folder, options.where)
-    found = figures(gathered.transcripts, day, _belongs(project, options.agent))
+    belongs = _belongs(project, options.agent)
+    found = figures(gathered.transcripts, day, belongs)
     state = state_sizes.parts(options.where)
+    priced = prices(_requests(gathered.transcripts, belongs), day) if options.threshold else []
     data = {
         "scope": "all" if options.everywhere else folder,
         "since": day,
@@ -45,8 +53,10 @@ def stats(options: StatsOptions) -> None:
         "stretches": found.stretches,
         "hooks": [With(row, {"median_ms": row.median, "p95_ms": row.high}) for row in found.hooks],
         "state": state,
+        "threshold": priced,
+        "assumed": ASSUMED if priced else "",
     }
-    options.emit(data, lambda: _text(found, state, _heading(data)))
+    options.emit(data, lambda: _priced(priced, _heading(data)) if priced else _text(found, state, _heading(data)))
 
 
 def _first_day(since: str | None, *, month: bool) -> str:
@@ -63,6 +73,35 @@ def _belongs(project: Project | None, agent: str) -> Callable[[TranscriptCounts]
         return agent in {ALL, one.program} and (project is None or project.holds(one.counts.folders, one.folder))
 
     return belongs
+
+
+def _requests(
+    found: Sequence[TranscriptCounts], belongs: Callable[[TranscriptCounts], bool]
+) -> Iterator[list[Request]]:
+    """Those of each session that is there."""
+    for one in found:
+        if one.there and not one.agent and one.program == NAME and belongs(one):
+            with contextlib.suppress(SessionNotFound):
+                yield requests(one.path)
+
+
+def _priced(rows: Sequence[Price], heading: str) -> str:
+    paid, best = rows[0].cost, min(rows, key=lambda row: row.cost)
+    heads = ("LINE", "TIMES", "LEFT", "READ", "WRITTEN", "COST", "OF NONE")
+    cells = [
+        (
+            _setting(row),
+            *(f"{number:,}" for number in (row.times, row.left, row.read, row.written, row.cost)),
+            f"{100 * row.cost / paid:.0f} %" if paid else "-",
+        )
+        for row in rows
+    ]
+    advice = typed(f"config compaction {_setting(best)}") if best.line else "none, as it was"
+    return "\n\n".join((heading, columns(heads, cells), f"Least, by cost alone: {advice}", ASSUMED))
+
+
+def _setting(row: Price) -> str:
+    return f"{row.way}@{row.line // 1_000}k" if row.line else "none"
 
 
 def _heading(data: dict[str, Any]) -> str:

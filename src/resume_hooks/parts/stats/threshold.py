@@ -1,0 +1,109 @@
+"""What sessions would have cost had each been made smaller at a line, ``compaction trim@150k``: a model. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from resume_hooks.derive.cost import OUTPUT, READ, WRITE
+from resume_hooks.derive.trim.options import KEEP_RECENT
+from resume_hooks.hooks.compaction import DIGEST, FITS, HANDOFF, REST, SHRUNK, TRIM
+from resume_hooks.parts.stats.count import Request
+from resume_hooks.transcripts.api_usage import USUAL_SHARED
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
+
+LINES = (200_000, 150_000, 100_000)
+FREED = 0.5
+"""The part of what a session added that a trim frees: 44,000 of 83,000 tokens by docs/figures.md, as most may go."""
+
+ASSUMED = (
+    "Assumed: a trim frees half of what came since the last one, a handoff leaves the first request, a digest and up "
+    f"to {KEEP_RECENT} turns; the next request writes all anew but what sessions share; nothing is read again; work "
+    "and the client's own compactions stay; sub-agents are left out. Cost is in input tokens: 0.1 read, 1.25 written "
+    "(2 for an hour), 5 answered."
+)
+
+
+class Price(NamedTuple):
+    """What all requests cost with a line of so many tokens, 0 for none, in input tokens, answers too.
+
+    It was passed, and the session made smaller, so many ``times``, which ``left`` so many tokens each, on average.
+    """
+
+    line: int
+    way: str
+    times: int
+    left: int
+    read: int
+    written: int
+    cost: int
+
+
+def prices(sessions: Iterable[Sequence[Request]], since: str) -> list[Price]:
+    """The prices of every line and way, first what was paid, for the requests from the day ``since`` on."""
+    known = [session for session in sessions if session]
+    ways = [(0, ""), *((line, way) for line in LINES for way in (TRIM, HANDOFF))]
+    return [_sum(line, way, [_Session(line, way, since, session) for session in known]) for line, way in ways]
+
+
+def _sum(line: int, way: str, sessions: Sequence[_Session]) -> Price:
+    lefts = [left for each in sessions for left in each.lefts]
+    read, written, cost = (round(sum(getattr(each, name) for each in sessions)) for name in ("read", "written", "cost"))
+    return Price(line, way, len(lefts), round(sum(lefts) / max(1, len(lefts))), read, written, cost)
+
+
+class _Session:
+    """A session that goes through its requests again; ``removed`` tokens of what they held are not sent any more."""
+
+    def __init__(self, line: int, way: str, since: str, requests: Sequence[Request]) -> None:
+        self.line, self.way, self.since = line, way, since
+        self.base = self.floor = requests[0].sent
+        self.shared = min(requests[0].cached or USUAL_SHARED, self.base)
+        self.removed, self.tried_at, self.worth = 0, -REST, line
+        self.begun = [self.base]
+        self.lefts: list[int] = []
+        self.read = self.written = self.cost = 0.0
+        self._pay(requests[0], is_anew=False)
+        for before, request in pairwise(requests):
+            is_anew = request.turn != before.turn and self._is_smaller(before)
+            if request.sent - self.removed < self.base:  # the client compacted
+                self.removed, self.floor = 0, min(self.floor, request.sent)
+            if request.turn != before.turn:
+                self.begun.append(before.sent + before.answered - self.removed)
+            self._pay(request, is_anew=is_anew)
+
+    def _is_smaller(self, last: Request) -> bool:
+        """Whether the session is made smaller behind its ``last`` request."""
+        size = last.sent + last.answered - self.removed
+        if not self.line or size < self.worth or last.turn - self.tried_at < REST:
+            return False
+        left, self.tried_at = self._left(size), last.turn
+        if left > size * FITS:
+            self.worth = round(size / FITS)
+            return False
+        self.removed += size - left
+        self.floor, self.worth, self.begun = left, self.line, []
+        self.lefts += [left] * (last.day >= self.since)
+        return True
+
+    def _left(self, size: int) -> int:
+        if self.way == TRIM:
+            return size - round((size - self.floor) * FREED)
+        recent = [size - begun for begun in self.begun[-KEEP_RECENT:]]
+        most = min(size, self.line) * SHRUNK
+        kept = next((turns for turns in recent if turns <= most), recent[-1])
+        return round(self.base + DIGEST / CHARACTERS_PER_TOKEN + kept)
+
+    def _pay(self, request: Request, *, is_anew: bool) -> None:
+        if request.day < self.since:
+            return
+        sent = request.sent - self.removed
+        read = self.shared if is_anew else max(min(request.cached, self.shared), request.cached - self.removed)
+        read = min(read, sent) if request.cached or request.written else 0
+        plain = max(0, request.sent - request.cached - request.written)
+        written = max(0, sent - read - plain) if request.cached or request.written else 0
+        self.read += read
+        self.written += written
+        rest = sent - read - written
+        self.cost += read * READ + written * WRITE[request.lifetime] + rest + request.answered * OUTPUT

@@ -1,0 +1,174 @@
+"""A line of the user's own, ``compaction trim@150k``: passed, the session is made smaller once the turn has ended."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.transcripts.transcript import scan
+from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
+from tests.e2e.harness.mock_api import MockApi, Refusal, Request, Usage
+from tests.e2e.harness.processes import wait_until
+from tests.e2e.harness.replies import Reply
+from tests.e2e.plugin import spoken
+from tests.e2e.test_auto_compaction import FULL, PICKY, summaries
+from tests.e2e.test_in_place import assert_read_alike, assert_valid, bare, go_on, said
+from tests.e2e.test_inside import ASK_FIRST, QUIET, begin, engine
+from tests.e2e.test_trim_trigger import PARENT, SOURCE, outputs
+from tests.needs import corpus, one_in
+
+TOLD = r"@60k: \d+k tokens, now about \d+k; back: /untrim$"
+CACHED = Usage(input_tokens=10, cache_read_input_tokens=100_000)
+TRIM = {"RESUME_HOOKS_COMPACTION": "trim@60k"}
+
+
+@pytest.fixture
+def small(home: ClientHome, api: MockApi) -> Iterator[Tui]:
+    """The newest client on a terminal of 80 x 24."""
+    with Tui(find_client(NEWEST), home, api, columns=80, rows=24) as terminal:
+        yield terminal
+
+
+@pytest.fixture
+def parent(home: ClientHome) -> Path:
+    """A real session, laid into the project as its own."""
+    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
+
+
+def boundaries(session: Path) -> list[int]:
+    """The turns that were typed before each compaction."""
+    found, turns = [], 0
+    for node in scan(str(session)).nodes:
+        turns += node.prompt and not node.copied
+        found += [turns] if node.boundary else []
+    return found
+
+
+def assert_read_back(home: ClientHome, session: Path, request: Request, originals: dict[str, str]) -> int:
+    """Each reference in a request prints a record, for an output that one whole; how many those are."""
+    outputs_of = {
+        named[1]: originals[call]
+        for kind, call, text in said(request)
+        if kind == "result"
+        and call in originals
+        and (named := re.match(r"\[Results from .*; original: (\w+:\d+)", text))
+    }
+    for reference in set(re.findall(rf"\b{session.stem[:8]}:\d+", spoken(request))) | outputs_of.keys():
+        done = subprocess.run(
+            [sys.executable, "-m", "resume_hooks", "read", reference, "--max-chars", "100000", "--json"],
+            env=home.env(), cwd=home.cwd, capture_output=True, encoding="utf-8", check=True,
+        )  # fmt: skip
+        assert bare(outputs_of.get(reference, "")) in json.loads(done.stdout)["data"]["text"], reference
+    return len(outputs_of)
+
+
+@pytest.mark.parametrize("chosen", ["trim", "handoff"])
+def test_made_smaller_when_the_turn_has_ended(small: Tui, plugin: Path, parent: Path, chosen: str) -> None:
+    """One line says so; nothing is sent for it, and every client resumes what the running one holds."""
+    before, originals = parent.read_bytes(), outputs(parent)
+    begin(small, plugin, {"RESUME_HOOKS_COMPACTION": f"{chosen}@60k"})
+    small.api.usage = CACHED
+    small.submit("hello ALPHA")
+    small.wait_for(chosen + TOLD)
+    small.wait_idle()
+    assert len(small.api.main_requests()) == 1
+    assert summaries(small) == []
+    live = go_on(small)
+    assert spoken(live).count("Facts about this session from before it was compacted:") == 1
+    assert "hello ALPHA" in spoken(live)
+    assert_read_alike(small.home, small.api, parent, before, live)
+    assert bool(assert_read_back(small.home, parent, live, originals)) == (chosen == "trim")
+
+
+class Growing:
+    """Turns of one call each; the usage that the API counts is that of what it was sent."""
+
+    def __init__(self, api: MockApi) -> None:
+        self.api, self.count = api, 0
+
+    def __call__(self, request: Request) -> Reply:
+        """A call for the first request of a turn, the end of it for the second."""
+        self.api.usage = Usage(100, cache_read_input_tokens=50_000 + len(json.dumps(request["messages"])) // 4)
+        turn, is_second = divmod(self.count, 2)
+        self.count += 1
+        call = {"name": "Bash", "input": {"command": f"seq {turn + 1}0000 {turn + 1}3500"}}
+        return f"Step {turn + 1} is done." if is_second else call
+
+
+@pytest.mark.wide
+def test_sixty_turns_over_the_line(tui: Tui, plugin: Path) -> None:
+    """Never again within five turns, never where less than a fifth goes; outputs read back whole."""
+    tui.api.script = Growing(tui.api)
+    tui.start((*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"), plugin_dir=plugin, extra_env=QUIET | TRIM)
+    for turn in range(1, 61):
+        tui.submit(f"take step {turn}")
+        tui.wait_for(f"Step {turn} is done")
+        tui.wait_idle()
+    (session,) = tui.home.sessions()
+    found = boundaries(session)
+    assert found
+    assert all(after - before >= 5 for before, after in pairwise(found))
+    assert summaries(tui) == []
+    requests = tui.api.main_requests()
+    assert len(requests) == 120
+    for request in requests:
+        assert_valid(request)
+    rows = (row for request in reversed(requests) for row in said(request))
+    originals = {call: text for kind, call, text in rows if kind == "result"}
+    assert len(originals) == 60
+    assert assert_read_back(tui.home, session, requests[-1], originals) > 40
+
+
+def test_who_writes_is_not_disturbed(tui: Tui, plugin: Path, parent: Path) -> None:
+    """Nor a turn that hangs, or that the API refused: the next one that ends with an empty box is the moment."""
+    begin(tui, plugin, TRIM)
+    tui.api.usage = FULL
+    tui.api.script = [[3, "One."], Refusal(403, "not today"), [60, "Three."], "Four."]
+    tui.submit("first")
+    tui.wait_for("esc to interrupt")
+    tui.type("a draft")
+    tui.wait_for("● One")
+    tui.wait_idle(2)
+    assert tui.input_text() == "a draft"
+    tui.key("Enter")
+    tui.wait_for("not today")
+    tui.wait_idle(2)
+    tui.submit("and now")
+    tui.wait_for("esc to interrupt")
+    time.sleep(2)
+    tui.key("Escape")
+    tui.wait_gone("esc to interrupt")
+    tui.wait_idle(2)
+    assert boundaries(parent) == []
+    tui.key("C-c")
+    tui.submit("fourth")
+    tui.wait_for("trim" + TOLD)
+    assert wait_until(lambda: len(boundaries(parent)) == 1)
+
+
+@pytest.mark.parametrize(
+    "broken", one_in(2, ["sys.exit('the engine is ill')", "time.sleep(60)"]), ids=["fails", "hangs"]
+)
+def test_a_failure_leaves_the_session_as_it_is(
+    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str
+) -> None:
+    """It is told once, no model is asked, and the next prompts are answered."""
+    begin(tui, plugin, engine(tmp_path, PICKY + broken) | TRIM)
+    tui.api.usage = FULL
+    tui.submit("first")
+    tui.wait_for("Not compacted · .*(ill|timed out|timeout|15)")
+    tui.wait_idle()
+    tui.submit("second")
+    tui.wait_for("Mock reply 2")
+    tui.wait_idle(2)
+    assert tui.text().count("Not compacted") == 1
+    assert not boundaries(parent)
+    assert not summaries(tui)
