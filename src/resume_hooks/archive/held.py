@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from resume_hooks.archive.trash.contents import FOLDER as TRASH
+from resume_hooks.archive.vault.first_use_notice import waits
 from resume_hooks.archive.vault.permission import allowed
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
@@ -203,7 +204,6 @@ class _Walk:
     def _archive(self, ours: str, theirs: str) -> bool:
         """Archive a session from our links; whether the vault has it as it is now."""
         from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver  # most looks archive nothing
-        from resume_hooks.archive.vault.first_use_notice import waits
 
         if not self._asked and waits(self._where):
             return False

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from resume_hooks.archive.retention import pending
+from resume_hooks.archive.vault.first_use_notice import is_open, waits
 from resume_hooks.archive.vault.permission import MOST_BYTES, allowed
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, find_session
@@ -38,8 +39,6 @@ def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
     due = [session for path in files[::-1] if (session := unarchived(path, where))]
     if not due or not allowed(where)[0]:
         return []
-    from resume_hooks.archive.vault.first_use_notice import waits
-
     archiver = _archiver(where) if min(session.size for session in due) <= MOST_BYTES else None
     until, said = time.monotonic() + LIMIT, list[str]()
     for session in due:
@@ -56,8 +55,6 @@ def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
 
 def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
     """Keep the ancestors that were left for later, until time is over; how many are left still."""
-    from resume_hooks.archive.vault.first_use_notice import waits
-
     archiver, left, ids = _archiver(where), 0, pending.pending_ids(where)
     if ids and waits(where):
         return len(ids)
@@ -79,8 +76,6 @@ def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> 
 
     ``since`` is in seconds since the epoch. Whether all of them were looked at.
     """
-    from resume_hooks.archive.vault.first_use_notice import is_open
-
     if is_open(where):
         return False
     family, archiver, seen = Family(where), _archiver(where), set[str]()

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from resume_hooks.archive.vault.first_use_notice import waits
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, all_folders
@@ -95,7 +96,6 @@ def _keep(due: Sequence[Ending], where: Where, is_over: Callable[[], bool], *, w
     """How many were kept, how many could not be, and how many are left."""
     # Most starts have nothing to keep, and need not load what keeps.
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver, is_quick
-    from resume_hooks.archive.vault.first_use_notice import waits
 
     if waits(where):
         return 0, len(due), 0
