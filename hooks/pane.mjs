@@ -9,7 +9,7 @@ const NAMES = 'names', WORDS = 'words', UP = 'up', LIST = 'list', DOWN = 'down' 
 let pane // what was typed there, what the engine said of it, the session that is marked, and where the client's ring is
 
 export async function show($, told) {
-  pane = { ...told, id: `sessions-${++opened}`, at: '', head: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0, ring: WORDS }
+  pane = { ...told, id: `sessions-${++opened}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0, ring: WORDS }
   const { id, tall, wide } = pane
   await $.ui.open({ id, rows: tall, columns: wide, focus: true, closeOnEscape: true })
 }
@@ -43,7 +43,7 @@ function type($, words) {
 
 async function act($, key, again) {
   if (key === '--all') {
-    pane.everywhere = !pane.everywhere
+    Object.assign(pane, { everywhere: !pane.everywhere, head: pane.busy })
     return type($, pane.words)
   }
   if (again && pane.armed !== pane.at + key) { // what makes a session is told before it is done
@@ -117,7 +117,7 @@ export function drawPane($, e, next) {
   const aside = line => h(Text, { dimColor: true, wrap: 'truncate-end' }, line)
   const press = (key, again) => () => act($, key, again)
   const stop = (key, text) => h(Button, { key, plain: true, onPress: press('open') }, text)
-  const keys = pane.ring === WORDS ? [] : pane.keys // in the field they are letters
+  const keys = pane.ring === WORDS || !e.props.isFocused ? [] : pane.keys // in the field they are letters
   return h(Box, { flexDirection: 'column' },
     h(Input, { key: WORDS, value: words, placeholder, submitLabel, autoFocus: true, onInput: text => type($, text), onSubmit: press('open') }),
     aside(pane.said ?? pane.head),
@@ -126,5 +126,5 @@ export function drawPane($, e, next) {
     ...pane.preview.map(aside),
     h(Box, { gap: 2 },
       ...keys.map(([hotkey, key, label, again]) => h(Button, { key, hotkey, plain: true, dimColor: true, onPress: press(key, again) }, label)),
-      aside(keys.length ? pane.help : pane.start)))
+      aside(!e.props.isFocused ? pane.away : keys.length ? pane.help : pane.start)))
 }

@@ -27,8 +27,8 @@ from resume_hooks.system.text import plain, plain_line
 PANE = "pane"
 """What the module asks with while the pane of /search and /sessions is open."""
 
-PANED = {("sessions", ""), ("sessions", "--all")}
-"""What opens it beside a search; other words of /sessions are answered with a text."""
+PANED = {"search", "sessions"}
+"""What opens it; words of /sessions are searched, too."""
 
 BAND = "band"
 """What it asks with once a session is large enough to be looked at."""
@@ -102,7 +102,7 @@ def answered(command: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
-    if on_screen and (verb == "search" or (verb, trigger.text) in PANED):
+    if on_screen and verb in PANED:
         from resume_hooks.hooks.session_list import pane  # nothing to the other commands
 
         return {"pane": pane.opened(trigger.text)}
@@ -207,7 +207,7 @@ def _left(event: dict[str, Any]) -> dict[str, Any]:
 
 def _refused(text: str) -> dict[str, Any]:
     """What the pane says in place of its first line: it stays open."""
-    return {"head": plain_line(_text(text)["text"]), "next": ""}
+    return {"head": plain_line(" ".join(_text(text)["text"].split())), "next": ""}
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -25,7 +25,8 @@ ROWS = 10
 def answer(request: Request) -> TriggerAnswer:
     """List the sessions. UsageError for words that are no option."""
     if request.text not in {"", EVERYWHERE}:
-        raise UsageError(f"'{one_line(request.text, ROW)}' is no option", f"{EVERYWHERE} lists those of every project")
+        words = one_line(request.text, ROW)
+        raise UsageError(f"'{words}' is no option", f"To search for words: {request.trigger.name('search')} {words}")
     everywhere = request.text == EVERYWHERE
     with time_limit(typed("sessions")):
         folder = home_folder(HeadTail(request.path), request.where) if request.path else current_folder()

@@ -48,6 +48,12 @@ def is_live_part_within(path: str, limit: int) -> bool:
         return size <= limit or size - _offset_of_live(stream, size - limit) <= limit
 
 
+def was_compacted(path: str) -> bool:
+    """Whether there is a compaction in a session, with something before it. SessionNotFound as ``scan``."""
+    with open_transcript(path) as stream:
+        return _last_compaction(stream, os.fstat(stream.fileno()).st_size, 0)[1] > 0
+
+
 def _offset_of_live(stream: BinaryIO, floor: int = 0) -> int:
     """Where the first record of the live part begins, of what a compaction kept too; 0 if nothing tells.
 

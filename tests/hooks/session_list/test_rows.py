@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.hooks.session_list.rows import cut, home_short, listed, told, wrapped
+from resume_hooks.hooks.session_list.rows import cut, home_short, listed, titled, told, wrapped
 from resume_hooks.hooks.session_list.said import Said
 from resume_hooks.system.columns import width
 from tests.hooks.session_list.rows import NOW, row
@@ -53,7 +53,7 @@ def test_a_row_shows_the_words_that_were_found() -> None:
     assert line.startswith("  Fix the parser ")
     assert "   fair  … " in line
     assert "the pool was drained away" in line
-    assert told(row(title="Fix the parser"), said, 40, chosen=True) == "> Fix the parser                    fair"
+    assert told(row(title="Fix the parser"), said, 30, chosen=True) == "> Fix the parser          fair"
 
 
 @given(st.text("ab 字\u0301", max_size=200), st.integers(2, 40), st.integers(1, 6))
@@ -72,3 +72,11 @@ def test_the_home_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     assert home_short("/home/me/x") == "~/x"
     assert home_short("/home/me") == "~"
     assert home_short("/home/meow") == "/home/meow"
+
+
+def test_the_end_that_tells_children_apart_is_kept() -> None:
+    """Kind and number; of any other title, and where there is no room, the beginning."""
+    assert titled("Sequencing option C and the builder · handoff 2", 32) == "Sequencing option … · handoff 2"
+    assert titled("Sequencing option C · handoff 2", 40) == "Sequencing option C · handoff 2"
+    assert titled("Sequencing option C · what we decided about it", 20) == "Sequencing option C…"
+    assert titled("Sequencing option C · handoff 2", 16) == "Sequencing opti…"

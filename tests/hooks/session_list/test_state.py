@@ -157,3 +157,11 @@ def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(steps: l
             getattr(choices, step)(value)
         assert (choices.chosen is None) == (not choices.fitting)
         assert choices.chosen is None or choices.chosen in choices.fitting
+
+
+def test_what_a_title_must_not_hold() -> None:
+    """A ``-word`` leaves its session out, found by name or by what was said; a part of another word does not."""
+    choices = Choices("deb -pin")
+    choices.add(found("deb pin", "deb spinning", "pin", "other"))
+    choices.tell(said(3, 4))
+    assert titles(choices) == ["deb spinning", "other"]

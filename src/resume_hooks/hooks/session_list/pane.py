@@ -28,6 +28,7 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.invocation import resume_command, typed
 from resume_hooks.system.text import plain
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.tail_scan import was_compacted
 
 NAMES, SAID, PREVIEW = "names", "said", "preview"
 """What is asked for, in this order."""
@@ -46,9 +47,9 @@ TALL, WIDE = 20, 90
 
 FORK, UNDO = "fork", "undo"
 KEYS = (
-    ("h", "handoff", "hand off", "h again: a fresh session that knows the marked one is made, and opens"),
-    ("f", FORK, "fork", "f again: a copy of the marked session is made, and opens"),
-    ("u", UNDO, "undo compaction", "u again: a copy is made as it was before its compaction, and opens"),
+    ("h", "handoff", "hand off", "h again: a fresh session that knows it opens"),
+    ("f", FORK, "fork", "f again: a copy opens, it stays as it is"),
+    ("u", UNDO, "undo compaction", "u again: a fork from before it opens; no change"),
     ("a", EVERYWHERE, "all", ""),
 )
 """What a letter does in the list: the letter, the word that the module sends for it, and what stands beside it.
@@ -59,11 +60,12 @@ What makes a session says so first, and is done when the letter is pressed again
 AHEAD = 100
 """Rows before and behind the marked one that the module has, so that it moves among them without asking."""
 
-LOOKING = " by name · looking for what was said"
-BUSY = "one moment …"
+LOOKING = " by name · looking for what was said …"
+BUSY = "one moment, looking …"
 OPEN = "open"
-HELP = "Up, Down · Enter opens · Esc closes"
+HELP = "Enter opens · Esc closes"
 START = "Down: list · Esc closes"
+AWAY = "The prompt has the keys · Ctrl+X Tab, Down: back"
 PLACEHOLDER = "words of a title, or of what was said"
 ENTER = "open it"
 
@@ -81,13 +83,14 @@ class PaneEvent(NamedTuple):
 
 def opened(text: str) -> dict[str, Any]:
     """The pane that a command opens, ``text`` being what followed it; what it lists is asked for once it has a size."""
-    keys = [list(key) for key in KEYS]
     first, _, rest = text.partition(" ")
     everywhere = first == EVERYWHERE
     return {
         "everywhere": everywhere,
         "words": rest.strip() if everywhere else text,
-        "keys": keys,
+        "keys": _keys(compacted=False),
+        "head": BUSY,
+        "away": AWAY,
         "help": HELP,
         "busy": BUSY,
         "start": START,
@@ -98,11 +101,18 @@ def opened(text: str) -> dict[str, Any]:
     }
 
 
+def _keys(*, compacted: bool) -> list[tuple[str, str, str, str]]:
+    """What is offered for the session that is marked: without a compaction there is none to undo."""
+    return [key for key in KEYS if compacted or key[1] != UNDO]
+
+
 def looked(event: dict[str, Any], path: str | None, where: Where) -> dict[str, Any]:
     """What the pane is to show next. Raises ResumeHooksError."""
     asked = _asked(event)
     if asked.step == PREVIEW:
-        return {"preview": _preview(asked, where), "next": ""}
+        path = find_session(asked.at, where)
+        compacted = path is not None and was_compacted(path)
+        return {"preview": _preview(asked, where), "keys": _keys(compacted=compacted), "next": ""}
     folder = home_folder(HeadTail(path), where) if path else current_folder()
     with time_limit(typed("resume")):
         return _listed(asked, folder, where)
@@ -134,27 +144,37 @@ def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
         said, late = _said(asked, folder, where)
         choices.tell(said)
     most, _ = _room(asked.lines)
+    head = _head(asked, choices, late, whole=whole)
     fitting, now = choices.fitting, time.time()
     chosen = next((row for row in fitting if row.session_id == asked.at), None) or choices.chosen
     place = fitting.index(chosen) if chosen else 0
     top, end = max(0, place - AHEAD), place + AHEAD + 1
     shown = fitting[top:end]
     edges = [*([shown[0]] if top else []), *([shown[-1]] if fitting[end:] else [])]
-    more = "" if whole else "+"
-    counted = f"{len(fitting):,} of {choices.count:,}{more}" if asked.words else f"{choices.count:,}{more}"
-    what = "every project" if asked.everywhere else "this project"
-    if asked.step == NAMES and asked.words.strip():
-        late = LOOKING
     return {
-        "head": cut(f"Sessions of {what}, newest first · {counted}{late}", asked.columns),
+        "head": cut(head, asked.columns),
         "rows": [[row.session_id, *_lines(row, choices.said_in(row), asked.columns, now)] for row in shown],
         "most": most,
-        **({} if chosen and chosen.session_id == asked.at else {"preview": []}),
+        **({} if chosen and chosen.session_id == asked.at else {"preview": [], "keys": _keys(compacted=False)}),
         "at": chosen.session_id if chosen else "",
         "edges": [row.session_id for row in edges],
         "again": SAID if asked.words.strip() else NAMES,
         "next": SAID if asked.step == NAMES and asked.words.strip() else PREVIEW,
     }
+
+
+def _head(asked: PaneEvent, choices: Choices, late: str, *, whole: bool) -> str:
+    """What is listed and how much of it; or that nothing was found, and what was not looked at."""
+    shown, count = len(choices.fitting), f"{choices.count:,}{'' if whole else '+'}"
+    what = "every project" if asked.everywhere else "this project"
+    if not asked.words.strip():
+        return f"Sessions of {what}, newest first · {count}"
+    if asked.step == NAMES:
+        late = LOOKING
+    elif not shown:
+        unseen = "" if whole else " · the older sessions were not looked at"
+        return f"Nothing found{unseen}{late} · {what}, {count} sessions"
+    return f"Sessions of {what} · {shown:,} of {count}{late}"
 
 
 def _room(lines: int) -> tuple[int, int]:
@@ -186,8 +206,8 @@ def _said(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], str]
             late = f" · {index.outcome.behind:,} files not indexed yet" if index.outcome.behind else ""
             late += f", {holding:,} with some of the words" if holding else ""
             return said_of(Searcher(index, scope, where), asked.words), late
-    except ResumeHooksError:
-        return [], ""
+    except ResumeHooksError as error:
+        return [], f" · what was said: {error.message}"
 
 
 def _preview(asked: PaneEvent, where: Where) -> list[str]:
@@ -232,11 +252,13 @@ def done(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str,
         from resume_hooks.derive import fork
         from resume_hooks.derive.child.write import write
         from resume_hooks.derive.cut_point import BeforeCompaction
+        from resume_hooks.hooks.child_cards import opened as opened_card
 
         cut, option = (BeforeCompaction(), " --before-compaction") if word == UNDO else (None, "")
         with time_limit(typed(f"fork {row.session_id}{option}")):
             plan = fork.plan(locate.session_file(row.path), where, cut=cut)
-        return _opened(write(plan, where).session_id, row, event, "")
+        made = write(plan, where)
+        return _opened(made.session_id, row, event, opened_card(made))
     given = _handed_off(row)
     return _opened(given.opens, row, event, given.remark)
 

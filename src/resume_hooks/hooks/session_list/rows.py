@@ -20,12 +20,22 @@ MARK, NO_MARK = "> ", "  "
 BRANCH = 18  # columns that a branch may fill
 STRENGTH = 6  # columns that the word for how sure a hit is fills
 TITLE = 44  # columns that a title may fill before what was said
-NARROW = 40  # columns of a row below which what was said is left out
+NARROW = 30  # columns of a row below which what was said is left out
+END = 16  # columns that the end of a title may fill which tells a child's kind and number
 
 
 def cut(text: str, columns: int) -> str:
     """``text`` on one line in at most so many columns."""
     return fitted(plain_line(text), columns) if columns > 0 else ""
+
+
+def titled(text: str, columns: int) -> str:
+    """A title cut before the end that tells children of one session apart: ``Fix the pa… · handoff 2``."""
+    front, dot, end = plain_line(text).rpartition(" · ")
+    room = columns - width(dot + end)
+    if not dot or width(end) > END or room < END or width(front) <= room:
+        return cut(text, columns)
+    return f"{cut(front, room)}{dot}{end}"
 
 
 def filled(text: str, columns: int, *, right: bool = False) -> str:
@@ -65,7 +75,8 @@ _FACTS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] = (
 def listed(row: ListedSession, columns: int, now: float, *, chosen: bool) -> str:
     """The line of a session: a mark, its title, and what there is room for; exactly so many columns."""
     facts = "".join(f" {filled(words(row, now), own, right=True)}" for least, own, words in _FACTS if columns >= least)
-    return f"{MARK if chosen else NO_MARK}{filled(named(row), columns - len(MARK) - width(facts))}{facts}"
+    room = columns - len(MARK) - width(facts)
+    return f"{MARK if chosen else NO_MARK}{filled(titled(named(row), room), room)}{facts}"
 
 
 def named(row: ListedSession) -> str:
@@ -78,7 +89,8 @@ def named(row: ListedSession) -> str:
 def told(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> str:
     """The line of a session in which the words were said: its title, how sure that is, and the words around them."""
     room = columns - len(MARK) - STRENGTH - 1
-    title = filled(named(row), min(TITLE, room * 2 // 5) if room >= NARROW else max(0, room))
+    own = min(TITLE, room * 2 // 5) if room >= NARROW else max(0, room)
+    title = filled(titled(named(row), own), own)
     words = f"  {around(said.snippet, said.place, room - width(title) - 2)}" if room >= NARROW else ""
     return filled(f"{MARK if chosen else NO_MARK}{title} {said.strength:>{STRENGTH}}{words}", columns)
 

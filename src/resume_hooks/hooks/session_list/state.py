@@ -6,6 +6,7 @@ what nobody moved to is not chosen before what fits better.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -32,11 +33,11 @@ class Choices:
     """The sessions to choose from; ``fitting`` are those that fit what was typed.
 
     First those whose title holds all words, then those that hold them elsewhere in their rows, each in the order in
-    which they came; then those in which it was said, the best first.
+    which they came; then those in which it was said, the best first. None with a ``-word`` in its title.
     """
 
     def __init__(self, typed: str = "") -> None:
-        self._words = _words_of(typed)
+        self._words, self._without = _words_of(typed)
         self._entries: list[_Entry] = []
         self._by_id: dict[str, _Entry] = {}
         self._titled: list[ListedSession] = []
@@ -74,10 +75,10 @@ class Choices:
 
         What was said of the words before stays, until it is known where these were.
         """
-        words = _words_of(typed)
-        if words == self._words:
+        words, without = _words_of(typed)
+        if (words, without) == (self._words, self._without):
             return
-        self._words, self._moved = words, False
+        self._words, self._without, self._moved = words, without, False
         self._titled, self._others = self._fitting(self._entries)
         if not words:
             self._told = ()
@@ -110,7 +111,7 @@ class Choices:
         self._said = {}
         for one in self._told:
             first = next((session_id for session_id in one.sessions if session_id in self._by_id), None)
-            if first is not None and not self._holds(self._by_id[first].text):
+            if first is not None and not self._holds(self._by_id[first].text) and self._wanted(self._by_id[first]):
                 self._said.setdefault(first, one)
         said = [self._by_id[session_id].row for session_id in self._said]
         self.fitting = [*self._titled, *self._others, *said]
@@ -121,19 +122,26 @@ class Choices:
     def _holds(self, text: str) -> bool:
         return all(word in text for word in self._words)
 
+    def _wanted(self, entry: _Entry) -> bool:
+        """Whether no ``-word`` stands in its title."""
+        return not any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", entry.title) for word in self._without)
+
     def _fitting(self, entries: Iterable[_Entry]) -> tuple[list[ListedSession], list[ListedSession]]:
         """Those that hold all words: the ones whose title does, and the others."""
         titled, others = [], []
-        for row, title, text in entries:
-            if self._holds(title):
-                titled.append(row)
-            elif self._holds(text):
-                others.append(row)
+        for entry in filter(self._wanted, entries):
+            if self._holds(entry.title):
+                titled.append(entry.row)
+            elif self._holds(entry.text):
+                others.append(entry.row)
         return titled, others
 
 
-def _words_of(typed: str) -> list[str]:
-    return typed.casefold().split()
+def _words_of(typed: str) -> tuple[list[str], list[str]]:
+    """The words that are to be there, and those that are not: ``-word``, as a search has it."""
+    words = typed.casefold().split()
+    without = [word[1:] for word in words if re.match(r"-[^-]", word)]
+    return [word for word in words if word[1:] not in without or word[0] != "-"], without
 
 
 def _title(row: ListedSession) -> str:
