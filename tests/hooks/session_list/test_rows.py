@@ -76,7 +76,7 @@ def test_the_home_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_end_that_tells_children_apart_is_kept() -> None:
     """Kind and number; of any other title, and where there is no room, the beginning."""
-    assert titled("Sequencing option C and the builder · handoff 2", 32) == "Sequencing option … · handoff 2"
+    assert titled("Sequencing option C and the builder · handoff 2", 32) == "Sequencing option C… · handoff 2"
     assert titled("Sequencing option C · handoff 2", 40) == "Sequencing option C · handoff 2"
     assert titled("Sequencing option C · what we decided about it", 20) == "Sequencing option C…"
     assert titled("Sequencing option C · handoff 2", 16) == "Sequencing opti…"
