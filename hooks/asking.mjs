@@ -47,9 +47,12 @@ export async function choice($, { ask, choices }) {
 
 const COPYING = 170000 // milliseconds; the engine ends within 150 seconds
 
+let hurried = false // a command of ours was given: a start's question would lie over its answer
+
 export async function welcome($) { // in a repository's folder without sessions, once: those of the folder that it was
   const reply = await ask($, { command: 'moved' })
   if (!reply.ask) return
+  if (hurried || (await $.prompt.read()).text) return await ask($, { command: 'moved', args: 'overtaken' })
   const args = await choice($, reply)
   if (args === reply.choices.at(-1)[1]) return
   $.ui.status(reply.wait)
@@ -57,6 +60,7 @@ export async function welcome($) { // in a repository's folder without sessions,
 }
 
 export async function settle($, command, args) {
+  hurried = true
   let reply = await ask($, { command, args })
   while (reply.ask) {
     reply = await ask($, { command, args: await choice($, reply) })

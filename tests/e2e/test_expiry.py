@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.archive.vault import first_use_notice
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, find
@@ -30,6 +31,8 @@ from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, fin
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import ENGINE, spoken, without_module
+from tests.e2e.test_inside import AS_ALWAYS
+from tests.e2e.test_inside import engine as engine_in_module
 from tests.needs import REPO
 
 DAY = 86_400
@@ -166,6 +169,25 @@ def test_a_start_asks_whether_copies_are_kept(tui: Tui, plugin: Path) -> None:
         other.wait_idle()
         assert "resume-hooks:" not in other.text()
         assert "Shall resume-hooks" not in other.text()
+
+
+def test_its_question_lies_over_no_answer(tui: Tui, plugin: Path, tmp_path: Path) -> None:
+    """Who types before it can be shown is left alone; the next start asks."""
+    soon = Path(write_session(tui.home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
+    age(SOON, soon)
+    note = Path(Where(tui.home.env()).state, first_use_notice.ASKED)
+    tui.start(plugin_dir=plugin, extra_env=ENGINE | engine_in_module(tmp_path, f"time.sleep(3); {AS_ALWAYS}"))
+    tui.submit("/sessions --json")
+    tui.type("a draft of mine")
+    assert wait_until(note.exists)
+    assert wait_until(lambda: not note.exists())
+    tui.wait_idle(2)
+    assert "Shall resume-hooks" not in tui.text()
+    assert tui.input_text() == "a draft of mine"
+    tui.close()
+    with Tui(tui.version, tui.home, tui.api) as other:
+        other.start(plugin_dir=plugin, extra_env=ENGINE)
+        other.wait_for("Shall resume-hooks keep copies")
 
 
 def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:

@@ -81,6 +81,8 @@ def test_ancestors_wait_for_the_answer(asking: ConfigHome) -> None:
     assert archive_ancestors(Family(asking.where).lineage(parent.path), asking.where) == []
     assert "ask" in said(asking)
     assert said(asking) == {}, "asked once"
+    assert said(asking, "overtaken") == {}
+    assert "ask" in said(asking), "nobody saw it"
     assert (archive_pending(asking.where, never), archived_ids(asking.where)) == (1, [])
     assert not archive_parents(asking.where, 0, never)
     said(asking, "vault on")

@@ -29,6 +29,9 @@ ANSWERS = {
 }
 """What answers it, and the word that says it; the module takes the last one for no answer, and tells nobody."""
 
+OVERTAKEN = "overtaken"
+"""What is said where the user has typed something before the question could be shown."""
+
 
 def answer(event: dict[str, Any], where: Where) -> dict[str, Any]:
     """The question, or what came of its answer; ``{}`` where there is none. ResumeHooksError, OSError."""
@@ -43,6 +46,8 @@ def answer(event: dict[str, Any], where: Where) -> dict[str, Any]:
         until = time.monotonic() + LIMIT
         done = expiring_sessions.archived(event, lambda: time.monotonic() > until, waiting=False)
         return {"text": f"{said} · kept {done.kept:,} that go soon" if done and done.kept else said}
+    if word == OVERTAKEN:
+        first_use_notice.put_off(where)
     if (
         word
         or not first_use_notice.is_open(where)

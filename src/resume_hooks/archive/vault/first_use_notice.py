@@ -62,6 +62,12 @@ def asks(where: Where) -> bool:
     return _leave(ASKED, where)
 
 
+def put_off(where: Where) -> None:
+    """Note that nobody saw the question: the next start asks it. OSError where the state folder can't be written."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(where.state, ASKED))
+
+
 def settle(where: Where) -> None:
     """Note that there is an answer. OSError where the state folder can't be written."""
     _leave(STAMP, where)
