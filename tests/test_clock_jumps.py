@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from resume_hooks import clock
-from resume_hooks.archive.trash import contents
+from resume_hooks.archive.vault import commit, trash
 from resume_hooks.hooks import confirmations, hook_state, pending_handoff, prompt, session
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.search import listing
@@ -135,8 +135,8 @@ def test_instants_in_the_trash_and_in_backups(config_home: ConfigHome, hands: Cl
     folders = []
     for ahead in (0, -YEAR, 10 * YEAR):
         hands.ahead = ahead
-        with contents.only_one(config_home.where):
-            folders.append(contents.new_folder(SESSION, clock.now(), config_home.where))
+        with commit.only_one_in_trash(config_home.where):
+            folders.append(trash.new_folder(SESSION, clock.now(), config_home.where))
         with backups.only_one(SESSION, config_home.where), open(path, "rb") as stream:
             kept = backups.back_up(SESSION, stream.fileno(), config_home.where)
         assert Path(kept).read_bytes() == Path(path).read_bytes()

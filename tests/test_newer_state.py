@@ -8,12 +8,12 @@ import sqlite3
 import pytest
 
 from resume_hooks import settings
-from resume_hooks.archive.trash import contents
-from resume_hooks.archive.trash.contents import MANIFEST
+from resume_hooks.archive.vault import trash
 from resume_hooks.errors import WriteFailed
 from resume_hooks.search.engine import find
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.scope import Scope
+from resume_hooks.sessions.archived.layout import MANIFEST
 from resume_hooks.storage import stored_settings
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 
@@ -36,8 +36,8 @@ def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> N
     assert settings.load(config_home.where)["notice_percent"].value == 70
     with pytest.raises(WriteFailed, match="newer"):
         stored_settings.store("notice_percent", "90", config_home.where)
-    assert contents.all_deleted(config_home.where) == []
-    assert [stray.gone for stray in contents.strays(config_home.where)] == [False]
+    assert trash.all_deleted(config_home.where) == []
+    assert [stray.gone for stray in trash.strays(config_home.where)] == [False]
     with opened_index(config_home.where) as index:
         assert "newer" in index.notes[0]
     assert find(["prompt"], Scope(), config_home.where).hits

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import clock
-from resume_hooks.archive.trash import contents
+from resume_hooks.archive.vault import commit, trash
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.confirmations import Question
@@ -81,8 +81,8 @@ def _index(home: ConfigHome) -> None:
 
 
 def _trash(home: ConfigHome) -> None:
-    with contents.only_one(home.where):
-        contents.new_folder(SESSION, clock.now(), home.where)
+    with commit.only_one_in_trash(home.where):
+        trash.new_folder(SESSION, clock.now(), home.where)
 
 
 def _back_up(home: ConfigHome) -> None:

@@ -64,8 +64,8 @@ def private_folder(path: str, where: Where) -> str:
     somewhere else, or with somebody else.
     """
     steps = _steps_from(where.state, path)
-    if not steps:
-        os.makedirs(path, mode=0o700, exist_ok=True)
+    for step in [] if steps else _steps_from(where.config, path) or [path]:
+        os.makedirs(step, mode=0o700, exist_ok=True)
     for step in steps:
         with contextlib.suppress(FileExistsError):  # checked next
             os.makedirs(step, mode=0o700, exist_ok=True)

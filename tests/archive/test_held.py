@@ -12,9 +12,9 @@ import pytest
 
 from resume_hooks.archive import held
 from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
-from resume_hooks.archive.trash import delete as deletion
-from resume_hooks.archive.trash import restore as restoring
-from resume_hooks.archive.vault import restore
+from resume_hooks.archive.vault import delete as deletion
+from resume_hooks.archive.vault import restore, trash
+from resume_hooks.archive.vault import restore as restoring
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import as_it_was, states
 from resume_hooks.archive.vault.verify import verify
@@ -232,7 +232,7 @@ def test_a_deleted_session_is_not_lost(config_home: ConfigHome) -> None:
         if looking:
             link = Path(held_links.folder(config_home.where), config_home.project().name, f"{session_id(number)}.jsonl")
             link.parent.mkdir(exist_ok=True)
-            os.link(entry.kept(entry.parts[0]), link)  # as one that was made while the delete began
+            os.link(trash.stored(entry, entry.transcript), link)  # as one that was made while the delete began
             look(config_home)
         deletion.empty([entry], config_home.where)
         look(config_home)

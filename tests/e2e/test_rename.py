@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from resume_hooks.archive.trash import contents, delete, restore
+from resume_hooks.archive.vault import delete, lookup, restore, trash
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate, rename
+from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import assistant, session_bytes, session_id, user
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
@@ -17,6 +18,12 @@ from tests.e2e.harness.mock_api import MockApi
 
 ONE, TWO = session_id(1), session_id(2)
 DAY_AGO = time.time() - 24 * 60 * 60
+
+
+def found(locator: str, home: ClientHome) -> ArchivedSession:
+    """What the trash holds."""
+    where = Where(environ(home))
+    return lookup.find(locator, where, trash.all_deleted(where))
 
 
 def environ(home: ClientHome) -> dict[str, str]:
@@ -141,7 +148,10 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
         assert gone.returncode != 0
         assert not api.main_requests()
         restore.write(
-            restore.plan(contents.find("parser works", Where(environ(home))), Where(environ(home))),
+            restore.plan(
+                found("parser works", home),
+                Where(environ(home)),
+            ),
             Where(environ(home)),
         )
         assert "parser works" in picker(tui)
@@ -157,7 +167,10 @@ def test_a_restored_old_session_outlives_the_clients_cleanup(
     for path in (session.path, expired.path):
         os.utime(path, (DAY_AGO - 90 * 86_400, DAY_AGO - 90 * 86_400))
     delete.write(delete.plan(locate.session_file(session.path), Where(environ(home))), Where(environ(home)))
-    restore.write(restore.plan(contents.find(ONE, Where(environ(home))), Where(environ(home))), Where(environ(home)))
+    restore.write(
+        restore.plan(found(ONE, home), Where(environ(home))),
+        Where(environ(home)),
+    )
     api.script = [(12.0, "slow")]
     run_print(client, home, api, "hello")
     assert os.path.exists(session.path)

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from claude_agent_sdk import delete_session, get_session_info, list_sessions, rename_session, tag_session
 
-from resume_hooks.archive.trash import contents as trash
-from resume_hooks.archive.trash import delete, restore
+from resume_hooks.archive.vault import delete, restore, trash
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.sessions import locate, rename
 from resume_hooks.sessions.session_files import SessionFile
@@ -215,6 +214,6 @@ def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(one: Session
     os.utime(one.path, (OLD, OLD))
     delete.write(delete.plan(locate.session_file(one.path), config_home.where), config_home.where)
     assert not backup.exists()
-    restore.write(restore.plan(trash.find(SESSION, config_home.where), config_home.where), config_home.where)
+    restore.write(restore.plan(trash.all_deleted(config_home.where)[0], config_home.where), config_home.where)
     assert backup.read_bytes() == b"the user's"
     assert Path(one.path).read_bytes() == content

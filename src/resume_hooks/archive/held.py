@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from resume_hooks.archive.trash.contents import FOLDER as TRASH
 from resume_hooks.archive.vault.first_use_notice import waits
 from resume_hooks.archive.vault.permission import allowed
 from resume_hooks.clock import DAY
@@ -34,7 +33,7 @@ from resume_hooks.paths import (
     private_folder,
     session_id_of,
 )
-from resume_hooks.sessions.archived.layout import own_home
+from resume_hooks.sessions.archived.layout import TRASH, own_home
 from resume_hooks.sessions.held_links import folder, is_same
 from resume_hooks.storage.append_carryover import begins_with
 

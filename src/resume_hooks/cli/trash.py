@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -10,12 +11,10 @@ import click
 
 from resume_hooks import clock, seam
 from resume_hooks.archive.held import archive_lost
-from resume_hooks.archive.trash import contents, delete, restore
-from resume_hooks.archive.trash.contents import StrayFolder, TrashEntry
-from resume_hooks.archive.trash.delete import Deletion
-from resume_hooks.archive.vault import lookup
-from resume_hooks.archive.vault import restore as retrieval
+from resume_hooks.archive.vault import delete, lookup, restore, trash
+from resume_hooks.archive.vault.delete import Deletion
 from resume_hooks.archive.vault.lookup import states
+from resume_hooks.archive.vault.trash import StrayFolder
 from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.verbs.archives import DeleteOptions, RestoreOptions
@@ -75,7 +74,7 @@ def _delete(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
     options.emit(data, text, notes)
 
 
-def _still_kept(entries: Sequence[TrashEntry], where: Where) -> list[str]:
+def _still_kept(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
     """What to say of sessions that are gone and that the vault has all the same."""
     kept = (entry for entry in entries if find(entry.session_id, where))
     return [STAYS.format(title=entry.title, command=typed(f"archive --forget {entry.session_id}")) for entry in kept]
@@ -88,10 +87,10 @@ def _of_parts(session_id: str, where: Where) -> list[str]:
 
 def _empty(options: DeleteOptions, *, asks: bool) -> None:
     limit = (clock.milliseconds(clock.now()) or 0) - (options.older_than or 0) * 1000 * clock.DAY
-    deleted = contents.all_deleted(options.where)
+    deleted = trash.all_deleted(options.where)
     found = [entry for entry in deleted if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
     wanted = [entry for entry in found if entry.complete]
-    strays = contents.strays(options.where)
+    strays = trash.strays(options.where)
     also = [stray for stray in strays if stray.gone or options.damaged]
     what = _all(wanted, also)
     if asks and what:
@@ -114,7 +113,7 @@ def _empty(options: DeleteOptions, *, asks: bool) -> None:
     options.emit(data | {"written": agreed}, text, [*notes, *(_still_kept(gone, options.where) if agreed else [])])
 
 
-def _all(entries: Sequence[TrashEntry], strays: Sequence[StrayFolder]) -> str:
+def _all(entries: Sequence[ArchivedSession], strays: Sequence[StrayFolder]) -> str:
     """What goes for good, counted; ``""`` for nothing."""
     damaged = sum(not stray.gone for stray in strays)
     half = len(strays) - damaged
@@ -165,67 +164,45 @@ def restore_session(options: RestoreOptions) -> None:
         _list(options)
         return
     found = _found(options.locator, options.where)
-    if isinstance(found, ArchivedSession):
-        _from_vault(found, options)
-        return
     decided = restore.plan(found, options.where)
     if not options.dry_run:
         decided = restore.write(decided, options.where)
-    entry = decided.entry
-    session = entry if options.dry_run else With(entry, {"kept_in": ""})
-    data = NOT_RESTORED | {"session": session, "written": not options.dry_run}
-    facts = [
-        (_done(options), entry.title),
-        ("id", entry.session_id),
-        ("file", decided.path),
-        ("holds", held_text(entry)),
-    ]
-    options.emit(data, lambda: _restored_text(facts, entry.session_id, entry.cwd, options), decided.warnings)
-
-
-def _found(locator: str, where: Where) -> TrashEntry | ArchivedSession:
-    """Find a session in the trash, else in the vault. SessionNotFound if it is in neither."""
-    try:
-        return contents.find(locator, where)
-    except SessionNotFound:
-        try:
-            return lookup.find(locator, where)
-        except SessionNotFound as error:
-            said = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
-            if not (contents.all_deleted(where) or all_archived(where)):
-                raise SessionNotFound(f"{said}: both are empty", "See: resume-hooks sessions") from error
-            raise SessionNotFound(said, "See what can be restored: resume-hooks restore --list") from error
-
-
-def _from_vault(kept: ArchivedSession, options: RestoreOptions) -> None:
-    decided = retrieval.plan(kept, options.where)
-    if not options.dry_run:
-        decided = retrieval.write(decided, options.where)
-    count = len(decided.pieces)
-    data = NOT_RESTORED | {"kept": decided, "written": count > 0 and not options.dry_run}
-    done = _done(options) if count or options.dry_run else "is there"
+    count, deleted = len(decided.pieces), found.deleted_at
+    session = found if options.dry_run else With(found, {"kept_in": ""})
+    data = NOT_RESTORED | ({"session": session} if deleted else {"kept": decided})
+    data["written"] = not options.dry_run and (bool(deleted) or count > 0)
+    done = "would restore" if options.dry_run else "restored" if count or deleted else "is there"
     facts = [
         (done, decided.archived.title),
         ("id", decided.session_id),
         ("file", decided.path),
-        ("files", f"{count:,}"),
+        ("holds", held_text(found)) if deleted else ("files", f"{count:,}"),
     ]
-    options.emit(data, lambda: _restored_text(facts, decided.session_id, kept.cwd, options), decided.warnings)
+
+    def text() -> str:
+        if options.dry_run:
+            return f"{table(facts)}\n\nNothing was written."
+        shell = resume_command(found.cwd, decided.session_id)
+        return table([*facts, ("in Claude Code", f"/resume {decided.session_id}"), ("in a shell", shell)])
+
+    options.emit(data, text, decided.warnings)
 
 
-def _done(options: RestoreOptions) -> str:
-    return "would restore" if options.dry_run else "restored"
+def _found(locator: str, where: Where) -> ArchivedSession:
+    """Find a session in the trash, else in the vault. SessionNotFound if it is in neither."""
+    deleted = trash.all_deleted(where)
+    with contextlib.suppress(SessionNotFound):
+        return lookup.find(locator, where, deleted)
+    try:
+        return lookup.find(locator, where)
+    except SessionNotFound as error:
+        said = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
+        if not (deleted or all_archived(where)):
+            raise SessionNotFound(f"{said}: both are empty", "See: resume-hooks sessions") from error
+        raise SessionNotFound(said, "See what can be restored: resume-hooks restore --list") from error
 
 
-def _restored_text(facts: Sequence[tuple[str, object]], session_id: str, cwd: str, options: RestoreOptions) -> str:
-    """What came back, and how to go on in it."""
-    if options.dry_run:
-        return f"{table(facts)}\n\nNothing was written."
-    shell = resume_command(cwd, session_id)
-    return table([*facts, ("in Claude Code", f"/resume {session_id}"), ("in a shell", shell)])
-
-
-def deleted_line(entry: TrashEntry) -> str:
+def deleted_line(entry: ArchivedSession) -> str:
     """A session in the trash as one line for people."""
     return f"{entry.title} · {entry.session_id} · {size_text(entry.size)}"
 
@@ -242,14 +219,14 @@ def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
     ]
 
 
-def held_text(entry: TrashEntry) -> str:
+def held_text(entry: ArchivedSession) -> str:
     """What a session takes, for people."""
-    return f"{size_text(entry.size)} in {counted(entry.files, 'file')}"
+    return f"{size_text(entry.size)} in {counted(len(entry.parts), 'file')}"
 
 
 def _list(options: RestoreOptions) -> None:
     where = options.where
-    found, strays = contents.all_deleted(where), contents.strays(where)
+    found, strays = trash.all_deleted(where), trash.strays(where)
     archived = all_archived(where)
     kept = [each for each in archived if states(each) or not os.path.lexists(real(each.place, where, each.home))]
     data = NOT_RESTORED | {"trash": found, "strays": strays}
@@ -262,7 +239,7 @@ def _list(options: RestoreOptions) -> None:
     options.emit(data, text)
 
 
-def _row(entry: TrashEntry) -> str:
+def _row(entry: ArchivedSession) -> str:
     when = f"deleted {clock.minute(entry.deleted_at)}, last written {clock.minute(entry.ended)}"
     note = "" if entry.complete else f"\n   {click.style(INTERRUPTED, fg='yellow')}"
     return f"{entry.title}\n   {entry.locator} · {size_text(entry.size)} · {when}{note}"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.archive.trash import contents
+from resume_hooks.archive.vault import trash
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where, is_session_id, session_id_of
 from resume_hooks.sessions import locate
@@ -123,7 +123,7 @@ class Originals:
         if origin is None:
             return "nothing says where it was"
         session_id = origin.session_id or session_id_of(origin.file) or ""
-        deleted = any(entry.session_id == session_id for entry in contents.all_deleted(self._where))
+        deleted = any(entry.session_id == session_id for entry in trash.all_deleted(self._where))
         back = f"; bring it back: resume-hooks restore {session_id}" if deleted else ""
         return f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{back}"
 

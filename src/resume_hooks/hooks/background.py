@@ -15,7 +15,7 @@ from typing import Any
 from resume_hooks import seam
 from resume_hooks.archive import held
 from resume_hooks.archive.retention.ancestors import archive_parents, archive_pending
-from resume_hooks.archive.vault import policy
+from resume_hooks.archive.vault import policy, trash
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import expiring_sessions, hook_state, reply
@@ -71,6 +71,7 @@ def catch_up(event: dict[str, Any]) -> None:
     try:
         all_seen = archive_parents(Where(), seen if seen <= now else 0, is_over)
         policy.apply(Where())
+        trash.pack(Where(), is_over)
         look = now + (DAY if all_seen else AGAIN)
         hook_state.keep(_STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)})
     finally:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from resume_hooks import clock, part_table, settings
 from resume_hooks.archive import held
 from resume_hooks.archive.retention.expiring import outlook
-from resume_hooks.archive.trash.contents import all_deleted, strays
 from resume_hooks.archive.vault import permission
+from resume_hooks.archive.vault.trash import all_deleted, strays
 from resume_hooks.archive.vault.verify import unreadable
 from resume_hooks.paths import Where, is_own, read_object
 from resume_hooks.seam import function_of, with_parts

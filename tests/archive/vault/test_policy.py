@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import settings
-from resume_hooks.archive.trash import delete
-from resume_hooks.archive.vault import first_use_notice, permission, policy
+from resume_hooks.archive.vault import delete, first_use_notice, permission, policy
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.schema.sessions import KeptSession

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from resume_hooks import settings
-from resume_hooks.archive.trash import contents, restore
-from resume_hooks.archive.trash.contents import MANIFEST
+from resume_hooks.archive.vault import restore, trash
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.hooks import confirmations, hook_state, pending_handoff
 from resume_hooks.paths import Where, is_session_id, read_object
@@ -20,6 +19,7 @@ from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import index_file
 from resume_hooks.search.index.status import status_of
 from resume_hooks.sessions import link_log
+from resume_hooks.sessions.archived.layout import MANIFEST, real
 from resume_hooks.storage.stored_settings import store
 from resume_hooks.system.claude_settings import MAX_KEPT_DAYS, kept_days
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
@@ -161,16 +161,16 @@ def trash_notes(home: ConfigHome) -> Try:
         texts = {name: draws.text() for name in ("title", "cwd", "ended", "deleted_at")}
         row = note(draws, {"version": 1, "complete": draws.coin(), **texts, "parts": parts})
         (folder / MANIFEST).write_bytes(row)
-        held = contents.all_deleted(home.where)
-        assert len(held) + len(contents.strays(home.where)) == 1
+        held = trash.all_deleted(home.where)
+        assert len(held) + len(trash.strays(home.where)) == 1
         for entry in held:
-            assert all(each.path(home.where).startswith(homes) for each in entry.parts)
+            assert all(real(each.place, home.where).startswith(homes) for each in entry.parts)
             try:
                 decided = restore.plan(entry, home.where)
             except ResumeHooksError as error:
                 told(error)
             else:
-                assert all(step.path.startswith(homes) for step in decided.steps)
+                assert all(piece.path.startswith(homes) for piece in decided.pieces)
         (folder / MANIFEST).unlink()
         assert precious.read_text() == "precious"
 

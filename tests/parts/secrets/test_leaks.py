@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from resume_hooks.archive.trash import delete
+from resume_hooks.archive.vault import delete
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.parts.secrets.audit import FILE_NAME, Audit, audit
 from resume_hooks.paths import Where

@@ -19,7 +19,16 @@ from resume_hooks.archive.vault.pack_writer import PackWriter
 from resume_hooks.archive.vault.permission import require_allowed
 from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, open_regular
-from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS, beside, folder_of, own_home
+from resume_hooks.sessions.archived.layout import (
+    BY_ID,
+    HISTORY,
+    MAX_FILES,
+    PROJECTS,
+    beside,
+    folder_of,
+    own_home,
+    real,
+)
 from resume_hooks.sessions.archived.manifest import About, ArchivedFile, ArchivedSession, EarlierState, find
 from resume_hooks.sessions.locator_candidates import titles_of
 from resume_hooks.sessions.project_folder import home_folder
@@ -52,12 +61,14 @@ class ClientFiles:
         self._where = where
         self._beside: dict[str, dict[str, list[str]]] = {}
 
-    def of(self, session: SessionFile) -> tuple[list[ClientFile], list[str]]:
+    def of(self, session: SessionFile, *, deleting: bool = False) -> tuple[list[ClientFile], list[str]]:
         """All files of a session, its transcript first, and those that can't be archived, as sentences.
 
-        OSError where the transcript itself can't be looked at.
+        A delete takes its tasks and the links in its folders, too. OSError where the transcript itself can't be looked
+        at.
         """
         self._missed: list[str] = []
+        self._deleting = deleting
         folder = os.path.dirname(session.path)
         key = f"{PROJECTS}/{os.path.basename(folder)}"
         found = [ClientFile(f"{key}/{session.session_id}.jsonl", session.path, os.lstat(session.path))]
@@ -67,14 +78,17 @@ class ClientFiles:
             self._beside[folder] = beside_sessions(folder)
         for path in self._beside[folder].get(session.session_id, []):
             found += self._file(path, f"{key}/{os.path.basename(path)}")
-        backups = os.path.join(self._where.file_history, session.session_id)
-        found += self._in(backups, f"{HISTORY}/{session.session_id}", 0)
+        for home in BY_ID if deleting else [HISTORY]:
+            place = f"{home}/{session.session_id}"
+            found += self._in(real(place, self._where), place, MAX_DEPTH if deleting else 0)
         if len(found) > MAX_FILES:
             self._missed.append(f"{own} holds more than {MAX_FILES:,} files")
         return found[:MAX_FILES], self._missed
 
     def _in(self, folder: str, place: str, depth: int) -> Iterator[ClientFile]:
         if os.path.islink(folder):
+            if self._deleting:
+                return  # a link in the place of a folder stays
             self._missed.append(f"{folder} is a symbolic link")
             return
         try:
@@ -98,7 +112,8 @@ class ClientFiles:
             status = os.lstat(path)
         except OSError:
             return  # gone since it was listed
-        if stat.S_ISREG(status.st_mode) and place == encodable(place):
+        is_kind = stat.S_ISREG(status.st_mode) or (self._deleting and stat.S_ISLNK(status.st_mode))
+        if is_kind and place == encodable(place):
             yield ClientFile(place, path, status)
         else:
             self._missed.append(f"{encodable(path)} is no file that can be kept")

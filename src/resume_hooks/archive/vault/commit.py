@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import MANIFEST, folder_of, is_link, unpacked, vault
-from resume_hooks.sessions.archived.manifest import ArchivedSession, find, to_bytes, unreadable, why_unreadable
+from resume_hooks.sessions.archived.layout import MANIFEST, TRASH, beside, folder_of, is_link, unpacked, vault
+from resume_hooks.sessions.archived.manifest import ArchivedSession, read, to_bytes, unreadable, why_unreadable
 from resume_hooks.sessions.archived.unpack import ENDING
 from resume_hooks.sessions.expiry import AHEAD
 from resume_hooks.storage import locks, state_file
@@ -47,14 +47,24 @@ def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Itera
 
 
 @contextlib.contextmanager
+def only_one_in_trash(where: Where) -> Iterator[None]:
+    """While the block runs no other command moves anything into or out of the trash. SessionLive, WriteFailed."""
+    home = os.path.join(where.state, TRASH)
+    if os.path.islink(home):
+        raise WriteFailed(f"{home} is a symbolic link, so it was left alone", "Put a folder in its place.")
+    with locked_folder(home, where, "Another command is at work in the trash", "The trash can't be used:"):
+        yield
+
+
+@contextlib.contextmanager
 def changing(archived: ArchivedSession, where: Where, done: str) -> Iterator[ArchivedSession]:
     """While the block runs nobody else changes what is archived of a session, which is yielded as it is by now.
 
     What the block leaves that no manifest names is removed. Errors as of ``only_one``; SessionNotFound if it is gone;
     an OSError of the block becomes a WriteFailed that says that it could not be ``done``.
     """
-    with only_one(archived.session_id, where):
-        now = find(archived.session_id, where)
+    with only_one_in_trash(where) if archived.deleted_at else only_one(archived.session_id, where):
+        now = read(archived.folder, archived.session_id)
         if now is None:
             raise SessionNotFound(f"{archived.session_id} is no longer in the vault", "Another command was faster.")
         try:
@@ -65,7 +75,7 @@ def changing(archived: ArchivedSession, where: Where, done: str) -> Iterator[Arc
                 "What was kept before still is. Check free space; see what is wrong: resume-hooks archive --verify",
             ) from error
         finally:
-            sweep(archived.session_id, where)
+            sweep_folder(archived.folder, archived.session_id)
 
 
 def cause(error: OSError, told: str = "") -> str:
@@ -113,14 +123,20 @@ def forget(archived: ArchivedSession, where: Where) -> None:
 
 def sweep(session_id: str, where: Where) -> None:
     """Remove what no manifest names of a session that somebody began to keep, or to change; under its lock."""
-    archived, folder = find(session_id, where), folder_of(session_id, where)
-    if archived is None and why_unreadable(session_id, where):
-        return
+    if not why_unreadable(session_id, where):
+        sweep_folder(folder_of(session_id, where), session_id)
+
+
+def sweep_folder(folder: str, session_id: str) -> None:
+    """Remove the packs in a folder that its manifest does not name, and the files of a delete once they are packed."""
+    archived = read(folder, session_id)
     packs = {part.where for part in archived.all_parts} if archived else set()
-    for name in _names(folder):
-        if name not in packs:
-            with contextlib.suppress(OSError):  # what can't be removed is tried again the next time
-                remove(os.path.join(folder, name))
+    left = {name for name in _names(folder) if name not in packs}
+    if archived and archived.deleted_at:
+        left |= {beside(part.place).split("/")[0] for part in archived.parts if part.where}
+    for name in left:
+        with contextlib.suppress(OSError):  # what can't be removed is tried again the next time
+            remove(os.path.join(folder, name))
 
 
 def sweep_leftovers(where: Where) -> None:
@@ -151,8 +167,8 @@ def _names(folder: str) -> list[str]:
 
 
 def _stored(archived: ArchivedSession) -> int:
-    total = 0
-    for name in {part.where for part in archived.all_parts}:
+    total = sum(part.size for part in archived.parts if not part.where)
+    for name in {part.where for part in archived.all_parts if part.where}:
         with contextlib.suppress(OSError):
             total += os.lstat(os.path.join(archived.folder, name)).st_size
     return total

@@ -10,33 +10,42 @@ from resume_hooks.sessions.archived.layout import beside, real
 from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, all_archived
 from resume_hooks.sessions.locate import MIN_PREFIX
 
+LONGER = "Use more of the id, or the path of the file."
+ANOTHER = "Give one of these, with its instant: resume-hooks restore ID@INSTANT"
+
 _STATE = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
 
-def find(locator: str, where: Where) -> ArchivedSession:
+def find(locator: str, where: Where, deleted: list[ArchivedSession] | None = None) -> ArchivedSession:
     """The archived session that a locator names: by id or its beginning, by an exact title, by the path it had.
 
-    With ``@`` and an instant it is as an earlier state had it. UsageError, SessionNotFound, AmbiguousLocator.
+    With ``@`` and an instant it is as an earlier state had it; of ``deleted`` ones, where these are looked through,
+    that names one of several deletes. UsageError, SessionNotFound, AmbiguousLocator.
     """
     wanted = locator.strip()
     if not wanted:
         raise UsageError("An empty locator names no session", "Give an id or a title.")
-    everything = all_archived(where)
+    everything = all_archived(where) if deleted is None else deleted
     found = _named(wanted, everything, where)
     if not found and (state := _STATE.fullmatch(wanted)):
-        found = [
-            as_it_was(archived, earlier)
-            for archived in _named(state[1], everything, where)
-            for earlier in states(archived)
-            if instant(earlier) == state[2].replace(":", "-")
-        ]
+        rows = (row for archived in _named(state[1], everything, where) for row in _instants(archived))
+        found = [archived for at, archived in rows if at == state[2].replace(":", "-")]
     if not found:
         raise SessionNotFound(
             f"The vault holds no session '{wanted}'", "See what it holds: resume-hooks archive --list"
         )
     if len(found) > 1:
-        raise AmbiguousLocator(wanted, [_candidate(archived, where) for archived in found])
+        raise AmbiguousLocator(
+            wanted, [_candidate(archived, where) for archived in found], remedy=ANOTHER if deleted else LONGER
+        )
     return found[0]
+
+
+def _instants(archived: ArchivedSession) -> list[tuple[str, ArchivedSession]]:
+    """What may be named with an instant."""
+    if archived.deleted_at:
+        return [(archived.instant, archived)]
+    return [(instant(earlier), as_it_was(archived, earlier)) for earlier in states(archived)]
 
 
 def states(archived: ArchivedSession) -> list[EarlierState]:
@@ -69,6 +78,7 @@ def _named(wanted: str, archived: list[ArchivedSession], where: Where) -> list[A
 def _candidate(archived: ArchivedSession, where: Where) -> dict[str, object]:
     return {
         "session_id": archived.session_id,
+        **({"locator": archived.locator} if archived.deleted_at else {}),
         "title": archived.title,
         "ended": archived.ended,
         "size": archived.size,

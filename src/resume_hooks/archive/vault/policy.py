@@ -17,7 +17,7 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks import clock, settings
-from resume_hooks.archive.trash import contents
+from resume_hooks.archive.vault import trash
 from resume_hooks.archive.vault.commit import forget
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
@@ -115,15 +115,15 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
 def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[str]:
     """The sessions from which one came, directly or not, that the client still has, or that can come from our trash."""
     linked = {link.child_id: link.parent_id for link in read_links(where)}
-    parents = linked | {each.session_id: each.about.parent[0] for each in archived if each.about.parent}
-    family, found = Family(where), set[str]()
-    living = [(session.session_id, session.path) for session in all_sessions(where)]
-    living += [(entry.session_id, entry.lies(entry.parts[0], where)) for entry in contents.all_deleted(where)]
-    for session_id, path in living:
+    deleted = trash.all_deleted(where)
+    noted = {each.session_id: each.about.parent[0] for each in (*archived, *deleted) if each.about.parent}
+    parents, family, found = linked | noted, Family(where), set[str]()
+    living = {session.session_id: session.path for session in all_sessions(where)}
+    for session_id, path in living.items():
         with contextlib.suppress(SessionNotFound):  # deleted since it was listed
-            parent = family.parent_of(path) if path else None
+            parent = family.parent_of(path)
             parents |= {session_id: parent.session_id} if parent else {}
-    for session_id, _ in living:
+    for session_id in (*living, *(entry.session_id for entry in deleted)):
         above = parents.get(session_id, "")
         while above and above not in found:
             found.add(above)

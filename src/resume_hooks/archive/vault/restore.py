@@ -1,35 +1,47 @@
-"""Bringing an archived session back to the client: byte for byte where its place is free, else under a new id.
+"""Bringing an archived or deleted session back to the client: byte for byte where its place is free.
 
 What is there is never written over. The transcript comes last, so that no client sees half a session; interrupted, it
-can be run again: the new id is always the same for the same content. The vault keeps what it has.
+can be run again. Out of the vault, which keeps what it has, it comes under a new id where its place is taken, always
+the same for the same content. The trash has it no more; there a place that is taken is told.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import shlex
 import time
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from resume_hooks.archive.trash.restore import AGED, floor, require_real, spare
+from resume_hooks.archive.vault import commit, trash
 from resume_hooks.archive.vault.pack_writer import lines_of
-from resume_hooks.errors import CheckFailed, ResumeHooksError, WriteFailed
+from resume_hooks.clock import DAY
+from resume_hooks.errors import CheckFailed, PlaceTaken, ResumeHooksError, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, private_folder
-from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS, beside, real
+from resume_hooks.sessions.archived.layout import BY_ID, PROJECTS, beside, real
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.sessions.archived.unpack import compared, hashed, pieces_of, sha_of
 from resume_hooks.sessions.transcript_files import FOLDER as SUBAGENTS
 from resume_hooks.storage.atomic import create_session
-from resume_hooks.storage.move import is_same, is_stub
-from resume_hooks.storage.state_file import MODE, sweep
+from resume_hooks.storage.move import digest, is_same, is_stub, second_name
+from resume_hooks.storage.state_file import sweep
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import encode, with_field
 from resume_hooks.transcripts.records import parse
 
+SPARE_DAYS = 7
+"""Days that a restored session is left at least, before the client deletes it for its age."""
+
+AGED = "It is older than the {kept} days that the client keeps sessions: it counts as newer, and has {left} days left."
+LOST = "{place} is neither in the trash nor where it was: it did not come back."
+CHANGED = "{name} was changed in the trash since the session was deleted."
+TWICE = "{path} has the same id: clients since 2.1.223 resume no id that lies in two folders. Delete one of them."
+EMPTIED = "It was there already, byte for byte the same; it is no longer in the trash."
 THERE = "It is there already, byte for byte; nothing had to be brought back."
 GONE_ON = "It is there already, and went on since it was kept; nothing had to be brought back."
 RENAMED = "{path} is something else by now, so the kept one comes back under a new id."
@@ -45,20 +57,27 @@ class RestoredFile(NamedTuple):
 
 
 class Retrieval(NamedTuple):
-    """A archived session on its way back; ``session_id`` is what it has there. No pieces: there is nothing to do."""
+    """A archived session on its way back; ``session_id`` is what it has there. No pieces: there is nothing to do.
+
+    ``left`` are the files that are not touched, since something else is in their place.
+    """
 
     archived: ArchivedSession
     session_id: str
     path: str
     pieces: tuple[RestoredFile, ...]
     warnings: tuple[str, ...]
+    left: tuple[str, ...] = ()
 
 
 def plan(archived: ArchivedSession, where: Where) -> Retrieval:
     """Decide how an archived session comes back; nothing is written but what has to be unpacked.
 
-    SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is none.
+    SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is none, or something
+    else is in the place of a deleted session.
     """
+    if archived.deleted_at:
+        return _plan_deleted(archived, where)
     source = compared(archived, where)
     archived = archived._replace(
         title=encodable(plain_line(HeadTail(source).title))
@@ -79,43 +98,130 @@ def plan(archived: ArchivedSession, where: Where) -> Retrieval:
             warnings.append(THERE if os.path.getsize(there) == archived.transcript.size else GONE_ON)
         folder = os.path.dirname(path)
         require_real(folder, folder)
-        pieces, left = _pieces(archived, session_id, folder, os.path.dirname(source), where)
+        parts = (*archived.parts[1:], archived.transcript)
+        pieces, left = _pieces(archived, parts, session_id, folder, os.path.dirname(source), where)
     except OSError as error:
         raise WriteFailed(
             f"{error.filename or place} can't be read: {error.strerror}", "Check its permissions."
         ) from error
+    warnings += _aged(archived, where) if pieces else []
+    return Retrieval(archived, session_id, path, tuple(pieces), (*warnings, *left), tuple(left))
+
+
+def _plan_deleted(entry: ArchivedSession, where: Where) -> Retrieval:
+    """How a session comes out of the trash: what is missing of it."""
+    place, notes, warnings = real(entry.place, where), _aged(entry, where), list[str]()
+    try:
+        folder, parts = os.path.dirname(place), (*entry.parts[1:], entry.transcript)
+        pieces, left = _pieces(entry, parts, entry.session_id, folder, _source(entry, where), where)
+        for piece in list(pieces):
+            if not os.path.lexists(piece.source):
+                if piece.part == entry.transcript:
+                    raise SessionNotFound(
+                        f"{piece.source} is gone from the trash",
+                        f"It is not at {place} either: somebody removed it.",
+                    )
+                warnings.append(LOST.format(place=piece.path))
+                pieces.remove(piece)
+            elif piece.part.sha256 and digest(piece.source) != piece.part.sha256:
+                warnings.append(CHANGED.format(name=beside(piece.part.place)))
+    except OSError as error:
+        raise WriteFailed(f"{error.filename} can't be read: {error.strerror}", "Check its permissions.") from error
+    notes += [] if pieces or left else [EMPTIED]
+    other = find_session(entry.session_id, where)
+    if other is not None and other != place:
+        notes.append(TWICE.format(path=other))
+    return Retrieval(entry, entry.session_id, place, tuple(pieces), (*notes, *warnings, *left), tuple(left))
+
+
+def _source(entry: ArchivedSession, where: Where) -> str:
+    """A folder in which the files of a deleted session can be read, laid out as the client has them."""
+    return os.path.dirname(compared(entry, where)) if entry.transcript.where else entry.folder
+
+
+def _aged(archived: ArchivedSession, where: Where) -> list[str]:
+    """What to say of a session that is so old that it has to count as newer."""
     days = kept_days(archived.cwd, where)
-    if pieces and days is not None and archived.transcript.mtime_ns / 1e9 < floor(archived.cwd, where):
-        warnings.append(AGED.format(kept=days, left=spare(days)))
-    return Retrieval(archived, session_id, path, tuple(pieces), (*warnings, *left))
+    aged = days is not None and archived.transcript.mtime_ns / 1e9 < floor(archived.cwd, where)
+    return [AGED.format(kept=days, left=spare(days))] if aged and days is not None else []
 
 
 def write(decided: Retrieval, where: Where) -> Retrieval:
-    """Bring an archived session back; what was done.
+    """Bring an archived session back; what was done. The trash has it no more, unless something was left alone.
 
     WriteFailed where the disk refuses, PlaceTaken where somebody put something there meanwhile: what came back stays,
-    and it can be run again.
+    and it can be run again. SessionNotFound where another command took it from the trash.
     """
+    if not decided.archived.deleted_at:
+        return _write(decided, where)
+    with commit.only_one_in_trash(where):
+        entry = trash.entry_in(decided.archived.folder, where)
+        if entry is None:
+            there = os.path.lexists(decided.path)
+            raise SessionNotFound(
+                f"{decided.archived.locator} is no longer in the trash: another command was faster",
+                f"{decided.path} is in its place." if there else "It is not in its place: was the trash emptied?",
+            )
+        done = _write(plan(entry, where), where)
+        if not done.left:
+            with contextlib.suppress(OSError):  # the session is back; what is left of it in the trash is told there
+                trash.drop(entry.folder, where)
+    return done
+
+
+def leave_companions(entry: ArchivedSession, where: Where) -> None:
+    """Put what belongs to an id, and lies with a deleted session that is to go for good, to a session of that id.
+
+    Nothing that is there is touched. WriteFailed, PlaceTaken.
+    """
+    if find_session(entry.session_id, where) is not None:
+        path, source = real(entry.place, where), _source(entry, where)
+        shared = tuple(part for part in entry.parts if part.place.split("/")[0] in BY_ID)
+        pieces, _ = _pieces(entry, shared, entry.session_id, os.path.dirname(path), source, where)
+        _write(Retrieval(entry, entry.session_id, path, tuple(pieces), ()), where)
+
+
+def _write(decided: Retrieval, where: Where) -> Retrieval:
     archived, oldest = decided.archived, floor(decided.archived.cwd, where)
     folder = os.path.dirname(decided.path)
-    targets = (_target(part, archived.session_id, decided.session_id, folder, where) for part in archived.parts)
-    for each in {os.path.dirname(target) for target in targets} if decided.pieces else ():
+    targets = [_target(part, archived.session_id, decided.session_id, folder, where) for part in archived.parts]
+    for each in {os.path.dirname(target) for target in targets}:
         sweep(each)
+    for target in targets if archived.deleted_at else ():
+        _keep_from_expiring(target, oldest)
     for piece in decided.pieces:
         renamed = decided.session_id if decided.session_id != decided.archived.session_id else ""
         try:
             private_folder(os.path.dirname(piece.path), where)
             if is_stub(piece.path):
                 os.unlink(piece.path)
-            _put(piece, renamed, int(oldest * 1e9))
+            if not piece.part.where:
+                _keep_from_expiring(piece.source, oldest)
+                second_name(piece.source, piece.path)
+            elif piece.part.is_link:
+                os.symlink(os.readlink(piece.source), piece.path)
+            else:
+                _put(piece, renamed, int(oldest * 1e9))
         except ResumeHooksError:
             raise
         except OSError as error:
+            gone = [each.path for each in decided.pieces if not any(map(os.path.lexists, (each.path, each.source)))]
+            again = archived.locator if archived.deleted_at else archived.session_id
             raise WriteFailed(
                 f"{error.filename or piece.path} could not be brought back: {error.strerror or error}",
-                f"Nothing is lost. When the cause is mended: resume-hooks restore {decided.archived.session_id}",
+                f"{gone[0]} is neither in {archived.folder} nor in its place."
+                if gone
+                else f"Nothing is lost. When the cause is mended, run it again: resume-hooks restore {again}",
             ) from error
     return decided
+
+
+def _keep_from_expiring(path: str, oldest: float) -> None:
+    """Make a file that is too old as new as the floor; the client goes by the time of every file."""
+    with contextlib.suppress(FileNotFoundError):
+        status = os.lstat(path)
+        if status.st_mtime < oldest:
+            os.utime(path, (status.st_atime, oldest), follow_symlinks=False)
 
 
 def _put(piece: RestoredFile, renamed: str, oldest: int) -> None:
@@ -138,7 +244,7 @@ def _put(piece: RestoredFile, renamed: str, oldest: int) -> None:
             raise CheckFailed(f"{piece.source} is not what was kept: its hash differs", "Nothing of it was written.")
         if sha_of(temporary, os.path.getsize(temporary)) != whole.hexdigest():
             raise CheckFailed(f"{piece.path} was read back otherwise than it was written", "Nothing of it was kept.")
-        os.chmod(temporary, piece.part.mode & 0o777 | MODE)
+        os.chmod(temporary, piece.part.mode & 0o777)
         os.utime(temporary, ns=(time.time_ns(), max(piece.part.mtime_ns, oldest)))
 
     create_session(piece.path, pieces(), check)
@@ -155,29 +261,51 @@ def _renamed(line: bytes, session_id: str) -> bytes:
 
 
 def _pieces(
-    archived: ArchivedSession, session_id: str, folder: str, source: str, where: Where
+    archived: ArchivedSession,
+    parts: Iterable[ArchivedFile],
+    session_id: str,
+    folder: str,
+    source: str,
+    where: Where,
 ) -> tuple[list[RestoredFile], list[str]]:
-    """What has to be put, transcript last, and sentences on what is there and differs."""
+    """What of these parts has to be put, and sentences on what is there and differs.
+
+    PlaceTaken where that is something of a deleted session's own.
+    """
     pieces, left = [], []
-    for part in (*archived.parts[1:], archived.transcript):
+    for part in parts:
         own = part is archived.transcript
         path = _target(part, archived.session_id, session_id, folder, where)
         piece = RestoredFile(part, os.path.join(source, *beside(part.place).split("/")), path)
-        if not os.path.lexists(path) or is_stub(path):
+        is_free = not os.path.lexists(path) or is_stub(path)
+        if is_free or archived.deleted_at:
             own_folder = os.path.dirname(path)
             require_real(own_folder, folder if part.place.startswith(PROJECTS) else own_folder)
+        if is_free and (part.size or not os.path.lexists(path)):
             pieces.append(piece)
+        elif archived.deleted_at and part.place.startswith(PROJECTS):
+            _require_same(piece, archived)
         elif not own and session_id == archived.session_id and not is_same(piece.source, path):
             left.append(LEFT.format(path=path))
     return pieces, left
+
+
+def _require_same(piece: RestoredFile, entry: ArchivedSession) -> None:
+    """Raise PlaceTaken where what is in a file's place is not the same."""
+    if os.path.lexists(piece.source) and not is_same(piece.source, piece.path):
+        way = "First: resume-hooks delete" if piece.part == entry.transcript else "First move that away:"
+        raise PlaceTaken(
+            f"{piece.path} is there again, and not the same",
+            f"{way} {shlex.quote(piece.path)}, then: resume-hooks restore {entry.locator}",
+        )
 
 
 def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -> str:
     """Where a part goes: as it lay, or under the new id; sub-agents beside the old transcript into the new folder."""
     first, _, rest = part.place.partition("/")
     steps = rest.split("/")
-    if first == HISTORY:
-        return real(f"{HISTORY}/{new}/{steps[-1]}", where)
+    if first in BY_ID:
+        return real("/".join([first, new, *steps[1:]]), where)
     below = steps[1:]
     if below[0] == f"{old}.jsonl":
         below = [f"{new}.jsonl"]
@@ -186,6 +314,25 @@ def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -
     elif new != old:
         below = [new, SUBAGENTS, *below]
     return os.path.join(folder, *below)
+
+
+def require_real(folder: str, top: str) -> None:
+    """Raise PlaceTaken where a folder, or one above it up to ``top``, is a link or anything else that is no folder."""
+    if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
+        raise PlaceTaken(f"{folder} is a symbolic link or no folder", "Move it away, then try again.")
+    if folder != top:
+        require_real(os.path.dirname(folder), top)
+
+
+def spare(kept: int) -> int:
+    """Days that are left at least, where sessions are kept so many."""
+    return min(SPARE_DAYS, (kept + 1) // 2)
+
+
+def floor(cwd: str, where: Where) -> float:
+    """The oldest time, in seconds since the epoch, that a restored file may have; 0 where none is too old."""
+    kept = kept_days(cwd, where)
+    return 0.0 if kept is None else time.time() - (kept - spare(kept)) * DAY
 
 
 def _begins_with(there: str, part: ArchivedFile) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
 from resume_hooks import clock
-from resume_hooks.archive.vault import commit
+from resume_hooks.archive.vault import commit, trash
 from resume_hooks.archive.vault.archive_session import about_of
 from resume_hooks.archive.vault.pack_writer import PackWriter, lines_of
 from resume_hooks.paths import Where
@@ -39,8 +39,9 @@ def rewrite(
     written; else all of it is packed anew, and what was unpacked from it is removed. WriteFailed, SessionLive,
     SessionNotFound; what was archived before still is, then.
     """
-    with commit.changing(archived, where, "rewritten") as now:
-        changed = _Changed(change, text)
+    trash.take_over(archived, where)
+    with commit.changing(archived, where, "rewritten") as found:
+        now, changed = trash.settled(found), _Changed(change, text)
         with PackWriter(now.folder, commit.next_name(now.folder, now)) as pack:
             placed = pack.copy(list(now.all_parts), changed.content)
             pack.finish()

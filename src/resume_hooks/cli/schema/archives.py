@@ -7,15 +7,17 @@ from typing import Annotated
 from pydantic import Field
 
 from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome
-from resume_hooks.archive.trash.contents import StrayFolder, TrashEntry
 from resume_hooks.archive.vault.policy import Dropped
 from resume_hooks.archive.vault.restore import Retrieval
+from resume_hooks.archive.vault.trash import StrayFolder
 from resume_hooks.archive.vault.verify import ArchiveFinding
 from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, Strict
 from resume_hooks.cli.schema.sessions import Folder, KeptSession
 from resume_hooks.paths import Where
+from resume_hooks.sessions.archived.layout import real
+from resume_hooks.sessions.archived.manifest import ArchivedSession
 
-deleted = Had[TrashEntry]()
+deleted = Had[ArchivedSession]()
 restored = Had[Retrieval]()
 outcome = Had[ArchiveOutcome]()
 
@@ -30,9 +32,9 @@ class DeletedSession(Strict):
     )
     title: str
     folder: Folder = deleted(lambda entry: entry.cwd)
-    file: str = deleted(lambda entry: entry.parts[0].path(Where()), "where its transcript belongs")
+    file: str = deleted(lambda entry: real(entry.place, Where()), "where its transcript belongs")
     kept_in: str = deleted(lambda entry: entry.folder, "its folder in the trash; empty where nothing was moved")
-    files: int
+    files: int = deleted(lambda entry: len(entry.parts))
     size: int = Field(description="bytes of all its files")
     ended: str = Field(description="when it was last written")
     deleted_at: str

@@ -33,7 +33,7 @@ from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import SessionFile, session_file
-from resume_hooks.storage.move import PART, inside, is_same, remove
+from resume_hooks.storage.move import inside, is_same, remove
 from resume_hooks.transcripts.bookkeeping import SNAPSHOTS
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
@@ -42,6 +42,9 @@ from resume_hooks.transcripts.raw_edit import encode, with_field
 from resume_hooks.transcripts.records import Record, kind, parse
 from resume_hooks.transcripts.tokens import session_context
 from resume_hooks.transcripts.transcript import scan
+
+PART = ".part"
+"""What the name of a folder ends with that is not whole yet."""
 
 _NAMING = (b'"sessionId"', b'"cwd"', b'_metadata"', b'"forkedFrom"', b'"original_session', b'"file-history-')
 """What a line holds that names a session, a folder, or a file's copies."""

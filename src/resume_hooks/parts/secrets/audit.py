@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from resume_hooks import clock
-from resume_hooks.parts.secrets.contents import files_of, is_lines, pieces_of_kept
+from resume_hooks.parts.secrets.contents import archived_at, is_lines, pieces_of_kept
 from resume_hooks.parts.secrets.locations import (
     BACKUP,
     INDEXED,
@@ -35,6 +35,7 @@ from resume_hooks.redaction.load_rules import rules
 from resume_hooks.sessions.agents.registry import others
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import MANIFEST
+from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.storage import state_file
 
@@ -204,8 +205,9 @@ class _AuditRun:
 
     def _look(self, file: _AuditFile) -> FileScan:
         known = self.memory.known(file.path)
-        if file.place.kind == KEPT:
-            scanned = self._look_at_kept(file, known)
+        kept = archived_at(file.place, self._where)
+        if kept is not None or file.place.kind == KEPT:
+            scanned = self._look_at_kept(file, kept, known)
         else:
             status = os.lstat(file.path)
             name = (status.st_dev, status.st_ino)
@@ -214,10 +216,9 @@ class _AuditRun:
         self.memory.note(file.path, scanned)
         return scanned
 
-    def _look_at_kept(self, file: _AuditFile, known: FileScan | None) -> FileScan:
-        """What the vault holds of a session is read anew where its note was written anew. OSError."""
+    def _look_at_kept(self, file: _AuditFile, kept: ArchivedSession | None, known: FileScan | None) -> FileScan:
+        """What the vault or the trash holds of a session is read anew where its note was written anew. OSError."""
         session_id = file.place.session_id
-        kept = manifest.find(session_id, self._where)
         if kept is None:
             why = manifest.why_unreadable(session_id, self._where) if session_id else ""
             raise OSError(errno.EINVAL, why or "It is a link, can't be listed, or has no note")
@@ -243,13 +244,12 @@ def _places(sessions: Collection[str] | None, where: Where) -> Iterator[Location
 
 
 def _files(place: Location) -> Iterator[_AuditFile]:
-    """The files of a place; nothing of what is gone by now."""
-    for path in files_of(place):
-        with contextlib.suppress(OSError):
-            size = os.lstat(path).st_size
-            if place.kind == KEPT:
-                size = sum(os.lstat(inner).st_size for inner in files_in(path))
-            yield _AuditFile(place, path, size)
+    """A place as a file, or as the folder of what is kept of a session; nothing of what is gone by now."""
+    with contextlib.suppress(OSError):
+        size = os.lstat(place.path).st_size
+        if place.kind in {KEPT, TRASHED} and os.path.isdir(place.path):
+            size = sum(os.lstat(inner).st_size for inner in files_in(place.path))
+        yield _AuditFile(place, place.path, size)
 
 
 def _leaks(file: _AuditFile, scanned: FileScan) -> Iterator[Leak]:

@@ -9,11 +9,12 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from resume_hooks.archive.vault import trash
 from resume_hooks.archive.vault.pack_writer import lines_of
 from resume_hooks.archive.vault.rewrite import HEAD, LARGEST_TEXT
-from resume_hooks.parts.secrets.locations import TRASHED, Location, files_in
-from resume_hooks.paths import ENDING, open_regular
-from resume_hooks.sessions.archived import unpack
+from resume_hooks.parts.secrets.locations import KEPT, TRASHED, Location
+from resume_hooks.paths import ENDING, Where, open_regular
+from resume_hooks.sessions.archived import manifest, unpack
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts.lines import read_lines
@@ -35,12 +36,11 @@ class Piece(NamedTuple):
     offset: int = 0
 
 
-def files_of(place: Location) -> Iterator[str]:
-    """The files of a place: those of a deleted session, else the one."""
-    if place.kind == TRASHED and os.path.isdir(place.path) and not os.path.islink(place.path):
-        yield from files_in(place.path)
-    else:
-        yield place.path
+def archived_at(place: Location, where: Where) -> ArchivedSession | None:
+    """What the vault or the trash holds at a place; None where that is a file, or can't be told."""
+    if place.kind == TRASHED:
+        return trash.entry_in(place.path, where)
+    return manifest.find(place.session_id, where) if place.kind == KEPT else None
 
 
 def is_lines(path: str) -> bool:

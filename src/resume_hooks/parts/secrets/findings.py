@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaned, Cleaner, RemovedSecret
-from resume_hooks.parts.secrets.contents import files_of, is_lines, pieces_of_kept
+from resume_hooks.parts.secrets.contents import archived_at, is_lines, pieces_of_kept
 from resume_hooks.parts.secrets.literals import NAMED, Literals, is_telling, is_token, lines_of
 from resume_hooks.parts.secrets.locations import (
     CHILD,
@@ -74,19 +74,18 @@ def look(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
 
 
 def _contents(place: Location, cleaner: Cleaner, where: Where) -> Iterator[Cleaned]:
-    if place.kind == KEPT:
-        kept = manifest.find(place.session_id, where)
-        if kept is None:
-            raise WriteFailed(
-                manifest.why_unreadable(place.session_id, where) or "It has no note, or can't be listed",
-                "What it holds can't be told: update this resume-hooks, or move it away.",
-            )
+    kept = archived_at(place, where)
+    if kept is None and place.kind == KEPT:
+        raise WriteFailed(
+            manifest.why_unreadable(place.session_id, where) or "It has no note, or can't be listed",
+            "What it holds can't be told: update this resume-hooks, or move it away.",
+        )
+    if kept is not None:
         yield from map(cleaner.piece, pieces_of_kept(kept))
         for text in (kept.title, kept.about.tag, *kept.about.titles):
             yield cleaner.text(text.encode("utf-8", "replace"))
     elif place.kind != INDEXED:  # built anew in any case
-        for path in files_of(place):
-            yield from cleaner.file(path, lines=is_lines(path))
+        yield from cleaner.file(place.path, lines=is_lines(place.path))
 
 
 def _state(place: Location) -> object:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from typing import NamedTuple
 
 from resume_hooks import seam
-from resume_hooks.archive.trash import contents
+from resume_hooks.archive.vault import trash
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import ENDING, Where, all_folders, is_session_id
 from resume_hooks.search.index.database import FILE_NAME as INDEX
@@ -24,14 +24,13 @@ from resume_hooks.sessions import held_links
 from resume_hooks.sessions.agents.registry import COPIES
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import FOLDER as VAULT
-from resume_hooks.sessions.archived.layout import HISTORY, UNPACKED, unpacked, vault
+from resume_hooks.sessions.archived.layout import HISTORY, TRASH, UNPACKED, unpacked, vault
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile, linked
 from resume_hooks.sessions.transcript_files import PREFIX, owning_session, subagent_name
 from resume_hooks.settings import FILE_NAME as SETTINGS
 from resume_hooks.storage import backups, locks
-from resume_hooks.transcripts.provenance import read_parent
 
 TRANSCRIPT, SUBAGENT, SIDECAR, COPY = "transcript", "sub-agent", "sidecar", "copy"
 BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = "backup", "trash", "vault", "unpacked", "note", "index"
@@ -52,7 +51,7 @@ MOST_FILES = 200_000
 _ELSEWHERE = frozenset({"projects", HISTORY, "plugins", "sessions", "local", "node_modules", ".git"})
 """Folders of the config home that hold nothing that was said, or are looked at session by session."""
 
-_OUR_OWN = frozenset({VAULT, UNPACKED, COPIES, WORDS, contents.FOLDER, backups.FOLDER, held_links.FOLDER, "plugin"})
+_OUR_OWN = frozenset({VAULT, UNPACKED, COPIES, WORDS, TRASH, backups.FOLDER, held_links.FOLDER, "plugin"})
 _NO_NOTES = frozenset({SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))})
 
 
@@ -152,10 +151,10 @@ def _copies(where: Where) -> Iterator[Location]:
     for path in held_links.apart(where):
         session_id = _ID.search(os.path.relpath(path, held_links.folder(where)).partition(os.sep)[2])
         yield Location(BACKUP if path.endswith(ENDING) else COPY, path, session_id[0] if session_id else "")
-    trash, deleted = os.path.join(where.state, contents.FOLDER), {entry.folder for entry in contents.all_deleted(where)}
-    yield from (Location(TRASHED, path, _id_below(trash, path)) for path in deleted)
-    for path in _files_of_ours(trash, deleted):  # whose it is nothing can tell: it counts as one that came from ours
-        yield Location(TRASHED, path, _id_below(trash, path), CHILD)
+    home, deleted = os.path.join(where.state, TRASH), {entry.folder for entry in trash.all_deleted(where)}
+    yield from (Location(TRASHED, path, _id_below(home, path)) for path in deleted)
+    for path in _files_of_ours(home, deleted):  # whose it is nothing can tell: it counts as one that came from ours
+        yield Location(TRASHED, path, _id_below(home, path), CHILD)
     yield from (Location(KEPT, kept.folder, kept.session_id) for kept in manifest.all_archived(where))
     yield from (Location(KEPT, path, _id_below(vault(where), path)) for path in manifest.unreadable(where))
 
@@ -219,14 +218,8 @@ def family(session: SessionFile, where: Where) -> dict[str, str]:
 def _parents_and_children(where: Where) -> Iterator[tuple[str, str]]:
     """Parents and their children, also those that only our links, the vault or the trash tell of."""
     yield from ((link.parent_id, link.child_id) for link in read_links(where))
-    yield from ((kept.about.parent[0], kept.session_id) for kept in manifest.all_archived(where) if kept.about.parent)
-    for entry in contents.all_deleted(where):
-        try:
-            parent = read_parent(entry.kept(entry.parts[0]))
-        except OSError:
-            continue  # an interrupted delete left it where it was
-        if parent is not None:
-            yield parent.session_id, entry.session_id
+    gone = (*manifest.all_archived(where), *trash.all_deleted(where))
+    yield from ((kept.about.parent[0], kept.session_id) for kept in gone if kept.about.parent)
 
 
 def documents_of(session: SessionFile, where: Where) -> Iterator[Location]:

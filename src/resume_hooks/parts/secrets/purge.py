@@ -12,29 +12,26 @@ import os
 import shutil
 from collections.abc import Mapping
 
-from resume_hooks.archive.trash import contents
-from resume_hooks.archive.trash.contents import MANIFEST, weighed, write_manifest
 from resume_hooks.archive.vault import commit, rewrite
+from resume_hooks.archive.vault.trash import all_deleted
 from resume_hooks.errors import ResumeHooksError, SessionLive, WriteFailed
 from resume_hooks.parts.secrets import replace
 from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.contents import archived_at
 from resume_hooks.parts.secrets.findings import HELD, LEFT, REMOVED, STUCK, Holding, ScrubFindings, look, look_again
 from resume_hooks.parts.secrets.locations import (
     INDEXED,
     KEPT,
     OWN,
     READABLE,
-    SUBAGENT,
     TRANSCRIPT,
     TRASHED,
     Location,
-    files_in,
 )
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import forget_index, opened_index
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import folder_of, unpacked
-from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.storage import backups
 from resume_hooks.storage.state_file import sweep
 
@@ -104,7 +101,7 @@ def clear_left(where: Where) -> None:
     """Remove what a scrub left that was killed: copies, and what the vault's notes no longer name."""
     replace.sweep_copies(where)
     commit.sweep_leftovers(where)
-    for kept in manifest.all_archived(where):
+    for kept in (*manifest.all_archived(where), *all_deleted(where)):
         with contextlib.suppress(ResumeHooksError), commit.changing(kept, where, "cleared"):
             pass
 
@@ -134,14 +131,15 @@ def _rewritten(row: Holding, found: ScrubFindings, where: Where) -> Holding:
 
 
 def _clear(place: Location, cleaner: Cleaner, where: Where) -> None:
-    if place.kind == KEPT:
-        kept = manifest.find(place.session_id, where)
-        if kept is not None:
-            rewrite.rewrite(kept, lambda line: cleaner.line(line).raw, where, text=lambda text: cleaner.text(text).raw)
+    if kept := archived_at(place, where):
+        rewrite.rewrite(kept, lambda line: cleaner.line(line).raw, where, text=lambda text: cleaner.text(text).raw)
     elif place.kind == READABLE and place.session_id:
         shutil.rmtree(os.path.join(unpacked(where), place.session_id), ignore_errors=True)
     elif place.kind == TRASHED:
-        _clear_trashed(place, cleaner, where)
+        raise WriteFailed(
+            f"{place.path} is of no deleted session that can be told: its manifest can't be read",
+            "Update this resume-hooks, or move it away.",
+        )
     elif place.kind == INDEXED:
         forget_index(where)
     elif place.kind == TRANSCRIPT:
@@ -149,25 +147,6 @@ def _clear(place: Location, cleaner: Cleaner, where: Where) -> None:
             replace.replace(place, cleaner, where)
     else:
         replace.replace(place, cleaner, where)
-
-
-def _clear_trashed(place: Location, cleaner: Cleaner, where: Where) -> None:
-    """Rewrite the files of a deleted session; while they don't fit the digests of its manifest, it holds none."""
-    with contents.only_one(where):
-        entry = next((each for each in contents.all_deleted(where) if each.folder == place.path), None)
-        if entry is None:
-            raise WriteFailed(
-                f"{place.path} is of no deleted session that can be told: its manifest can't be read",
-                "Update this resume-hooks, or move it away.",
-            )
-        entry = entry._replace(title=cleaner.words(entry.title))
-        write_manifest(entry._replace(parts=tuple(part._replace(sha256="") for part in entry.parts)), where)
-        for path in files_in(entry.folder):
-            if os.path.dirname(path) != entry.folder or os.path.basename(path) != MANIFEST:
-                own = os.path.basename(path) == entry.parts[0].name
-                kind = TRANSCRIPT if own else SUBAGENT if subagent_name(path) else TRASHED
-                replace.replace(place._replace(kind=kind, path=path), cleaner, where)
-        write_manifest(weighed(entry), where)
 
 
 def _indexed(row: Holding, where: Where) -> Holding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from resume_hooks.paths import FILE_HISTORY, Where, is_session_id
+from resume_hooks.paths import FILE_HISTORY, TASKS, Where, is_session_id
 
 FOLDER = "vault"
 """One folder a session, named by its id."""
@@ -15,8 +15,14 @@ UNPACKED = "unpacked"
 MANIFEST = "manifest.json"
 """In each session's folder, beside the lock and the pack."""
 
+TRASH = "trash"
+"""Deleted sessions: a folder a session, in it one a delete, named by its instant."""
+
 PROJECTS, HISTORY = "projects", FILE_HISTORY
 """The folders of the config home that parts come from; backups of files are archived under the second name, too."""
+
+BY_ID = (HISTORY, TASKS)
+"""Folders of the config home that have a folder a session, so that all sessions of that id share it."""
 
 
 def vault(where: Where) -> str:
@@ -47,7 +53,7 @@ def beside(place: str) -> str:
     """
     first, _, rest = place.partition("/")
     below = rest.partition("/")[2]
-    return f"{HISTORY}/{below}" if first == HISTORY else below
+    return f"{first}/{below}" if first in BY_ID else below
 
 
 def is_place(place: str, session_id: str) -> bool:
@@ -55,8 +61,8 @@ def is_place(place: str, session_id: str) -> bool:
     steps = place.split("/")
     if {"", ".", ".."} & set(steps) or "\0" in place or (os.sep != "/" and os.sep in place):
         return False
-    if steps[0] == HISTORY:
-        return len(steps) == 3 and steps[1] == session_id
+    if steps[0] in BY_ID:
+        return len(steps) >= 3 and steps[1] == session_id
     if steps[0] != PROJECTS or len(steps) < 3:
         return False
     if len(steps) == 3:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
@@ -31,10 +32,11 @@ _SHA = re.compile(r"[0-9a-f]{64}")
 
 
 class ArchivedFile(NamedTuple):
-    """A file in a pack. ``place`` is where it belongs, from the config home on; ``mtime_ns`` and ``mode`` as there.
+    """An archived file. ``place`` is where it belongs, from the config home on; ``mtime_ns`` and ``mode`` as there.
 
-    ``where`` names the pack, ``offset`` the file's first byte in it, unpacked. ``seen`` is the size of the client's
-    file when it was archived; ``size`` and ``sha256`` are of what the pack holds.
+    ``where`` names the pack, ``offset`` the file's first byte in it, unpacked; of a deleted session that was not packed
+    yet it is ``""``: the file itself lies in the folder, as the client laid it out. ``seen`` is the size of the
+    client's file when it was archived; ``size`` and ``sha256`` are of what is held, of a link of what it says.
     """
 
     place: str
@@ -45,6 +47,17 @@ class ArchivedFile(NamedTuple):
     where: str
     offset: int
     seen: int
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symbolic link, which only a deleted session has."""
+        return stat.S_ISLNK(self.mode)
+
+
+def stored_file(place: str, status: os.stat_result) -> ArchivedFile:
+    """A file of a deleted session as it lies in its place, or in the trash before it is packed."""
+    mode = stat.S_IMODE(status.st_mode) & 0o777 | (stat.S_IFLNK if stat.S_ISLNK(status.st_mode) else 0)
+    return ArchivedFile(place, status.st_size, "", status.st_mtime_ns, mode, "", 0, status.st_size)
 
 
 class EarlierState(NamedTuple):
@@ -77,6 +90,8 @@ class ArchivedSession(NamedTuple):
     ``size`` is what the session takes, ``stored`` what its packs take, in bytes. Not ``complete``: something could not
     be archived.
     ``home`` is the config home that it is from, ``""`` where the state folder lies in that and nobody shares it.
+    ``deleted_at`` is when the user deleted it, ``""`` for what the vault holds; not ``complete`` is a delete that was
+    interrupted, then, and its files may still lie where they were.
     """
 
     session_id: str
@@ -92,6 +107,17 @@ class ArchivedSession(NamedTuple):
     earlier: tuple[EarlierState, ...] = ()
     about: About = About()
     home: str = ""
+    deleted_at: str = ""
+
+    @property
+    def instant(self) -> str:
+        """What the folder of a deleted session is called: when it was deleted, without colons."""
+        return os.path.basename(self.folder)
+
+    @property
+    def locator(self) -> str:
+        """What names this delete and no other of the session."""
+        return f"{self.session_id}@{self.instant}"
 
     @property
     def transcript(self) -> ArchivedFile:
@@ -141,8 +167,13 @@ def find(session_id: str, where: Where) -> ArchivedSession | None:
     """What is archived of a session; None where nothing is, or its manifest can't be read."""
     if not is_session_id(session_id) or is_link(session_id, where):
         return None
-    row = _row(session_id, where)
-    return _kept(row, session_id, folder_of(session_id, where)) if row.get("version") == VERSION else None
+    return read(folder_of(session_id, where), session_id)
+
+
+def read(folder: str, session_id: str) -> ArchivedSession | None:
+    """The session whose manifest lies in a folder; None where it can't be read."""
+    row = row_of(folder)
+    return _kept(row, session_id, folder) if row.get("version") == VERSION else None
 
 
 def unreadable(where: Where) -> list[str]:
@@ -178,7 +209,7 @@ def why_unreadable(session_id: str, where: Where) -> str:
         return f"{link} is a symbolic link, so it was left alone"
     if not os.path.lexists(path) or find(session_id, where) is not None:
         return ""
-    version = _row(session_id, where).get("version")
+    version = row_of(folder_of(session_id, where)).get("version")
     if isinstance(version, int) and version > VERSION:
         return f"{path} was written by a newer resume-hooks"
     return f"{path} can't be read as a manifest"
@@ -191,9 +222,10 @@ def to_bytes(archived: ArchivedSession) -> bytes:
     return orjson.dumps(row, default=list) + b"\n"
 
 
-def _row(session_id: str, where: Where) -> dict[str, object]:
+def row_of(folder: str) -> dict[str, object]:
+    """What the manifest in a folder says, whoever wrote it; ``{}`` where it can't be read."""
     try:
-        row = orjson.loads(read_regular(os.path.join(folder_of(session_id, where), MANIFEST), MAX_MANIFEST))
+        row = orjson.loads(read_regular(os.path.join(folder, MANIFEST), MAX_MANIFEST))
     except (OSError, ValueError):
         return {}
     return row if isinstance(row, dict) else {}
@@ -206,7 +238,7 @@ def _kept(row: Mapping[str, object], session_id: str, folder: str) -> ArchivedSe
     if archived is None or archived.session_id != session_id or not 0 <= archived.stored < _MOST_NS:
         return None
     states = [archived.parts, *(earlier.parts for earlier in archived.earlier)]
-    if not all(states) or not all(_is_sound(part, session_id) for part in archived.all_parts):
+    if not all(states) or not all(_is_sound(part, archived) for part in archived.all_parts):
         return None
     place = archived.transcript.place
     if place != archived.place or not place.endswith(f"/{session_id}.jsonl"):
@@ -214,10 +246,10 @@ def _kept(row: Mapping[str, object], session_id: str, folder: str) -> ArchivedSe
     return archived._replace(about=read_as(About, row.get("about")) or About())
 
 
-def _is_sound(part: ArchivedFile, session_id: str) -> bool:
+def _is_sound(part: ArchivedFile, archived: ArchivedSession) -> bool:
     """Whether a file can be one of this session's."""
     sizes = (part.size, part.mode, part.offset, part.seen)
     if not all(0 <= each < _MOST_BYTES for each in sizes) or not -_MOST_NS <= part.mtime_ns < _MOST_NS:
         return False
-    named = _PACK.fullmatch(part.where) and _SHA.fullmatch(part.sha256)
-    return named is not None and is_place(part.place, session_id)
+    packed = _PACK.fullmatch(part.where) and _SHA.fullmatch(part.sha256)
+    return bool(packed or (archived.deleted_at and not part.where)) and is_place(part.place, archived.session_id)

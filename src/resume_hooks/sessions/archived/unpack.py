@@ -61,7 +61,9 @@ def pack_contents(folder: str, parts: Sequence[ArchivedFile]) -> Iterator[tuple[
     ``folder`` is the session's own in the vault. Each pack is read once. OSError where it ends before a file does.
     """
     ordered = sorted(parts, key=lambda part: (part.where, part.offset))
-    for where in dict.fromkeys(part.where for part in ordered):
+    for part in (part for part in ordered if not part.where):
+        yield part, stored_content(folder, part)
+    for where in dict.fromkeys(part.where for part in ordered if part.where):
         stream = Stream(read_pack(os.path.join(folder, where)), where)
         for part in (part for part in ordered if part.where == where):
             for _ in stream.take(part.offset - stream.offset):
@@ -69,6 +71,12 @@ def pack_contents(folder: str, parts: Sequence[ArchivedFile]) -> Iterator[tuple[
             yield part, stream.take(part.size)
             for _ in stream.take(part.offset + part.size - stream.offset):
                 pass
+
+
+def stored_content(folder: str, part: ArchivedFile) -> Iterator[bytes]:
+    """What an archived file holds that lies in a folder as the client laid it out. OSError where it can't be read."""
+    path = os.path.join(folder, beside(part.place))
+    return iter([os.fsencode(os.readlink(path))]) if part.is_link else pieces_of(path, part.size)
 
 
 class Stream:
@@ -118,9 +126,7 @@ def compared(archived: ArchivedSession, where: Where) -> str:
 def _is_same(archived: ArchivedSession, folder: str) -> bool:
     """Whether the files that lie in a folder have their hashes."""
     with contextlib.suppress(OSError):
-        return all(
-            sha_of(os.path.join(folder, beside(part.place)), part.size) == part.sha256 for part in archived.parts
-        )
+        return all(sha_of_all(stored_content(folder, part)) == part.sha256 for part in archived.parts)
     return False
 
 
@@ -166,6 +172,8 @@ def _is_whole(folder: str, archived: ArchivedSession) -> bool:
         path = os.path.join(folder, beside(part.place))
         with contextlib.suppress(OSError):
             status = os.lstat(path)
+            if part.is_link and stat.S_ISLNK(status.st_mode):
+                continue
             untouched = abs(status.st_mtime_ns - part.mtime_ns) < _EXACT
             if stat.S_ISREG(status.st_mode) and status.st_size == part.size and untouched:
                 continue
@@ -210,6 +218,9 @@ def pieces_of(path: str, size: int) -> Iterator[bytes]:
 def _put(part: ArchivedFile, pieces: Iterable[bytes], folder: str, where: Where) -> None:
     path = os.path.join(folder, beside(part.place))
     private_folder(os.path.dirname(path), where)
+    if part.is_link:
+        os.symlink(b"".join(pieces), os.fsencode(path))
+        return
     whole = hashlib.sha256()
     create(path, hashed(pieces, whole))
     if whole.hexdigest() != part.sha256:

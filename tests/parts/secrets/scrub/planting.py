@@ -15,8 +15,7 @@ from urllib.parse import quote
 
 from resume_hooks import seam
 from resume_hooks.archive import held
-from resume_hooks.archive.trash import delete
-from resume_hooks.archive.vault import archive_session
+from resume_hooks.archive.vault import archive_session, delete
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import in_place, plan

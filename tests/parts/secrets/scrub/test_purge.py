@@ -11,9 +11,7 @@ import pytest
 
 from resume_hooks import clock, seam
 from resume_hooks.archive import held
-from resume_hooks.archive.trash import contents, restore
-from resume_hooks.archive.trash.contents import write_manifest
-from resume_hooks.archive.vault import archive_session, verify
+from resume_hooks.archive.vault import archive_session, commit, restore, trash, verify
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trimmed_session import read_trimmed
@@ -125,7 +123,7 @@ def test_what_was_copied_still_works(planted: Planted) -> None:
     home = planted.home
     scrub(home, planted.path)
     assert not [finding for kept in manifest.all_archived(home.where) for finding in verify.verify(kept)]
-    (entry,) = contents.all_deleted(home.where)
+    (entry,) = trash.all_deleted(home.where)
     assert SECRETS[0] not in entry.title
     back = restore.write(restore.plan(entry, home.where), home.where)
     assert not [warning for warning in back.warnings if "changed" in warning]
@@ -258,10 +256,10 @@ def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:
 
 def test_a_note_in_two_states_is_finished(planted: Planted) -> None:
     """A purge of the trash that was killed leaves a note without digests; the next one weighs it anew."""
-    (entry,) = contents.all_deleted(planted.home.where)
-    write_manifest(entry._replace(parts=tuple(part._replace(sha256="") for part in entry.parts)), planted.home.where)
+    (entry,) = trash.all_deleted(planted.home.where)
+    commit.commit(entry._replace(parts=tuple(part._replace(sha256="") for part in entry.parts)), planted.home.where)
     scrub(planted.home, planted.path)
-    (entry,) = contents.all_deleted(planted.home.where)
+    (entry,) = trash.all_deleted(planted.home.where)
     assert all(part.sha256 for part in entry.parts)
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.trash import delete
-from resume_hooks.archive.vault import archive_session
+from resume_hooks.archive.vault import archive_session, delete
 from resume_hooks.parts.secrets import findings
 from resume_hooks.parts.secrets.audit import audit
 from resume_hooks.parts.secrets.findings import LEFT, OUTSIDE, Holding

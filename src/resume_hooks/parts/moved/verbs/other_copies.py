@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 
-from resume_hooks.archive.trash import delete
+from resume_hooks.archive.vault import delete
 from resume_hooks.cli.output import say
 from resume_hooks.cli.trash import NOT_DELETED, facts_of
 from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved.copies import choose
+from resume_hooks.sessions.archived.layout import real
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 
@@ -34,7 +35,7 @@ def delete_others(options: DeleteOptions) -> None:
     data = NOT_DELETED | {"session": entries[0], "copies": entries[1:], "kept": chosen.kept.path, "written": agreed}
 
     def text() -> str:
-        files = "\n".join(f"  {entry.parts[0].path(options.where)}" for entry in entries)
+        files = "\n".join(f"  {real(entry.place, options.where)}" for entry in entries)
         if not agreed:
             return f"{stays}. Would go to the trash:\n{files}\n\nNothing was deleted."
         back = "\n".join(f"  {typed(f'restore {entry.locator}')}" for entry in entries)

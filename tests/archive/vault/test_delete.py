@@ -11,16 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive.trash import contents
-from resume_hooks.archive.trash import delete as deletion
-from resume_hooks.archive.trash import restore as restoring
-from resume_hooks.archive.trash.contents import GONE, MANIFEST, TrashEntry
+from resume_hooks.archive.vault import commit, lookup, trash
+from resume_hooks.archive.vault import delete as deletion
+from resume_hooks.archive.vault import restore as restoring
+from resume_hooks.archive.vault.pack_writer import PackWriter
+from resume_hooks.archive.vault.trash import GONE
 from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import locate
+from resume_hooks.sessions.archived.layout import MANIFEST, real
+from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import move
+from tests.archive.vault import former_trash
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.crashes import crashes, outcome
 from tests.storage.test_move import across, digested
@@ -55,14 +59,19 @@ def everything(home: ConfigHome) -> dict[str, tuple[bytes, int]]:
     return {str(path): (path.read_bytes(), int(path.stat().st_mtime)) for path in files}
 
 
-def delete(session: SessionFile, home: ConfigHome, **how: bool) -> TrashEntry:
+def delete(session: SessionFile, home: ConfigHome, **how: bool) -> ArchivedSession:
     """Plan and write."""
     return deletion.write(deletion.plan(session, home.where), home.where, **how)
 
 
-def restore(home: ConfigHome, locator: str = SESSION) -> restoring.TrashRestoration:
+def found(locator: str, where: Where) -> ArchivedSession:
+    """What the trash holds."""
+    return lookup.find(locator, where, trash.all_deleted(where))
+
+
+def restore(home: ConfigHome, locator: str = SESSION) -> restoring.Retrieval:
     """Find, plan and write."""
-    decided = restoring.plan(contents.find(locator, home.where), home.where)
+    decided = restoring.plan(found(locator, home.where), home.where)
     restoring.write(decided, home.where)
     return decided
 
@@ -100,9 +109,9 @@ def test_a_session_goes_whole_and_comes_back(config_home: ConfigHome, file_syste
     file_systems()
     entry = delete(session, config_home)
     assert set(everything(config_home)) == {bystander}
-    assert (entry.files, entry.size) == (7, sum(len(b) for p, (b, _) in before.items() if p != bystander))
+    assert (len(entry.parts), entry.size) == (7, sum(len(b) for p, (b, _) in before.items() if p != bystander))
     assert entry.complete
-    assert contents.all_deleted(config_home.where) == [entry]
+    assert trash.all_deleted(config_home.where) == [entry]
     assert os.stat(entry.folder).st_mode & 0o777 == 0o700
     assert restore(config_home).warnings == ()
     assert everything(config_home) == before
@@ -128,13 +137,12 @@ def test_killed_anywhere_nothing_is_lost(config_home: ConfigHome, file_systems: 
         # Where there are no links, a moment before it has its name.
         reserved = transcript is not None and not transcript[0]
         assert reserved or transcript in (None, before[path])
-        while contents.all_deleted(config_home.where):
+        while trash.all_deleted(config_home.where):
             restore(config_home)
-        left = {path: held for path, held in everything(config_home).items() if not path.endswith(move.PART)}
-        assert left == before
+        assert everything(config_home) == before
 
 
-@pytest.mark.parametrize("part", range(6))
+@pytest.mark.parametrize("part", range(7))
 def test_what_can_not_be_moved_leaves_all_in_its_place(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:
@@ -143,18 +151,17 @@ def test_what_can_not_be_moved_leaves_all_in_its_place(
     before = everything(config_home)
     calls = 0
 
-    def refused(source: str, target: str, hidden: str) -> None:
+    def refused(path: str, where: Where) -> None:
         nonlocal calls
         calls += 1
         if calls == part + 1:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), source)
-        move.take(source, target, hidden)
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-    monkeypatch.setattr(deletion, "take", refused)
+    monkeypatch.setattr(deletion, "release", refused)
     with pytest.raises(WriteFailed, match="Permission denied"):
         delete(session, config_home)
     assert everything(config_home) == before
-    assert contents.all_deleted(config_home.where) == []
+    assert trash.all_deleted(config_home.where) == []
 
 
 def test_an_interrupt_puts_all_back(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +173,7 @@ def test_an_interrupt_puts_all_back(config_home: ConfigHome, monkeypatch: pytest
     def interrupted(path: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(contents, "weigh", interrupted)
+    monkeypatch.setattr(trash, "digest", interrupted)
     with pytest.raises(KeyboardInterrupt):
         deletion.write(plan, config_home.where)
     assert everything(config_home) == before
@@ -178,20 +185,23 @@ def test_what_can_not_be_put_back_is_told(config_home: ConfigHome, monkeypatch: 
     before = everything(config_home)
     calls = 0
 
-    def worse_and_worse(source: str, target: str, hidden: str = "") -> None:
+    def refused(path: str) -> str:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    def worse_and_worse(source: str, target: str) -> None:
         nonlocal calls
         calls += 1
-        if calls > 2:
+        if calls > 7:
             raise OSError(errno.EIO, os.strerror(errno.EIO), source)
-        move.take(source, target, hidden)
+        move.second_name(source, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(deletion, "take", worse_and_worse)
-        patch.setattr(deletion, "move", worse_and_worse)
+        patch.setattr(deletion, "second_name", worse_and_worse)
+        patch.setattr(trash, "digest", refused)
         with pytest.raises(WriteFailed, match="could not be put back") as told:
             delete(session, config_home)
     assert f"restore {SESSION}" in told.value.remedy
-    (entry,) = contents.all_deleted(config_home.where)
+    (entry,) = trash.all_deleted(config_home.where)
     assert not entry.complete
     assert deletion.empty([entry], config_home.where) == []
     restore(config_home)
@@ -207,7 +217,7 @@ def test_of_two_deletes_at_once_one_has_it(config_home: ConfigHome) -> None:
     time.sleep(0.002)  # an entry is named by its millisecond
     with pytest.raises((SessionNotFound, SessionLive)):
         deletion.write(second, config_home.where, force=True)
-    assert contents.all_deleted(config_home.where) == [entry]
+    assert trash.all_deleted(config_home.where) == [entry]
 
 
 def test_a_live_session_stays(config_home: ConfigHome) -> None:
@@ -258,7 +268,7 @@ def test_links_beside_a_session_are_not_followed(config_home: ConfigHome, tmp_pa
     restore(config_home)
     assert (folder / SESSION / "out").is_symlink()
     delete(locate.session_file(path), config_home)
-    deletion.empty(contents.all_deleted(config_home.where), config_home.where)
+    deletion.empty(trash.all_deleted(config_home.where), config_home.where)
     assert (mine / "precious").read_bytes() == b"precious"
     assert not os.path.lexists(entry.folder)
 
@@ -280,7 +290,7 @@ def test_a_taken_place_is_never_written_over(config_home: ConfigHome) -> None:
     with pytest.raises(PlaceTaken):
         restoring.plan(entry, config_home.where)
     assert everything(config_home) == before
-    assert contents.all_deleted(config_home.where) == [entry]
+    assert trash.all_deleted(config_home.where) == [entry]
 
 
 def test_what_is_there_the_same_already_is_said(config_home: ConfigHome) -> None:
@@ -291,7 +301,7 @@ def test_what_is_there_the_same_already_is_said(config_home: ConfigHome) -> None
     for path, (content, _) in before.items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_bytes(content)
-    assert restoring.THERE in restore(config_home).warnings
+    assert restoring.EMPTIED in restore(config_home).warnings
     assert {path: content for path, (content, _) in everything(config_home).items()} == {
         path: content for path, (content, _) in before.items()
     }
@@ -371,31 +381,31 @@ def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
     environ = config_home.environ
     for number, title in ((SESSION, "One"), ("11111111-2222-4111-8111-111111111111", "Two"), (OTHER, "One")):
         delete(laid_out(config_home, number, title), config_home)
-    assert contents.find("00000002", Where(environ)).session_id == OTHER
-    assert contents.find("Two", Where(environ)).title == "Two"
-    assert contents.find(str(config_home.project() / f"{OTHER}.jsonl"), Where(environ)).session_id == OTHER
+    assert found("00000002", Where(environ)).session_id == OTHER
+    assert found("Two", Where(environ)).title == "Two"
+    assert found(str(config_home.project() / f"{OTHER}.jsonl"), Where(environ)).session_id == OTHER
     for locator in ("1111", "One"):
         with pytest.raises(AmbiguousLocator) as told:
-            contents.find(locator, Where(environ))
+            found(locator, Where(environ))
         assert len(told.value.candidates) == 2
     for locator in ("111", "two", "x" * 300):
         with pytest.raises(SessionNotFound):
-            contents.find(locator, Where(environ))
+            found(locator, Where(environ))
     with pytest.raises(UsageError):
-        contents.find(" ", Where(environ))
+        found(" ", Where(environ))
     again = delete(laid_out(config_home, OTHER, "Later"), config_home)
     with pytest.raises(AmbiguousLocator) as several:
-        contents.find(OTHER, Where(environ))
+        found(OTHER, Where(environ))
     first, second = (str(row["locator"]) for row in several.value.candidates)
     assert [row["title"] for row in several.value.candidates] == ["Later", "One"]
     assert first == again.locator
     for named in (first, first[:8] + first[36:], f"{OTHER}@{again.deleted_at}", f"Later@{again.instant}"):
-        assert contents.find(named, Where(environ)) == again
-    assert contents.find(second, Where(environ)).title == "One"
+        assert found(named, Where(environ)) == again
+    assert found(second, Where(environ)).title == "One"
     with pytest.raises(SessionNotFound):
-        contents.find(f"{OTHER}@2020-01-01T00-00-00.000Z", Where(environ))
+        found(f"{OTHER}@2020-01-01T00-00-00.000Z", Where(environ))
     restoring.write(restoring.plan(again, Where(environ)), Where(environ))
-    assert contents.find(OTHER, Where(environ)).title == "One"
+    assert found(OTHER, Where(environ)).title == "One"
 
 
 def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
@@ -404,9 +414,9 @@ def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
     entry = delete(session, config_home)
     laid_out(config_home)
     before = everything(config_home)
-    assert deletion.empty(contents.all_deleted(config_home.where), config_home.where) == [entry]
+    assert deletion.empty(trash.all_deleted(config_home.where), config_home.where) == [entry]
     assert everything(config_home) == before
-    assert contents.all_deleted(config_home.where) == []
+    assert trash.all_deleted(config_home.where) == []
 
 
 @pytest.mark.parametrize(
@@ -429,7 +439,7 @@ def test_a_note_that_was_tampered_with_moves_nothing(config_home: ConfigHome, ch
     entry = delete(laid_out(config_home), config_home)
     note = Path(entry.folder) / MANIFEST
     note.write_text(json.dumps(json.loads(note.read_text()) | change))
-    assert contents.all_deleted(config_home.where) == []
+    assert trash.all_deleted(config_home.where) == []
     assert os.path.isdir(entry.folder)
 
 
@@ -481,15 +491,20 @@ def begun_anew(home: ConfigHome) -> str:
 def test_of_a_crash_and_a_session_begun_anew_both_come_out(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed while it was copied, begun anew by a client, that deleted, too: the first comes back whole."""
+    """Killed while it was unlinked, begun anew by a client, that deleted, too: the first comes back whole."""
     laid_out(config_home)
     before = everything(config_home)
     across(monkeypatch)
+
+    def dies_unlinked(folder: str) -> None:
+        if not os.path.exists(path):
+            os._exit(9)
+
+    path = str(config_home.project() / f"{SESSION}.jsonl")
     with monkeypatch.context() as patch:
-        patch.setattr(move, "_copy", lambda *_: os._exit(9))
-        path = str(config_home.project() / f"{SESSION}.jsonl")
+        patch.setattr(deletion, "sync_folder", dies_unlinked)
         assert outcome(lambda: delete(locate.session_file(path), config_home)) == 9
-    (first,) = contents.all_deleted(config_home.where)
+    (first,) = trash.all_deleted(config_home.where)
     anew = begun_anew(config_home)
     with pytest.raises(PlaceTaken) as told:
         restore(config_home)
@@ -512,7 +527,7 @@ def test_a_writer_that_goes_on_leaves_the_session_where_it_was(
             deletion.write(plan, config_home.where)
     assert Path(session.path).read_bytes().endswith(b"{}\n")
     assert len(everything(config_home)) == 7
-    assert (contents.all_deleted(config_home.where), contents.strays(config_home.where)) == ([], [])
+    assert (trash.all_deleted(config_home.where), trash.strays(config_home.where)) == ([], [])
 
 
 def test_what_was_half_removed_is_finished_by_the_next(
@@ -530,26 +545,26 @@ def test_what_was_half_removed_is_finished_by_the_next(
 
     for strays in ([], [entries[0].folder + GONE]):
         with monkeypatch.context() as patch:
-            patch.setattr(contents, "remove", refused)
+            patch.setattr(trash, "remove", refused)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
-                deletion.empty(contents.all_deleted(Where(environ)), Where(environ), contents.strays(Where(environ)))
-        (stray,) = contents.strays(Where(environ))
+                deletion.empty(trash.all_deleted(Where(environ)), Where(environ), trash.strays(Where(environ)))
+        (stray,) = trash.strays(Where(environ))
         assert (stray.folder, stray.gone, stray.files) == (entries[0].folder + GONE, True, 8), strays
-    assert contents.all_deleted(Where(environ)) == []
-    assert deletion.empty([], Where(environ), contents.strays(Where(environ))) == []
+    assert trash.all_deleted(Where(environ)) == []
+    assert deletion.empty([], Where(environ), trash.strays(Where(environ))) == []
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
 def test_killed_before_it_took_anything(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Right after its first manifest: the session is where it was, and the trash names none."""
+    """While files get their second names: the session is where it was, and the trash names none."""
     session = laid_out(config_home)
     before = everything(config_home)
     with monkeypatch.context() as patch:
-        patch.setattr(deletion, "take", lambda *_: os._exit(9))
+        patch.setattr(deletion, "second_name", lambda *_: os._exit(9))
         assert outcome(lambda: delete(session, config_home)) == 9
     assert everything(config_home) == before
-    assert contents.all_deleted(config_home.where) == []
-    (stray,) = contents.strays(config_home.where)
+    assert trash.all_deleted(config_home.where) == []
+    (stray,) = trash.strays(config_home.where)
     assert stray.gone
     deletion.empty([], config_home.where, [stray])
     assert not (config_home.config / "resume-hooks" / "trash").exists()
@@ -562,9 +577,9 @@ def test_a_folder_of_no_session_is_none(config_home: ConfigHome) -> None:
     other.mkdir()
     (other / MANIFEST).write_text((Path(entry.folder) / MANIFEST).read_text().replace(SESSION, "other"))
     for part in entry.parts:
-        move.remove(entry.kept(part))
-    assert contents.all_deleted(config_home.where) == [entry]
-    (stray,) = contents.strays(config_home.where)
+        move.remove(trash.stored(entry, part))
+    assert trash.all_deleted(config_home.where) == [entry]
+    (stray,) = trash.strays(config_home.where)
     assert (stray.folder, stray.gone) == (str(other), False)
 
 
@@ -575,7 +590,7 @@ def test_an_entry_that_can_not_be_told_is_counted(config_home: ConfigHome, note:
     entry = delete(laid_out(config_home), config_home)
     path = Path(entry.folder) / MANIFEST
     path.unlink() if note is None else path.write_bytes(note)
-    (stray,) = contents.strays(Where(environ))
+    (stray,) = trash.strays(Where(environ))
     assert (stray.folder, stray.gone, stray.files) == (entry.folder, False, 7 + (note is not None))
     assert stray.size >= entry.size
     deletion.empty([entry], Where(environ), [])
@@ -599,7 +614,7 @@ def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> N
     delete(first, config_home)
     last = delete(second, config_home)
     Path(first.path).write_bytes(b"{}\n")  # back by hand
-    deletion.empty(contents.all_deleted(Where(environ)), Where(environ))
+    deletion.empty(trash.all_deleted(Where(environ)), Where(environ))
     assert not os.path.exists(last.folder)
     assert backup.read_bytes() == b"the user's file"
 
@@ -615,11 +630,11 @@ def test_one_command_at_a_time_is_at_work_in_the_trash(config_home: ConfigHome) 
         lambda: deletion.empty([entry], Where(environ)),
         lambda: deletion.write(other, Where(environ)),
     ]
-    with contents.only_one(Where(environ)):
+    with commit.only_one_in_trash(Where(environ)):
         for act in tries:
             with pytest.raises(SessionLive, match="at work in the trash"):
                 act()
-    assert contents.all_deleted(Where(environ)) == [entry]
+    assert trash.all_deleted(Where(environ)) == [entry]
     restoring.write(decided, Where(environ))
 
 
@@ -644,11 +659,120 @@ def test_nothing_is_called_safe_that_is_not_there(config_home: ConfigHome, monke
     entry = delete(laid_out(config_home), config_home)
 
     def refused(source: str, target: str) -> None:
-        move.remove(entry.kept(entry.parts[0]))
+        move.remove(trash.stored(entry, entry.parts[0]))
         raise OSError(errno.EIO, os.strerror(errno.EIO), source)
 
-    monkeypatch.setattr(restoring, "move", refused)
+    monkeypatch.setattr(restoring, "second_name", refused)
     with pytest.raises(WriteFailed) as told:
         restore(config_home)
     assert "Nothing is lost" not in told.value.remedy
-    assert entry.parts[0].path(config_home.where) in told.value.remedy
+    assert real(entry.place, config_home.where) in told.value.remedy
+
+
+def modes(home: ConfigHome) -> dict[str, tuple[int, int]]:
+    """Every file of the client's folders, with its mode and its time to the nanosecond."""
+    files = [Path(path) for path in everything(home)]
+    return {str(path): (path.stat().st_mode, path.stat().st_mtime_ns) for path in files}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_there_and_back_is_the_identity(config_home: ConfigHome, *, packed: bool) -> None:
+    """Bytes, modes and times to the nanosecond, a link, an empty file; stored as it is, or packed by then."""
+    session = laid_out(config_home)
+    own = config_home.project() / SESSION
+    (own / "empty").touch()
+    (own / "nowhere").symlink_to("/nowhere")
+    for number, path in enumerate(everything(config_home)):
+        os.chmod(path, (0o600, 0o644, 0o400, 0o640)[number % 4])
+        os.utime(path, ns=(1, time.time_ns() - 5 * 86_400 * 10**9 + number))
+    before = everything(config_home), modes(config_home)
+    entry = delete(session, config_home)
+    if packed:
+        trash.pack(config_home.where, lambda: False)
+        assert sorted(os.listdir(entry.folder)) == [MANIFEST, "pack-1.xz"]
+    assert restore(config_home).warnings == ()
+    assert (everything(config_home), modes(config_home)) == before
+    assert os.readlink(own / "nowhere") == "/nowhere"
+    assert not (config_home.config / "resume-hooks" / "trash").exists()
+
+
+def test_packing_killed_anywhere_loses_nothing(config_home: ConfigHome) -> None:
+    """The files as they were stored, or the pack; the next run removes what the other left."""
+    path = laid_out(config_home).path
+    before = everything(config_home)
+
+    def prepare() -> Callable[[], object]:
+        delete(locate.session_file(path), config_home)
+        return lambda: trash.pack(config_home.where, lambda: False)
+
+    for _ in crashes(prepare, every=3):
+        trash.pack(config_home.where, lambda: False)
+        (entry,) = trash.all_deleted(config_home.where)
+        assert len(os.listdir(entry.folder)) == 2
+        restore(config_home)
+        assert everything(config_home) == before
+
+
+def test_packing_waits_for_nobody_and_nobody_for_it(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that is restored while it is packed is back; no delete waits, and time that is over is kept."""
+    session = laid_out(config_home)
+    before = everything(config_home)
+    delete(session, config_home)
+    trash.pack(config_home.where, lambda: True)
+    (entry,) = trash.all_deleted(config_home.where)
+    assert not entry.transcript.where
+    real_finish = PackWriter.finish
+
+    def meanwhile(writer: PackWriter) -> None:
+        real_finish(writer)
+        restore(config_home)
+
+    monkeypatch.setattr(PackWriter, "finish", meanwhile)
+    trash.pack(config_home.where, lambda: False)
+    assert everything(config_home) == before
+    assert trash.all_deleted(config_home.where) == []
+
+
+def test_a_client_that_goes_on_writing_is_not_lost(config_home: ConfigHome) -> None:
+    """What it appends to the file that it holds open comes back, packed or not."""
+    session = laid_out(config_home)
+    for packed in (False, True):
+        with open(session.path, "ab", buffering=0) as held:
+            entry = delete(session, config_home, force=True)
+            held.write(b'{"late":1}\n')
+        if packed:
+            trash.pack(config_home.where, lambda: False)
+        restore(config_home, entry.locator)
+        assert Path(session.path).read_bytes().count(b'{"late":1}\n') == 1 + packed
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_trash_of_0_2_0_is_read(config_home: ConfigHome, *, packed: bool) -> None:
+    """Listed, given back byte for byte, and taken over when it is packed."""
+    laid_out(config_home)
+    before = everything(config_home), modes(config_home)
+    folder = former_trash.moved(config_home, SESSION)
+    (entry,) = trash.all_deleted(config_home.where)
+    assert (entry.locator, entry.title, len(entry.parts)) == (f"{SESSION}@{folder.name}", "Fix the parser", 7)
+    assert entry.complete
+    if packed:
+        trash.pack(config_home.where, lambda: False)
+        assert sorted(os.listdir(folder)) == [MANIFEST, "pack-1.xz"]
+    assert restore(config_home).warnings == ()
+    assert (everything(config_home), modes(config_home)) == before
+    former_trash.moved(config_home, SESSION)
+    assert [each.session_id for each in deletion.empty(trash.all_deleted(config_home.where), config_home.where)] == [
+        SESSION
+    ]
+    assert everything(config_home) == {}
+
+
+def test_an_interrupted_delete_of_0_2_0_is_joined(config_home: ConfigHome) -> None:
+    """Killed on the way to another file system: what it hid beside its place comes back, too."""
+    laid_out(config_home)
+    before = everything(config_home)
+    former_trash.moved(config_home, SESSION, complete=False, hidden=(f"{SESSION}.jsonl", SESSION, "tasks"))
+    (entry,) = trash.all_deleted(config_home.where)
+    assert not entry.complete
+    restore(config_home)
+    assert everything(config_home) == before

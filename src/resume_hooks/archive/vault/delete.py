@@ -1,0 +1,263 @@
+"""Deleting: a session and all that belongs to it archived in the trash, then unlinked; and the trash emptied.
+
+The files get a second name there, which costs nothing on one file system; the transcript is the first to leave its
+place, so that no client sees half a session. Whatever fails puts everything back. Killed at any point, all of it is
+still in its place or in the trash, and ``restore`` puts back what is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shlex
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from resume_hooks import clock
+from resume_hooks.archive.vault import commit, restore, trash
+from resume_hooks.archive.vault.archive_session import ClientFiles, about_of
+from resume_hooks.archive.vault.trash import GONE, StrayFolder, settled, stored
+from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.paths import Where, all_folders, is_session_file, private_folder
+from resume_hooks.sessions.archived.layout import BY_ID, own_home, real
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, stored_file
+from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.held_links import release
+from resume_hooks.sessions.lineage import Descendant, Family
+from resume_hooks.sessions.liveness import why_live
+from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile, is_known
+from resume_hooks.storage.move import is_same, second_name
+from resume_hooks.storage.state_file import sync_folder
+from resume_hooks.system.text import encodable, plain_line
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.provenance import read_parent
+
+
+class Deletion(NamedTuple):
+    """A delete to be: ``entry`` is what the trash will hold, but for its folder; ``live`` says why it is, or ``""``.
+
+    ``derived`` are the sessions that came from it and stay.
+    """
+
+    session: SessionFile
+    entry: ArchivedSession
+    live: str
+    derived: tuple[Descendant, ...]
+
+
+def plan(session: SessionFile, where: Where) -> Deletion:
+    """Decide what a delete takes away; nothing is changed.
+
+    UsageError for what is no session of a client, or can't be archived whole; OnlyKept where the kept copy alone is
+    left; SessionNotFound where it is gone.
+    """
+    require_own(session, where)
+    if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
+        raise UsageError(
+            f"{session.path} is no session in a project folder", "Other files are yours to remove, with rm."
+        )
+    glance = HeadTail(session.path)
+    parts = _parts(session, where)
+    entry = ArchivedSession(
+        session_id=session.session_id,
+        folder="",
+        place=parts[0].place,
+        title=encodable(plain_line(glance.title)),
+        cwd=encodable(home_folder(glance, where)),
+        ended=clock.from_epoch(session.mtime),
+        archived_at="",
+        parts=parts,
+        stored=0,
+        complete=False,
+        about=about_of(session.path, read_parent(session.path) or ()),
+        home=own_home(where),
+        deleted_at=clock.now(),
+    )
+    derived = Family(where).descendants(session.session_id)
+    return Deletion(session, entry, why_live(session, where), tuple(derived))
+
+
+def require_quiet(session: SessionFile, where: Where) -> None:
+    """Raise SessionLive where a session is live."""
+    if why := why_live(session, where):
+        raise SessionLive(
+            f"The session is live: {why}",
+            "Quit its client and wait a minute, or add --force: a client that has it open begins it anew.",
+        )
+
+
+def write(decided: Deletion, where: Where, *, force: bool = False) -> ArchivedSession:
+    """Move a session to the trash; what the trash then holds.
+
+    SessionLive where it is live and not ``force``; WriteFailed, SessionNotFound where something can't be archived or
+    unlinked: all is in its place then, unless the message says so.
+    """
+    if not force:
+        require_quiet(decided.session, where)
+    with commit.only_one_in_trash(where):
+        at, parts = clock.now(), _parts(decided.session, where)
+        try:
+            folder = trash.new_folder(decided.session.session_id, at, where)
+        except OSError as error:
+            raise _refused(decided.session.path, error) from error
+        return _Move(decided.entry._replace(folder=folder, archived_at=at, deleted_at=at, parts=parts), where).done()
+
+
+class _Move:
+    """One delete: what it archives, and which files it has unlinked."""
+
+    def __init__(self, entry: ArchivedSession, where: Where) -> None:
+        self._entry = entry
+        self._where = where
+        self._gone: list[ArchivedFile] = []
+
+    def done(self) -> ArchivedSession:
+        """Carry it out, or undo it: also where the user interrupts."""
+        done = False
+        try:
+            self._archive()
+            self._unlink()
+            whole = commit.commit(settled(self._entry._replace(complete=True)), self._where)
+            done = True
+        except FileNotFoundError as error:
+            raise SessionNotFound(
+                f"{error.filename or self._entry.session_id} is gone", "Was it deleted by somebody else just now?"
+            ) from error
+        except OSError as error:
+            raise _refused(error.filename or self._entry.folder, error) from error
+        finally:
+            if not done:
+                self._put_back()
+        return whole
+
+    def _archive(self) -> None:
+        """Give every file a name in the trash, then the trash its manifest, then the folder its name."""
+        folder = self._entry.folder
+        for part in self._entry.parts:
+            kept = stored(self._entry, part)
+            private_folder(os.path.dirname(kept), self._where)
+            second_name(real(part.place, self._where), kept)
+        for root, _, _ in os.walk(folder):
+            sync_folder(root)
+        commit.commit(self._entry, self._where)
+        os.rename(folder, folder.removesuffix(GONE))
+        self._entry = self._entry._replace(folder=folder.removesuffix(GONE))
+        sync_folder(os.path.dirname(folder))
+
+    def _unlink(self) -> None:
+        """Take all from its place that is of no copy in another project; what the user deletes is not held, either."""
+        shared, folders = _has_copies(self._entry, self._where), set[str]()
+        for part in self._entry.parts:
+            place = real(part.place, self._where)
+            if shared and part.place.split("/")[0] in BY_ID:
+                continue
+            release(place, self._where)
+            self._require_unchanged(place, part)
+            self._gone.append(part)
+            os.unlink(place)
+            folders.add(os.path.dirname(place))
+        for folder in folders:
+            sync_folder(folder)
+        for place in dict.fromkeys(_own_folder(part, self._entry) for part in self._gone):
+            if place:
+                _remove_empty(real(place, self._where))
+
+    def _require_unchanged(self, place: str, part: ArchivedFile) -> None:
+        """Raise OSError where a file is not in the trash, and not what was copied there."""
+        there = os.lstat(place)
+        is_copied = (there.st_size, there.st_mtime_ns) == (part.size, part.mtime_ns)
+        if not is_copied and not os.path.samestat(there, os.lstat(stored(self._entry, part))):
+            raise OSError(errno.EBUSY, "Changed while it was copied", place)
+
+    def _put_back(self) -> None:
+        """Undo what was unlinked. What can't be put back stays in the trash, which says so."""
+        for part in reversed(self._gone):
+            kept, place = stored(self._entry, part), real(part.place, self._where)
+            try:
+                if not os.path.lexists(place):
+                    private_folder(os.path.dirname(place), self._where)
+                    second_name(kept, place)
+                elif not is_same(kept, place):
+                    raise FileExistsError(None, "a client began it anew")
+            except OSError as error:
+                back = f"resume-hooks restore {shlex.quote(self._entry.locator)}"
+                raise WriteFailed(
+                    f"{place} could not be put back: {error.strerror or error}",
+                    f"Nothing is lost. When the cause is mended: {back}",
+                ) from error
+        with contextlib.suppress(OSError):
+            trash.drop(self._entry.folder, self._where)
+
+
+def empty(
+    entries: Iterable[ArchivedSession], where: Where, strays: Iterable[StrayFolder] = ()
+) -> list[ArchivedSession]:
+    """Remove what the trash holds of these sessions, for good, and these strays; the sessions that were removed.
+
+    Where a delete was interrupted the entry stays: its files may be the only ones. What another command took meanwhile
+    is passed over. WriteFailed where something can't be removed; all else is.
+    """
+    removed: list[ArchivedSession] = []
+    failed: list[tuple[str, OSError | PlaceTaken | WriteFailed]] = []
+    with commit.only_one_in_trash(where):
+        left = {stray.folder for stray in trash.strays(where)}
+        for folder, entry in [(each.folder, None) for each in strays] + [(each.folder, each) for each in entries]:
+            wanted = folder in left if entry is None else entry.complete and os.path.isdir(folder)
+            try:
+                if wanted and entry is not None:
+                    restore.leave_companions(entry, where)
+                if wanted:
+                    trash.drop(folder, where)
+            except (OSError, PlaceTaken, WriteFailed) as error:
+                failed.append((folder, error))
+            else:
+                removed += [entry] if wanted and entry is not None else []
+    if failed:
+        folder, cause = failed[0]
+        place, why = (cause.filename or folder, cause.strerror) if isinstance(cause, OSError) else (folder, cause)
+        raise WriteFailed(
+            f"{place} could not be removed: {why}" + (f"; nor could {len(failed) - 1:,} more" if failed[1:] else ""),
+            f"{len(removed):,} of the sessions were. Check its permissions, then run it again.",
+        ) from cause
+    return removed
+
+
+def _parts(session: SessionFile, where: Where) -> tuple[ArchivedFile, ...]:
+    """The transcript, then what belongs to it. UsageError where some of it can't be archived, SessionNotFound."""
+    try:
+        sources, missed = ClientFiles(where).of(session, deleting=True)
+    except OSError as error:
+        raise SessionNotFound(f"{session.path} is gone", "Was it deleted by somebody else just now?") from error
+    if missed:
+        raise UsageError(f"The session can't be archived whole: {missed[0]}", "Rename that, or move it away, first.")
+    return tuple(stored_file(place, status) for place, _, status in sources)
+
+
+def _has_copies(entry: ArchivedSession, where: Where) -> bool:
+    """Whether another project has the session, too, which would miss what lies under its id."""
+    name = os.path.basename(entry.place)
+    others = (os.path.join(folder, name) for folder in all_folders(where) if os.path.basename(folder) != entry.project)
+    return any(map(is_session_file, others))
+
+
+def _own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
+    """The folder of the session's own that a file lies in, from the config home on; ``""`` for none."""
+    steps = part.place.split("/")
+    number = 2 if steps[0] in BY_ID else 3
+    return "/".join(steps[:number]) if entry.session_id in steps[:number] else ""
+
+
+def _remove_empty(path: str) -> None:
+    """Remove a folder and those in it, as far as nothing is left in them."""
+    for folder, _, _ in os.walk(path, topdown=False):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+
+
+def _refused(path: str, error: OSError) -> WriteFailed:
+    return WriteFailed(
+        f"{path} could not be moved to the trash: {error.strerror or error}",
+        "Nothing was changed. Check free space and permissions.",
+    )

@@ -1,0 +1,117 @@
+"""The trash as 0.2.0 left it: its manifests name files and whole folders, which lie there as they did in their places.
+
+Nothing is rewritten to read it; packing a deleted session gives it the manifest of today.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from resume_hooks.archive.vault import commit
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.paths import Where, private_folder
+from resume_hooks.sessions.archived.layout import BY_ID, is_place, real
+from resume_hooks.sessions.archived.manifest import About, ArchivedFile, ArchivedSession, row_of, stored_file
+from resume_hooks.sessions.transcript_files import PREFIX
+from resume_hooks.storage.move import inside, is_stub, remove, second_name
+from resume_hooks.storage.typed_rows import read_as
+from resume_hooks.transcripts.provenance import read_parent
+
+
+class FormerPart(NamedTuple):
+    """A file or folder of a session, by where it belongs."""
+
+    place: str
+    files: int
+    size: int
+
+    @property
+    def name(self) -> str:
+        """What it is called in the trash."""
+        first, _, rest = self.place.partition("/")
+        return first if first in BY_ID else rest.rpartition("/")[2]
+
+
+class FormerEntry(NamedTuple):
+    """What of a manifest is still used."""
+
+    title: str
+    cwd: str
+    ended: str
+    deleted_at: str
+    parts: tuple[FormerPart, ...]
+    complete: bool
+
+
+def entry_in(folder: str, where: Where) -> ArchivedSession | None:
+    """The deleted session that a folder holds; None where its manifest is another, or its transcript is not there."""
+    entry = _manifest(folder)
+    if entry is None:
+        return None
+    if not entry.complete:
+        _finish_moving(entry, folder, where)
+    parts = tuple(file for part in entry.parts for file in _files(part, folder))
+    if not parts or parts[0].place != entry.parts[0].place:
+        return None
+    parent = read_parent(os.path.join(folder, entry.parts[0].name)) or ()
+    return ArchivedSession(
+        session_id=os.path.basename(os.path.dirname(folder)),
+        folder=folder,
+        place=parts[0].place,
+        title=entry.title,
+        cwd=entry.cwd,
+        ended=entry.ended,
+        archived_at=entry.deleted_at,
+        parts=parts,
+        stored=0,
+        complete=entry.complete,
+        about=About(parent=tuple(parent)),
+        deleted_at=entry.deleted_at,
+    )
+
+
+def took_nothing(folder: str) -> bool:
+    """Whether a delete was killed before it moved anything."""
+    entry = _manifest(folder)
+    kept = (os.path.join(folder, part.name) for part in entry.parts) if entry else ()
+    return entry is not None and not entry.complete and not any(map(os.path.lexists, kept))
+
+
+def _manifest(folder: str) -> FormerEntry | None:
+    session_id, row = os.path.basename(os.path.dirname(folder)), row_of(folder)
+    entry = read_as(FormerEntry, row) if row.get("version") == 1 else None
+    if entry is None or not entry.parts or entry.parts[0].name != f"{session_id}.jsonl":
+        return None
+    is_file = {part: part.name.endswith(".jsonl") or part.name.startswith(PREFIX) for part in entry.parts}
+    sound = (is_place(part.place if is_file[part] else f"{part.place}/file", session_id) for part in entry.parts)
+    return entry if all(sound) else None
+
+
+def _files(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:
+    """The files of a part that lie in the trash; an empty one took its name and was killed."""
+    top = os.path.join(folder, part.name)
+    for name in inside(top) if os.path.lexists(top) else ():
+        status = os.lstat(os.path.join(top, name) if name else top)
+        if name or status.st_size or not part.size:
+            yield stored_file("/".join([part.place, *filter(None, name.split(os.sep))]), status)
+
+
+def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
+    """Bring into the trash what a delete that was killed left beside its place, under a hidden name."""
+    for part in entry.parts:
+        home, name = os.path.split(real(part.place, where))
+        hidden = os.path.join(home, f".{name}.{os.path.basename(folder)}.moving")
+        if os.path.lexists(hidden):
+            # Where another command holds the trash that delete may still be at work.
+            with contextlib.suppress(OSError, ResumeHooksError), commit.only_one_in_trash(where):
+                for below in inside(hidden):
+                    kept = os.path.join(folder, part.name, below).rstrip(os.sep)
+                    if os.path.lexists(kept) and is_stub(kept):
+                        os.unlink(kept)
+                    if not os.path.lexists(kept):
+                        private_folder(os.path.dirname(kept), where)
+                        second_name(os.path.join(hidden, below).rstrip(os.sep), kept)
+                remove(hidden)

@@ -1,0 +1,154 @@
+"""What the trash holds: deleted sessions in our state folder, each with a manifest of the vault's form.
+
+``trash/<session id>/<instant>/`` holds the session's own files as the client laid them out, until they are packed as
+in the vault. It has its name once all of them are there and the manifest says so; that is complete after the last left
+its place, so that an interrupted delete can be taken back. The form of 0.2.0, whose manifests name folders, is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from resume_hooks.archive.vault import commit, former
+from resume_hooks.archive.vault.pack_writer import PackWriter
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.paths import Where, is_session_id, private_folder
+from resume_hooks.sessions.archived.layout import TRASH, beside, unpacked
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read
+from resume_hooks.storage.move import digest, remove, sizes_in
+from resume_hooks.storage.state_file import sync_folder
+
+GONE = ".gone"
+"""What the name of a folder ends with that is being removed for good, or took nothing yet."""
+
+
+class StrayFolder(NamedTuple):
+    """A folder in the trash that is no session: ``gone`` if it was being removed or took nothing yet.
+
+    Else it has no readable manifest.
+    """
+
+    folder: str
+    files: int
+    size: int
+    gone: bool
+
+
+def new_folder(session_id: str, at: str, where: Where) -> str:
+    """A private folder for a session that is deleted ``at`` an instant. OSError where it can't be made.
+
+    Nobody counts it before ``GONE`` is taken from its name.
+    """
+    folder = os.path.join(where.state, TRASH, session_id)
+    private_folder(folder, where)
+    made = os.path.join(folder, at.replace(":", "-"))
+    if os.path.lexists(made):  # of two deletes within a millisecond one fails
+        raise FileExistsError(None, "Another delete was as fast", made)
+    os.mkdir(made + GONE, 0o700)
+    return made + GONE
+
+
+def drop(folder: str, where: Where) -> None:
+    """Remove a folder of the trash and all that is in it for good. OSError where it can't be; it is a stray then."""
+    home, gone = os.path.dirname(folder), folder if folder.endswith(GONE) else folder + GONE
+    if gone != folder:  # no reader sees it from here on
+        os.rename(folder, gone)
+        sync_folder(home)
+    remove(gone)
+    with contextlib.suppress(OSError):
+        remove(os.path.join(unpacked(where), os.path.basename(home)))
+    with contextlib.suppress(OSError):  # it holds another delete of the same session
+        os.rmdir(home)
+
+
+def all_deleted(where: Where) -> list[ArchivedSession]:
+    """Every deleted session that can be told, the last deleted first."""
+    found = (each for each in _contents(where) if isinstance(each, ArchivedSession))
+    return sorted(found, key=lambda entry: entry.deleted_at, reverse=True)
+
+
+def strays(where: Where) -> list[StrayFolder]:
+    """Every folder in the trash that is no session, with what can be counted of it."""
+    return [each for each in _contents(where) if isinstance(each, StrayFolder)]
+
+
+def entry_in(folder: str, where: Where) -> ArchivedSession | None:
+    """The deleted session in a folder of the trash; None where none can be acted upon."""
+    session_id = os.path.basename(os.path.dirname(folder))
+    if folder.endswith(GONE) or not is_session_id(session_id):
+        return None
+    with contextlib.suppress(OSError):
+        entry = read(folder, session_id) or former.entry_in(folder, where)
+        return entry if entry and entry.deleted_at else None
+    return None
+
+
+def _contents(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
+    for path in _folders_in(os.path.join(where.state, TRASH)):
+        for folder in _folders_in(path) if is_session_id(os.path.basename(path)) else [path]:
+            if folder != path and (entry := entry_in(folder, where)):
+                yield entry
+                continue
+            gone = folder != path and (folder.endswith(GONE) or former.took_nothing(folder))
+            sizes = list(sizes_in(folder))
+            if gone or sizes:
+                yield StrayFolder(folder, len(sizes), sum(sizes), gone)
+
+
+def stored(entry: ArchivedSession, part: ArchivedFile) -> str:
+    """Where a file of a deleted session lies in the trash, as long as it is not packed."""
+    return os.path.join(entry.folder, beside(part.place))
+
+
+def settled(entry: ArchivedSession) -> ArchivedSession:
+    """A deleted session with its files as they lie in the trash now, each with its hash. OSError."""
+    return entry._replace(parts=tuple(part if part.where else _settled(entry, part) for part in entry.parts))
+
+
+def _settled(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
+    status, sha256 = os.lstat(stored(entry, part)), digest(stored(entry, part))
+    return part._replace(size=status.st_size, seen=status.st_size, mtime_ns=status.st_mtime_ns, sha256=sha256)
+
+
+def pack(where: Where, is_over: Callable[[], bool]) -> None:
+    """Pack what was deleted, until time is over: a delete does not wait for that, and nothing waits for this."""
+    for entry in all_deleted(where):
+        if entry.complete and not is_over():
+            with contextlib.suppress(OSError, ResumeHooksError):  # it stays as it is
+                _pack(entry, where)
+
+
+def take_over(entry: ArchivedSession, where: Where) -> None:
+    """Give a deleted session of 0.2.0 the manifest of today. OSError, WriteFailed, SessionLive."""
+    if entry.deleted_at and read(entry.folder, entry.session_id) is None:
+        with commit.only_one_in_trash(where):
+            if found := former.entry_in(entry.folder, where):
+                commit.commit(settled(found), where)
+
+
+def _pack(entry: ArchivedSession, where: Where) -> None:
+    if not entry.transcript.where:
+        take_over(entry, where)
+        entry = entry_in(entry.folder, where) or entry
+        whole = settled(entry)
+        with PackWriter(entry.folder, commit.next_name(entry.folder, None)) as writer:
+            placed = writer.copy(list(whole.parts))
+            writer.finish()
+        packed = whole._replace(parts=tuple(placed[part] for part in whole.parts))
+        with commit.changing(entry, where, "packed") as now:
+            if now == entry and settled(now) == whole:
+                commit.commit(packed, where)
+    with commit.changing(entry, where, "cleared"):
+        pass  # what a run left that was killed
+
+
+def _folders_in(folder: str) -> list[str]:
+    """The folders in a folder, sorted; links are none."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []

@@ -1,1 +1,0 @@
-"""Tests of ``resume_hooks.archive.trash``."""
