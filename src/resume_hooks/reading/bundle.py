@@ -43,8 +43,7 @@ _OTHERS = (
 
 T = TypeVar("T")
 KEY = "resume_hooks_bundle"
-VERSION = 2  # the form that is written; a bundle of a newer one is refused
-UNSEALED = 1  # the form without seals: of such a bundle only the records are known to be as they were
+VERSION = 2  # the form that is written and read
 OPENING = b'{"%s":' % KEY.encode()  # how a bundle begins, and nothing else does
 FILES = b'],"files":['
 SUMS = b'],"sums":'

@@ -29,7 +29,6 @@ from resume_hooks.reading.bundle import (
     MAX_SESSIONS,
     OPENING,
     SUMS,
-    UNSEALED,
     VERSION,
     Head,
     Seal,
@@ -68,11 +67,6 @@ class BundledSession(NamedTuple):
     size: int
     files: tuple[tuple[str, str], ...]
     refused: int
-
-    @property
-    def sealed(self) -> bool:
-        """Whether everything of it is known to be as it was exported, not its records alone."""
-        return bool(self.sums.seal)
 
 
 def is_bundle(path: str) -> bool:
@@ -124,7 +118,7 @@ class _Reader:
         """Every session. ImportFailed."""
         facts = _object(self._line().removeprefix(BOM) + END)
         version = facts.get(KEY)
-        if version not in {VERSION, UNSEALED}:
+        if version != VERSION:
             raise ImportFailed(
                 f"This bundle has the form {version!r}, which this resume-hooks does not know", "Update resume-hooks."
             )
@@ -132,13 +126,13 @@ class _Reader:
         while (line := self._line()) != END:
             if len(bundled) == MAX_SESSIONS:
                 raise ImportFailed(f"The bundle holds more than {MAX_SESSIONS:,} sessions", "Export fewer at a time.")
-            bundled.append(self._session(line, sealed=version == VERSION))
+            bundled.append(self._session(line))
         ids = {packed.head.session_id for packed in bundled}
         if not bundled or len(ids) < len(bundled) or self._stream.readline():
             raise _damaged("sessions")
         return bundled
 
-    def _session(self, line: bytes, *, sealed: bool) -> BundledSession:
+    def _session(self, line: bytes) -> BundledSession:
         self._seal = Seal()
         self._seal.row(line)
         head = _head(line)
@@ -147,7 +141,7 @@ class _Reader:
         sums = _sums(line)
         if (sums.lines, sums.sha256) != sums_of_lines:
             raise _damaged("records")
-        if (sealed or sums.seal) and self._seal.sealed(sums) != sums:
+        if self._seal.sealed(sums) != sums:
             raise _damaged("sessions or files")
         return BundledSession(head, sums, path, size, tuple(files), refused)
 

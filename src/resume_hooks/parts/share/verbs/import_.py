@@ -28,10 +28,6 @@ from resume_hooks.system.text import counted, plain_line
 
 STDIN = "-"
 UNVERIFIED = "What it says is not verified: it is whatever its author wrote."
-UNSEALED = (
-    "This bundle is of an older form, which shows damage to its records alone: titles, folders and the files beside "
-    "its sessions could have changed unnoticed. Export it again where you can."
-)
 CHECKPOINTS_STAY = "Bundles hold no file checkpoints: rewind-files starts afresh."
 
 
@@ -171,7 +167,6 @@ def _bundle_warnings(packed: list[BundledSession], wish: BundleOptions) -> list[
     lost = sum(each.sums.left_out + each.refused for each in packed)
     said = [f"{counted(damaged, 'damaged line')} left out: no bundle holds such."] if damaged else []
     said += [f"{lost:,} files beside the sessions did not come along."] if lost else []
-    said += [] if all(each.sealed for each in packed) else [UNSEALED]
     return said + ([CHECKPOINTS_STAY] if wish.whole else [])
 
 
