@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.archive.retention import pending
+from resume_hooks.archive.vault import delete, trash
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.hooks import background, expiring_sessions, hook_state
 from resume_hooks.hooks.pending_handoff import PendingHandoff, leave
@@ -157,6 +158,15 @@ def test_once_a_day_ancestors_are_looked_for(config_home: ConfigHome, monkeypatc
     assert stamp["seen"] == stamp["made"]
     background.catch_up(start(config_home))
     assert stamped("vault.json") == stamp
+
+
+def test_once_a_day_what_was_deleted_is_packed(config_home: ConfigHome) -> None:
+    """The delete itself waits for no compression."""
+    session = aged(config_home, 1, 3)
+    entry = delete.write(delete.plan(session, config_home.where), config_home.where)
+    assert os.path.exists(trash.stored(entry, entry.transcript))
+    background.catch_up(start(config_home))
+    assert sorted(os.listdir(entry.folder)) == ["manifest.json", "pack-1.xz"]
 
 
 def test_a_client_that_left_ends_it(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:

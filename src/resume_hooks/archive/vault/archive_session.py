@@ -236,27 +236,28 @@ def _write(
     where: Where,
 ) -> ArchivedSession:
     folder = folder_of(session.session_id, where)
-    glance = HeadTail(session.path)
+    new = described(session, where)._replace(folder=folder, complete=not missed)
     files, earlier = _files(old, _compare(old, sources), folder)
     parts = {part.place: part for part in files}
-    place = f"{PROJECTS}/{os.path.basename(os.path.dirname(session.path))}/{session.session_id}.jsonl"
-    return commit.commit(
-        ArchivedSession(
-            session_id=session.session_id,
-            folder=folder,
-            place=place,
-            title=encodable(plain_line(glance.title)),
-            cwd=encodable(home_folder(glance, where)),
-            ended=clock.from_epoch(glance.mtime),
-            archived_at=clock.now(),
-            parts=(parts.pop(place), *parts.values()),
-            stored=0,
-            complete=not missed,
-            earlier=earlier,
-            about=about_of(session.path, read_parent(session.path) or ()),
-            home=own_home(where),
-        ),
-        where,
+    return commit.commit(new._replace(parts=(parts.pop(new.place), *parts.values()), earlier=earlier), where)
+
+
+def described(session: SessionFile, where: Where) -> ArchivedSession:
+    """What a manifest says of a session as it is now, but for its files. SessionNotFound if it is gone."""
+    glance = HeadTail(session.path)
+    return ArchivedSession(
+        session_id=session.session_id,
+        folder="",
+        place=f"{PROJECTS}/{os.path.basename(os.path.dirname(session.path))}/{session.session_id}.jsonl",
+        title=encodable(plain_line(glance.title)),
+        cwd=encodable(home_folder(glance, where)),
+        ended=clock.from_epoch(glance.mtime),
+        archived_at=clock.now(),
+        parts=(),
+        stored=0,
+        complete=False,
+        about=about_of(session.path, read_parent(session.path) or ()),
+        home=own_home(where),
     )
 
 

@@ -16,23 +16,19 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit, restore, trash
-from resume_hooks.archive.vault.archive_session import ClientFiles, about_of
+from resume_hooks.archive.vault.archive_session import ClientFiles, described
 from resume_hooks.archive.vault.trash import GONE, StrayFolder, settled, stored
 from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, all_folders, is_session_file, private_folder
-from resume_hooks.sessions.archived.layout import BY_ID, own_home, real
+from resume_hooks.sessions.archived.layout import BY_ID, real
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, stored_file
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.held_links import release
 from resume_hooks.sessions.lineage import Descendant, Family
 from resume_hooks.sessions.liveness import why_live
-from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.storage.move import is_same, second_name
 from resume_hooks.storage.state_file import sync_folder
-from resume_hooks.system.text import encodable, plain_line
-from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.provenance import read_parent
 
 
 class Deletion(NamedTuple):
@@ -58,23 +54,8 @@ def plan(session: SessionFile, where: Where) -> Deletion:
         raise UsageError(
             f"{session.path} is no session in a project folder", "Other files are yours to remove, with rm."
         )
-    glance = HeadTail(session.path)
     parts = _parts(session, where)
-    entry = ArchivedSession(
-        session_id=session.session_id,
-        folder="",
-        place=parts[0].place,
-        title=encodable(plain_line(glance.title)),
-        cwd=encodable(home_folder(glance, where)),
-        ended=clock.from_epoch(session.mtime),
-        archived_at="",
-        parts=parts,
-        stored=0,
-        complete=False,
-        about=about_of(session.path, read_parent(session.path) or ()),
-        home=own_home(where),
-        deleted_at=clock.now(),
-    )
+    entry = described(session, where)._replace(parts=parts, deleted_at=clock.now())
     derived = Family(where).descendants(session.session_id)
     return Deletion(session, entry, why_live(session, where), tuple(derived))
 

@@ -258,7 +258,7 @@ def _leaks(file: _AuditFile, scanned: FileScan) -> Iterator[Leak]:
     for found in scanned.findings:
         reference = ""
         own = place.kind == TRANSCRIPT and session_id_of(file.path)
-        if own or found.part.endswith(f"/{place.session_id}{ENDING}"):
+        if own or (place.kind == KEPT and found.part.endswith(f"/{place.session_id}{ENDING}")):
             reference = f"{place.session_id}:{found.line}"
         elif place.kind == SUBAGENT and place.session_id:
             reference = f"{place.session_id}/{subagent_name(file.path)}:{found.line}"
