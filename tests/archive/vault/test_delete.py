@@ -514,6 +514,24 @@ def test_of_a_crash_and_a_session_begun_anew_both_come_out(
     assert everything(config_home) == before
 
 
+def test_a_session_that_went_on_after_a_killed_delete_stays(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between two file systems before anything was unlinked: what holds all of the copy is the session."""
+    session = laid_out(config_home)
+    across(monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(deletion, "release", lambda *_: os._exit(9))
+        assert outcome(lambda: delete(session, config_home)) == 9
+    with open(session.path, "ab") as stream:
+        stream.write(b"{}\n")
+    went_on = everything(config_home)
+    (entry,) = trash.all_deleted(config_home.where)
+    assert not entry.complete
+    restore(config_home)
+    assert (everything(config_home), trash.all_deleted(config_home.where)) == (went_on, [])
+
+
 def test_a_writer_that_goes_on_leaves_the_session_where_it_was(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:

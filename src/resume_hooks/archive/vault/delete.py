@@ -18,7 +18,7 @@ from resume_hooks import clock
 from resume_hooks.archive.vault import commit, restore, trash
 from resume_hooks.archive.vault.archive_session import ClientFiles, described
 from resume_hooks.archive.vault.trash import GONE, StrayFolder, settled, stored
-from resume_hooks.errors import PlaceTaken, SessionLive, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.errors import ResumeHooksError, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, all_folders, is_session_file, private_folder
 from resume_hooks.sessions.archived.layout import BY_ID, real
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, stored_file
@@ -181,7 +181,7 @@ def empty(
     is passed over. WriteFailed where something can't be removed; all else is.
     """
     removed: list[ArchivedSession] = []
-    failed: list[tuple[str, OSError | PlaceTaken | WriteFailed]] = []
+    failed: list[tuple[str, OSError | ResumeHooksError]] = []
     with commit.only_one_in_trash(where):
         left = {stray.folder for stray in trash.strays(where)}
         for folder, entry in [(each.folder, None) for each in strays] + [(each.folder, each) for each in entries]:
@@ -191,7 +191,7 @@ def empty(
                     restore.leave_companions(entry, where)
                 if wanted:
                     trash.drop(folder, where)
-            except (OSError, PlaceTaken, WriteFailed) as error:
+            except (OSError, ResumeHooksError) as error:
                 failed.append((folder, error))
             else:
                 removed += [entry] if wanted and entry is not None else []

@@ -20,11 +20,12 @@ from resume_hooks.archive.vault import commit, trash
 from resume_hooks.archive.vault.pack_writer import lines_of
 from resume_hooks.clock import DAY
 from resume_hooks.errors import CheckFailed, PlaceTaken, ResumeHooksError, SessionNotFound, WriteFailed
-from resume_hooks.paths import Where, find_session, private_folder
+from resume_hooks.paths import Where, find_session, open_regular, private_folder
 from resume_hooks.sessions.archived.layout import BY_ID, PROJECTS, beside, real
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.sessions.archived.unpack import compared, hashed, pieces_of, sha_of
 from resume_hooks.sessions.transcript_files import FOLDER as SUBAGENTS
+from resume_hooks.storage.append_carryover import begins_with
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.storage.move import digest, is_same, is_stub, second_name
 from resume_hooks.storage.state_file import sweep
@@ -172,11 +173,12 @@ def write(decided: Retrieval, where: Where) -> Retrieval:
 def leave_companions(entry: ArchivedSession, where: Where) -> None:
     """Put what belongs to an id, and lies with a deleted session that is to go for good, to a session of that id.
 
-    Nothing that is there is touched. WriteFailed, PlaceTaken.
+    Nothing that is there is touched. SessionNotFound where that can't be opened, WriteFailed, PlaceTaken.
     """
     if find_session(entry.session_id, where) is not None:
-        path, source = real(entry.place, where), _source(entry, where)
-        shared = tuple(part for part in entry.parts if part.place.split("/")[0] in BY_ID)
+        path = real(entry.place, where)
+        shared = [part for part in entry.parts if part.place.split("/")[0] in BY_ID]
+        source = _source(entry, where) if shared else ""
         pieces, _ = _pieces(entry, shared, entry.session_id, os.path.dirname(path), source, where)
         _write(Retrieval(entry, entry.session_id, path, tuple(pieces), ()), where)
 
@@ -291,8 +293,12 @@ def _pieces(
 
 
 def _require_same(piece: RestoredFile, entry: ArchivedSession) -> None:
-    """Raise PlaceTaken where what is in a file's place is not the same."""
+    """Raise PlaceTaken where what is in a file's place is not the same; after a delete that was killed it may go on."""
     if os.path.lexists(piece.source) and not is_same(piece.source, piece.path):
+        if not entry.complete and not piece.part.is_link:
+            with open_regular(piece.path, follow=False) as there:
+                if begins_with(there.fileno(), piece.source):
+                    return
         way = "First: resume-hooks delete" if piece.part == entry.transcript else "First move that away:"
         raise PlaceTaken(
             f"{piece.path} is there again, and not the same",
