@@ -164,6 +164,19 @@ def test_what_can_not_be_moved_leaves_all_in_its_place(
     assert trash.all_deleted(config_home.where) == []
 
 
+def test_nothing_goes_under_a_manifest_that_can_not_be_read(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read back before the first file leaves its place."""
+    session = laid_out(config_home)
+    before = everything(config_home)
+    monkeypatch.setattr(deletion, "read", lambda *_: None)
+    with pytest.raises(WriteFailed, match="read back"):
+        delete(session, config_home)
+    assert everything(config_home) == before
+    assert (trash.all_deleted(config_home.where), trash.strays(config_home.where)) == ([], [])
+
+
 def test_an_interrupt_puts_all_back(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl+C while the digests are made: the session is where it was."""
     session = laid_out(config_home)

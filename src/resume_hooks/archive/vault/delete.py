@@ -21,7 +21,7 @@ from resume_hooks.archive.vault.trash import GONE, StrayFolder, settled, stored
 from resume_hooks.errors import ResumeHooksError, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, all_folders, is_session_file, private_folder
 from resume_hooks.sessions.archived.layout import BY_ID, real
-from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, stored_file
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read, stored_file
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.held_links import release
 from resume_hooks.sessions.lineage import Descendant, Family
@@ -122,7 +122,9 @@ class _Move:
             second_name(real(part.place, self._where), kept)
         for root, _, _ in os.walk(folder):
             sync_folder(root)
-        commit.commit(self._entry, self._where)
+        self._entry = commit.commit(self._entry, self._where)
+        if read(folder, self._entry.session_id) != self._entry:
+            raise OSError(errno.EIO, "The manifest was read back otherwise than it was written", folder)
         os.rename(folder, folder.removesuffix(GONE))
         self._entry = self._entry._replace(folder=folder.removesuffix(GONE))
         sync_folder(os.path.dirname(folder))
