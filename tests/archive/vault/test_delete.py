@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,7 @@ from resume_hooks.storage import move
 from tests.archive.vault import former_trash
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.crashes import crashes, outcome
+from tests.needs import corpus, corpus_sessions
 from tests.storage.test_move import across, digested
 
 OLD = time.time() - 5 * 24 * 60 * 60
@@ -807,3 +809,26 @@ def test_an_interrupted_delete_of_0_2_0_is_joined(config_home: ConfigHome) -> No
     assert not entry.complete
     restore(config_home)
     assert everything(config_home) == before
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_there_and_back_is_the_identity_over_the_corpus(config_home: ConfigHome, *, packed: bool) -> None:
+    """Every session of it, with all that lies beside: bytes, modes and times."""
+    corpus()
+    for number, folder in enumerate(sorted({session.parent for session in corpus_sessions()})):
+        shutil.copytree(folder, config_home.project(f"/corpus/{number}"), dirs_exist_ok=True)
+    for number, path in enumerate(everything(config_home)):
+        os.chmod(path, (0o600, 0o644)[number % 2])
+        os.utime(path, ns=(1, time.time_ns() - 5 * 86_400 * 10**9 + number))
+    before = everything(config_home), modes(config_home)
+    sessions = locate.all_sessions(config_home.where)
+    for session in sessions:
+        delete(session, config_home)
+    assert locate.all_sessions(config_home.where) == []
+    if packed:
+        trash.pack(config_home.where, lambda: False)
+    for entry in trash.all_deleted(config_home.where):
+        assert bool(entry.transcript.where) is packed
+        restore(config_home, entry.locator)
+    assert (everything(config_home), modes(config_home)) == before
+    assert len(sessions) > 50
