@@ -31,7 +31,7 @@ def moved(home: ConfigHome, session_id: str, *, complete: bool = True, hidden: t
         files = sorted(each for each in path.rglob("*") if not each.is_dir()) if path.is_dir() else [path]
         whole = hashlib.sha256()
         for file in files:
-            inner = os.path.relpath(file, path).encode() if file != path else b""
+            inner = os.fsencode(os.path.relpath(file, path)) if file != path else b""
             whole.update(inner + b"\0" + hashlib.sha256(file.read_bytes()).digest())
         size = sum(file.stat().st_size for file in files)
         parts.append(

@@ -811,6 +811,74 @@ def test_an_interrupted_delete_of_0_2_0_is_joined(config_home: ConfigHome) -> No
     assert everything(config_home) == before
 
 
+def test_what_went_on_beside_a_copy_of_0_2_0_stays(config_home: ConfigHome) -> None:
+    """Its client wrote on while it was copied to another file system: nothing is removed that was not copied."""
+    laid_out(config_home)
+    transcript = config_home.project() / f"{SESSION}.jsonl"
+    copied = transcript.read_bytes()
+    folder = former_trash.moved(config_home, SESSION, complete=False, hidden=(transcript.name,))
+    (folder / transcript.name).write_bytes(copied)
+    (hidden,) = transcript.parent.glob(".*.moving")
+    hidden.write_bytes(copied + b'{"late":1}\n')
+    restore(config_home)
+    assert transcript.read_bytes() == copied
+    assert hidden.read_bytes() == copied + b'{"late":1}\n'
+
+
+def test_what_no_manifest_can_name_stays_as_0_2_0_left_it(config_home: ConfigHome) -> None:
+    """A name that is no UTF-8, in a folder that was moved whole; all else in the trash is packed."""
+    laid_out(config_home)
+    (config_home.project() / SESSION / os.fsdecode(b"\xff")).write_bytes(b"odd")
+    before = everything(config_home)
+    folder = former_trash.moved(config_home, SESSION)
+    other = delete(laid_out(config_home, OTHER), config_home)
+    trash.pack(config_home.where, lambda: False)
+    assert os.path.exists(os.path.join(other.folder, "pack-1.xz"))
+    assert (folder / f"{SESSION}.jsonl").exists()
+    restore(config_home, OTHER)
+    restore(config_home)
+    assert before.items() <= everything(config_home).items()
+
+
+def test_a_pack_that_fails_leaves_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk is not made fuller, however often it is tried."""
+    session = laid_out(config_home)
+    before, entry = everything(config_home), delete(session, config_home)
+    monkeypatch.setattr(PackWriter, "finish", lambda _: os.stat("/nowhere"))
+    stored = sorted(os.listdir(entry.folder))
+    trash.pack(config_home.where, lambda: False)
+    assert sorted(os.listdir(entry.folder)) == stored
+    restore(config_home)
+    assert everything(config_home) == before
+
+
+def test_packed_since_it_was_looked_up_it_comes_back(config_home: ConfigHome, tmp_path: Path) -> None:
+    """A restore that found it as it was stored; a vault that is a link is none of its business."""
+    session = laid_out(config_home)
+    link = config_home.project() / SESSION / "nowhere"
+    link.symlink_to("/nowhere")
+    os.utime(link, ns=(1, int(OLD) * 10**9), follow_symlinks=False)
+    before, entry = everything(config_home), delete(session, config_home)
+    (config_home.config / "resume-hooks" / "vault").symlink_to(tmp_path)
+    trash.pack(config_home.where, lambda: False)
+    assert not os.path.lexists(trash.stored(entry, entry.transcript))
+    assert restoring.write(restoring.plan(entry, config_home.where), config_home.where).warnings == ()
+    assert everything(config_home) == before
+    assert link.lstat().st_mtime_ns == int(OLD) * 10**9
+
+
+def test_a_backup_that_the_trash_lost_holds_nothing_up(config_home: ConfigHome) -> None:
+    """One of its name is there: that is left alone."""
+    entry = delete(laid_out(config_home), config_home)
+    backup = config_home.config / "file-history" / SESSION / "abc@v1"
+    backup.parent.mkdir(parents=True)
+    backup.write_bytes(b"another")
+    os.unlink(os.path.join(entry.folder, "file-history", "abc@v1"))
+    restore(config_home)
+    assert backup.read_bytes() == b"another"
+    assert os.path.exists(real(entry.place, config_home.where))
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_there_and_back_is_the_identity_over_the_corpus(config_home: ConfigHome, *, packed: bool) -> None:
     """Every session of it, with all that lies beside: bytes, modes and times."""

@@ -16,7 +16,7 @@ from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions.archived.layout import BY_ID, is_place, real
 from resume_hooks.sessions.archived.manifest import About, ArchivedFile, ArchivedSession, row_of, stored_file
 from resume_hooks.sessions.transcript_files import PREFIX
-from resume_hooks.storage.move import inside, is_stub, remove, second_name
+from resume_hooks.storage.move import inside, is_same, is_stub, remove, second_name
 from resume_hooks.storage.typed_rows import read_as
 from resume_hooks.transcripts.provenance import read_parent
 
@@ -107,11 +107,14 @@ def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
         if os.path.lexists(hidden):
             # Where another command holds the trash that delete may still be at work.
             with contextlib.suppress(OSError, ResumeHooksError), commit.only_one_in_trash(where):
+                same = []
                 for below in inside(hidden):
-                    kept = os.path.join(folder, part.name, below).rstrip(os.sep)
+                    path, kept = (os.path.join(top, below).rstrip(os.sep) for top in (hidden, f"{folder}/{part.name}"))
                     if os.path.lexists(kept) and is_stub(kept):
                         os.unlink(kept)
                     if not os.path.lexists(kept):
                         private_folder(os.path.dirname(kept), where)
-                        second_name(os.path.join(hidden, below).rstrip(os.sep), kept)
-                remove(hidden)
+                        second_name(path, kept)
+                    same.append(is_same(path, kept))
+                if all(same):  # else its client wrote on while it was copied
+                    remove(hidden)

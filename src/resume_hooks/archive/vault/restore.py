@@ -78,7 +78,13 @@ def plan(archived: ArchivedSession, where: Where) -> Retrieval:
     else is in the place of a deleted session.
     """
     if archived.deleted_at:
-        return _plan_deleted(archived, where)
+        try:
+            return _plan_deleted(archived, where)
+        except (SessionNotFound, WriteFailed):
+            now = trash.entry_in(archived.folder, where)
+            if now is None or now == archived:
+                raise
+            return _plan_deleted(now, where)  # packed since it was looked up
     source = compared(archived, where)
     archived = archived._replace(
         title=encodable(plain_line(HeadTail(source).title))
@@ -202,6 +208,8 @@ def _write(decided: Retrieval, where: Where) -> Retrieval:
                 second_name(piece.source, piece.path)
             elif piece.part.is_link:
                 os.symlink(os.readlink(piece.source), piece.path)
+                newest = max(piece.part.mtime_ns, int(oldest * 1e9))
+                os.utime(piece.path, ns=(newest, newest), follow_symlinks=False)
             else:
                 _put(piece, renamed, int(oldest * 1e9))
         except ResumeHooksError:
@@ -287,7 +295,9 @@ def _pieces(
             pieces.append(piece)
         elif archived.deleted_at and part.place.startswith(PROJECTS):
             _require_same(piece, archived)
-        elif not own and session_id == archived.session_id and not is_same(piece.source, path):
+        elif own or session_id != archived.session_id or not os.path.lexists(piece.source):
+            continue
+        elif not is_same(piece.source, path):
             left.append(LEFT.format(path=path))
     return pieces, left
 

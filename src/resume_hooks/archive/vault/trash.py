@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 from resume_hooks.archive.vault import commit, former
 from resume_hooks.archive.vault.pack_writer import PackWriter
-from resume_hooks.errors import ResumeHooksError
+from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, is_session_id, private_folder
-from resume_hooks.sessions.archived.layout import TRASH, beside, unpacked
+from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH, beside, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read
 from resume_hooks.storage.move import digest, remove, sizes_in
 from resume_hooks.storage.state_file import sync_folder
+from resume_hooks.system.text import encodable
 
 GONE = ".gone"
 """What the name of a folder ends with that is being removed for good, or took nothing yet."""
@@ -126,23 +127,30 @@ def take_over(entry: ArchivedSession, where: Where) -> None:
     if entry.deleted_at and read(entry.folder, entry.session_id) is None:
         with commit.only_one_in_trash(where):
             if found := former.entry_in(entry.folder, where):
+                if len(found.parts) > MAX_FILES or any(part.place != encodable(part.place) for part in found.parts):
+                    raise WriteFailed(
+                        f"{entry.folder} holds too many files, or a name that is no UTF-8: no manifest can name them",
+                        f"Bring it back first: resume-hooks restore {entry.locator}",
+                    )
                 commit.commit(settled(found), where)
 
 
 def _pack(entry: ArchivedSession, where: Where) -> None:
-    if not entry.transcript.where:
-        take_over(entry, where)
-        entry = entry_in(entry.folder, where) or entry
-        whole = settled(entry)
-        with PackWriter(entry.folder, commit.next_name(entry.folder, None)) as writer:
-            placed = writer.copy(list(whole.parts))
-            writer.finish()
-        packed = whole._replace(parts=tuple(placed[part] for part in whole.parts))
-        with commit.changing(entry, where, "packed") as now:
-            if now == entry and settled(now) == whole:
-                commit.commit(packed, where)
-    with commit.changing(entry, where, "cleared"):
-        pass  # what a run left that was killed
+    take_over(entry, where)
+    try:
+        if not entry.transcript.where:
+            entry = entry_in(entry.folder, where) or entry
+            whole = settled(entry)
+            with PackWriter(entry.folder, commit.next_name(entry.folder, None)) as writer:
+                placed = writer.copy(list(whole.parts))
+                writer.finish()
+            packed = whole._replace(parts=tuple(placed[part] for part in whole.parts))
+            with commit.changing(entry, where, "packed") as now:
+                if now == entry and settled(now) == whole:
+                    commit.commit(packed, where)
+    finally:
+        with commit.changing(entry, where, "cleared"):
+            pass  # what this run could not finish, or one that was killed
 
 
 def _folders_in(folder: str) -> list[str]:

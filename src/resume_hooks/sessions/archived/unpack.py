@@ -144,7 +144,7 @@ def _there(archived: ArchivedSession, where: Where) -> str:
 
 def _unpacked(archived: ArchivedSession, where: Where) -> str:
     """The folder that a session was unpacked to, now or before."""
-    if link := is_link(archived.session_id, where):
+    if not archived.deleted_at and (link := is_link(archived.session_id, where)):
         raise SessionNotFound(f"{link} is a symbolic link, so nothing was read there", "Put a folder in its place.")
     home = os.path.join(unpacked(where), archived.session_id)
     folder = os.path.join(home, _key(archived))
