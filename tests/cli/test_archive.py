@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.archive import held
+from resume_hooks.archive.vault import trash
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import all_archived
 from tests.builders import (
@@ -90,6 +91,17 @@ def test_verify_finds(path: Path, config_home: ConfigHome, cli: Cli, document: D
     doctor = {each["name"]: each for each in json.loads(cli("doctor", "--json").stdout)["data"]["findings"]}
     assert (doctor["vault"]["level"], doctor["vault"]["code"]) == ("problem", "vault-odd")
     assert path.exists()
+
+
+def test_verify_finds_what_is_damaged_in_the_trash(path: Path, config_home: ConfigHome, cli: Cli) -> None:
+    """A restore that fails over it sends people here."""
+    cli("delete", SESSION, "--yes")
+    trash.pack(config_home.where, lambda: False)
+    (entry,) = trash.all_deleted(config_home.where)
+    pack = Path(entry.folder, entry.transcript.where)
+    pack.write_bytes(pack.read_bytes()[:50])
+    assert b"archive --verify" in cli("restore", SESSION).stderr
+    assert [(each["session_id"], each["name"]) for each in findings(cli)] == [(SESSION, "damaged")]
 
 
 def test_forgetting(path: Path, cli: Cli, document: Document) -> None:

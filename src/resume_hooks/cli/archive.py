@@ -10,7 +10,7 @@ from resume_hooks import clock
 from resume_hooks.archive.held import archive_lost
 from resume_hooks.archive.retention import archive_sessions
 from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome, ArchiveReport
-from resume_hooks.archive.vault import first_use_notice
+from resume_hooks.archive.vault import first_use_notice, trash
 from resume_hooks.archive.vault.commit import forget
 from resume_hooks.archive.vault.lookup import find
 from resume_hooks.archive.vault.policy import went
@@ -176,7 +176,8 @@ def _list(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
 
 
 def _verify(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
-    total, done = sum(each.size for each in kept), 0
+    packed = [each for each in trash.all_deleted(options.where) if each.transcript.where and not options.locators]
+    total, done = sum(each.size for each in (*kept, *packed)), 0
     findings: list[ArchiveFinding] = unreadable(options.where) if not options.locators else []
     with at_work("Verifying", quiet=options.as_json) as advance:
 
@@ -185,16 +186,15 @@ def _verify(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
             done += count
             advance(done, total)
 
-        for each in kept:
+        for each in (*kept, *packed):
             findings += verify(each, read)
     data = NOTHING | {"findings": findings, "verified": done, "unhashed": 0}
     data["vault"] = kept
 
     def text() -> str:
         said = [f"{finding.session_id}: {finding.message}" for finding in findings]
-        return "\n".join(
-            [*said, f"{counted(len(kept), 'session')}, {size_text(done)} read: {len(findings) or 'no'} findings."]
-        )
+        read_of = counted(len(kept) + len(packed), "session")
+        return "\n".join([*said, f"{read_of}, {size_text(done)} read: {len(findings) or 'no'} findings."])
 
     options.emit(data, text)
     return int(bool(findings))

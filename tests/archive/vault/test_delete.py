@@ -652,8 +652,11 @@ def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> N
     assert backup.read_bytes() == b"the user's file"
 
 
-def test_one_command_at_a_time_is_at_work_in_the_trash(config_home: ConfigHome) -> None:
-    """The others say so, and change nothing."""
+def test_one_command_at_a_time_is_at_work_in_the_trash(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others wait until that packed it; else they say so, and change nothing."""
+    monkeypatch.setattr(commit, "PATIENCE", 0.1)
     environ = config_home.environ
     entry = delete(laid_out(config_home), config_home)
     decided = restoring.plan(entry, Where(environ))

@@ -47,12 +47,16 @@ def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Itera
 
 
 @contextlib.contextmanager
-def only_one_in_trash(where: Where) -> Iterator[None]:
-    """While the block runs no other command moves anything into or out of the trash. SessionLive, WriteFailed."""
+def only_one_in_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
+    """While the block runs no other command moves anything into or out of the trash. SessionLive, WriteFailed.
+
+    ``waiting``: one that packs it is done within ``PATIENCE``.
+    """
     home = os.path.join(where.state, TRASH)
     if os.path.islink(home):
         raise WriteFailed(f"{home} is a symbolic link, so it was left alone", "Put a folder in its place.")
-    with locked_folder(home, where, "Another command is at work in the trash", "The trash can't be used:"):
+    patience = PATIENCE if waiting else 0.0
+    with locked_folder(home, where, "Another command is at work in the trash", "The trash can't be used:", patience):
         yield
 
 

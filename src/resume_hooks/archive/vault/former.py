@@ -106,7 +106,7 @@ def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
         hidden = os.path.join(home, f".{name}.{os.path.basename(folder)}.moving")
         if os.path.lexists(hidden):
             # Where another command holds the trash that delete may still be at work.
-            with contextlib.suppress(OSError, ResumeHooksError), commit.only_one_in_trash(where):
+            with contextlib.suppress(OSError, ResumeHooksError), commit.only_one_in_trash(where, waiting=False):
                 same = []
                 for below in inside(hidden):
                     path, kept = (os.path.join(top, below).rstrip(os.sep) for top in (hidden, f"{folder}/{part.name}"))

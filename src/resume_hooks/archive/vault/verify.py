@@ -48,7 +48,7 @@ def _in_pack(archived: ArchivedSession, where: str, read: Callable[[int], None])
                 message = f"{path} does not hold what was kept of {part.place}: its hash differs"
                 yield ArchiveFinding(archived.session_id, "damaged", part.place, message)
     except FileNotFoundError:
-        yield ArchiveFinding(archived.session_id, "missing", archived.place, f"{path} is gone from the vault")
+        yield ArchiveFinding(archived.session_id, "missing", archived.place, f"{path} is gone")
     except OSError as error:
         message = f"{path} can't be read: {error.strerror or error}"
         yield ArchiveFinding(archived.session_id, "damaged", archived.place, message)

@@ -74,7 +74,10 @@ class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
     locators: tuple[str, ...] = argument(nargs=-1, metavar="[SESSION]...", shell_complete=complete_locator)
     project: bool = flag(help="Every session of this project.")
     everywhere: bool = flag("--all", help="Every session of every project.")
-    verifying: bool = flag("--verify", help="Read all copies and compare them; ends with 1 if one is damaged.")
+    verifying: bool = flag(
+        "--verify",
+        help="Read all copies, packed ones in the trash too, and compare them; ends with 1 if one is damaged.",
+    )
     listing: bool = flag("--list", help="List the copies.")
     forgetting: bool = flag("--forget", help="Remove the copies of SESSION; the client's files stay.")
     slim: bool = flag(help="Then make a copy of SESSION without large images and tool outputs.")
