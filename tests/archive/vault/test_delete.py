@@ -870,6 +870,19 @@ def test_packed_since_it_was_looked_up_it_comes_back(config_home: ConfigHome, tm
     assert link.lstat().st_mtime_ns == int(OLD) * 10**9
 
 
+def test_what_is_back_lasts_before_it_leaves_the_trash(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every folder that a file came back to is synced while the trash still has it."""
+    entry = delete(laid_out(config_home), config_home)
+    synced: list[str] = []
+    monkeypatch.setattr(
+        restoring, "sync_folder", lambda path: synced.append(path) if os.path.exists(entry.folder) else 0
+    )
+    restore(config_home)
+    assert {os.path.dirname(path) for path in everything(config_home)} <= set(synced)
+
+
 def test_a_backup_that_the_trash_lost_holds_nothing_up(config_home: ConfigHome) -> None:
     """One of its name is there: that is left alone."""
     entry = delete(laid_out(config_home), config_home)

@@ -162,6 +162,7 @@ class _Move:
                 if not os.path.lexists(place):
                     private_folder(os.path.dirname(place), self._where)
                     second_name(kept, place)
+                    sync_folder(os.path.dirname(place))
                 elif not is_same(kept, place):
                     raise FileExistsError(None, "a client began it anew")
             except OSError as error:

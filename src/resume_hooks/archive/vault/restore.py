@@ -28,7 +28,7 @@ from resume_hooks.sessions.transcript_files import FOLDER as SUBAGENTS
 from resume_hooks.storage.append_carryover import begins_with
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.storage.move import digest, is_same, is_stub, second_name
-from resume_hooks.storage.state_file import sweep
+from resume_hooks.storage.state_file import sweep, sync_folder
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -223,6 +223,9 @@ def _write(decided: Retrieval, where: Where) -> Retrieval:
                 if gone
                 else f"Nothing is lost. When the cause is mended, run it again: resume-hooks restore {again}",
             ) from error
+    made = {os.path.dirname(piece.path) for piece in decided.pieces}
+    for each in made | {os.path.dirname(each) for each in made}:  # lasting before it leaves the trash
+        sync_folder(each)
     return decided
 
 
