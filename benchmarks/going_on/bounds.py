@@ -60,7 +60,8 @@ class Room(NamedTuple):
     shared: bool = True
 
 
-ROOMS = (Room(), Room(2 * as_text.OPENING), Room(shared=False))
+LARGER = 8_000
+ROOMS = (Room(), Room(LARGER), Room(shared=False))
 
 
 class Session(NamedTuple):
@@ -189,7 +190,7 @@ def table(*halves: str) -> Iterator[str]:
             for choice, entries in _choices(session, by, room).items():
                 kept.setdefault((choice, room), Counter()).update(session.kept(entries, room))
     counts = Counter(item.kind for name in asked for item in found[name])
-    heads = [*(f"{kind}s of {counts[kind]}" for kind in KINDS), "decisions in twice the room", "alone"]
+    heads = [*(f"{kind}s of {counts[kind]}" for kind in KINDS), f"decisions in {LARGER:,} characters", "alone"]
     yield f"| choice | {' | '.join(heads)} |"
     yield f"|{'---|' * (1 + len(heads))}"
     for choice in dict.fromkeys(choice for choice, _ in kept):
