@@ -8,9 +8,9 @@ To add a way, in ``ways.py``:
 
 - One that makes a file: a line in ``ways``. It has the row's name; what makes a child of the path of a copy and tells
   its path, another file of the same folder; what says of that path what is ``Left``: ``cut`` of a shortened copy,
-  ``fresh`` of a new session. The copy lies in a home of its own, which ``HOME`` and ``CLAUDE_CONFIG_DIR`` name; the child is
-  deleted once it was looked at. None, where nothing was made, counts as the session as it is; an error ends the run.
-  A program that not everybody has goes behind a variable, as ``BENCH_PEER``.
+  ``fresh`` of a new session. The copy lies in a home of its own, which ``HOME`` and ``CLAUDE_CONFIG_DIR`` name; the
+  child is deleted once it was looked at. None, where nothing was made, counts as the session as it is; an error ends
+  the run. A program that not everybody has goes behind a variable, as ``BENCH_PEER``.
 - One that is a text: a line in ``naive``. It is found as it stands, or by its lines.
 - One that a model writes: a name in ``MODEL``. The texts are in the folder that ``BENCH_SUMMARIES`` names, as
   ``<name>/<file of the session, without .jsonl>.md``; without any its row is empty.
