@@ -238,10 +238,10 @@ def _expiry(cwd: str) -> Finding:
     said = f"cleanupPeriodDays in {path}" if path else "no setting, so the client's default"
     if days is None:
         return ok(f"the client deletes no session ({said} is no number of days)", code="never")
-    text = f"sessions are deleted {days:,} days after their last write ({said})"
+    text = f"sessions are deleted {counted(days, 'day')} after their last write ({said})"
     if found.first is None:
         return ok(f"{text}; none within seven days")
-    text += f"; within seven days {found.sessions:,} of {found.projects:,} projects"
+    text += f"; within seven days {found.sessions:,} of {counted(found.projects, 'project')}"
     text += f", and files of {found.younger:,} younger ones" if found.younger else ""
     text += f", from {clock.minute(clock.from_epoch(found.first))} UTC on"
     may, why = permission.allowed(Where())
@@ -353,7 +353,7 @@ def _index(_: str) -> Finding:
     if status.state != "ready":
         return note(f"{status.state}; the next search makes it anew", code=f"{status.state}")
     behind = f", {counted(status.behind, 'file')} behind; the next search reads them" if status.behind else ""
-    return ok(f"{size_text(status.size)} for {status.transcripts:,} transcripts{behind}")
+    return ok(f"{size_text(status.size)} for {counted(status.transcripts, 'transcript')}{behind}")
 
 
 def _trash(_: str) -> Finding:

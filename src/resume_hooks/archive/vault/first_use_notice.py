@@ -18,6 +18,7 @@ from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.storage.state_file import MODE
 from resume_hooks.system.claude_settings import kept_days, managed_days
 from resume_hooks.system.invocation import typed
+from resume_hooks.system.text import counted
 
 PATIENCE_DAYS = 5
 """Days that copies wait."""
@@ -84,7 +85,7 @@ def line(where: Where, cwd: str = "/") -> str:
     except OSError:
         return ""
     days = kept_days(cwd, where)
-    period = "as long as the client does, and beyond" if days is None else f"beyond the client's {days} days"
+    period = "as long as the client does, and beyond" if days is None else f"beyond the client's {counted(days, 'day')}"
     off = typed("config vault off")
     said = f"Transcripts are now kept {period}, in {vault(where)}. Off, in a shell: {off}"
     return " · ".join(filter(None, (said, *(lost(where) for lost in answers("what was lost before")))))
