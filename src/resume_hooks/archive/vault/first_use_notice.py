@@ -10,7 +10,7 @@ import contextlib
 import os
 import time
 
-from resume_hooks import settings
+from resume_hooks import clock, settings
 from resume_hooks.clock import DAY
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.seam import answers
@@ -56,6 +56,17 @@ def waits(where: Where) -> bool:
             _leave(WAITING, where)
             return True
     return False
+
+
+def awaited(where: Where) -> str:
+    """What to tell while copies may wait for the answer: until when; ``""`` where nothing is asked."""
+    if not is_open(where):
+        return ""
+    until = f"{PATIENCE_DAYS} days after the first had to wait"
+    with contextlib.suppress(OSError):
+        since = os.lstat(os.path.join(where.state, WAITING)).st_mtime
+        until = f"from {clock.minute(clock.from_epoch(since + PATIENCE_DAYS * DAY))} UTC on"
+    return f"Copies wait for your answer, for which Claude Code asks; without one they are made {until}."
 
 
 def asks(where: Where) -> bool:
