@@ -11,12 +11,14 @@ import pytest
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.system.text import one_line
+from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
 from tests.builders import (
     CWD,
     SESSION,
     Record,
     assistant,
+    attachment,
     conversation,
     custom_title,
     instant,
@@ -131,6 +133,23 @@ def test_a_tail_that_begins_with_a_line(tmp_path: Path) -> None:
     assert len(title + filling) == REACH
     content: list[Record | bytes] = [PADDING, title[:-1], filling[:-1]]
     assert glance(tmp_path, content).custom_title == "Exact"
+
+
+@pytest.mark.parametrize("before", [0, 60_000, 1_200_000])
+def test_an_answer_behind_which_much_was_attached(tmp_path: Path, before: int) -> None:
+    """As 2.1.330 writes a first turn: its model and its tokens are found, and no record of the head is counted twice."""
+    path = tmp_path / f"{SESSION}.jsonl"
+    rows = [
+        user("read it", uuid="u"),
+        attachment("s" * before, uuid="a", parent="u"),
+        assistant("done", uuid="r", parent="a", tokens=30_000),
+        attachment("t" * 66_000, uuid="b", parent="r"),
+    ]
+    path.write_bytes(session_bytes(rows))
+    ends = HeadTail(str(path))
+    assert (ends.model, ends.prompts) == ("claude-opus-4-5", 1)
+    assert (context := tokens.end_context(ends.last_records)) is not None
+    assert context.tokens == 30_000
 
 
 def test_torn_and_foreign_lines(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from resume_hooks.transcripts.lines import BOM, open_transcript, read_lines
 REACH = 65_536  # bytes read at each end: what the client's own listing reads
 
 WIDE_REACH = 1024 * 1024
-"""Bytes at the start that are read where the head is one long line, so that a session need not go without a title."""
+"""Bytes at an end that are read where its usual reach holds no prompt, or no answer."""
 
 TITLE_LENGTH = 80
 
@@ -62,10 +62,25 @@ class HeadTail:
 
     @cached_property
     def last_records(self) -> list[records.Record]:
-        """The whole records of the tail, in file order."""
+        """The whole records of the tail, in file order; where no answer is among them, of the last megabyte.
+
+        Behind a session's first answer 2.1.330 writes an attachment of 65 KB. None is of the head, too.
+        """
         if self.small:
             return self.first_records
-        return _whole(self.tail if self._tail_starts_line else self.tail.partition(b"\n")[2], keep_last=True)
+        found = _whole(self.tail if self._tail_starts_line else self.tail.partition(b"\n")[2], keep_last=True)
+        return found if any(map(records.model, found)) else self._wider() or found
+
+    def _wider(self) -> list[records.Record]:
+        line = self.head.rfind(b"\n") + 1  # the first that is not whole in the head
+        start = max(line, self.size - WIDE_REACH)
+        try:
+            with open(self.path, "rb") as stream:
+                stream.seek(start)
+                region = stream.read(self.size - start)
+        except OSError:
+            return []  # gone since it was read
+        return _whole(region if start == line else region.partition(b"\n")[2], keep_last=True)
 
     @cached_property
     def custom_title(self) -> str:
