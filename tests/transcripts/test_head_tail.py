@@ -137,7 +137,7 @@ def test_a_tail_that_begins_with_a_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("before", [0, 60_000, 1_200_000])
 def test_an_answer_behind_which_much_was_attached(tmp_path: Path, before: int) -> None:
-    """As 2.1.330 writes a first turn: its model and its tokens are found, and no record of the head is counted twice."""
+    """As 2.1.330 writes a first turn: model and tokens are found, and no record of the head is counted twice."""
     path = tmp_path / f"{SESSION}.jsonl"
     rows = [
         user("read it", uuid="u"),
@@ -190,7 +190,7 @@ def test_whether_anybody_went_on(tmp_path: Path, records: list[Record], own_turn
 def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:
     """Each once, at every size up to both ends together; None beyond."""
     for size in (100, REACH, REACH + 1, 2 * REACH - 1, 2 * REACH, 2 * REACH + 1):
-        first, last = custom_title("first"), custom_title("last")
+        first, last = custom_title("first"), assistant("last", uuid="a")
         room = max(0, size - len(session_bytes([first, last])) - len(line({"pad": ""})) - 1)
         found = glance(tmp_path, [first, {"pad": "x" * room}, last])
         whole = [first, {"pad": "x" * room}, last]
@@ -207,7 +207,8 @@ def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:
         ([{**record, "isSidechain": True} for record in conversation(2)], False, False, 0),
         ([{**record, "entrypoint": "sdk-cli"} for record in conversation(1)], False, True, 1),
         ([{**record, "entrypoint": "sdk-py"} for record in conversation(2)], True, False, 2),
-        ([TITLE, PADDING, TITLE], True, False, 0),
+        ([TITLE, PADDING, TITLE], False, False, 0),
+        ([TITLE, {"pad": "x" * WIDE_REACH}, TITLE], True, False, 0),
     ],
 )
 def test_what_listings_show(tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int) -> None:

@@ -44,6 +44,10 @@ class HeadTail:
             start = max(0, status.st_size - REACH - 1)
             stream.seek(start)
             tail = stream.read(REACH + 1) if len(self.head) == REACH else b""
+            if start and b'"model":' not in tail:  # 2.1.330 writes 65 KB behind a session's first answer
+                start = max(0, status.st_size - WIDE_REACH - 1)
+                stream.seek(start)
+                tail = stream.read(WIDE_REACH + 1)
         self.mtime: float = status.st_mtime
         self.size: int = status.st_size
         """Bytes of the file as it was read; a client may be writing it."""
@@ -62,25 +66,10 @@ class HeadTail:
 
     @cached_property
     def last_records(self) -> list[records.Record]:
-        """The whole records of the tail, in file order; where no answer is among them, of the last megabyte.
-
-        Behind a session's first answer 2.1.330 writes an attachment of 65 KB. None is of the head, too.
-        """
+        """The whole records of the tail, in file order."""
         if self.small:
             return self.first_records
-        found = _whole(self.tail if self._tail_starts_line else self.tail.partition(b"\n")[2], keep_last=True)
-        return found if any(map(records.model, found)) else self._wider() or found
-
-    def _wider(self) -> list[records.Record]:
-        line = self.head.rfind(b"\n") + 1  # the first that is not whole in the head
-        start = max(line, self.size - WIDE_REACH)
-        try:
-            with open(self.path, "rb") as stream:
-                stream.seek(start)
-                region = stream.read(self.size - start)
-        except OSError:
-            return []  # gone since it was read
-        return _whole(region if start == line else region.partition(b"\n")[2], keep_last=True)
+        return _whole(self.tail if self._tail_starts_line else self.tail.partition(b"\n")[2], keep_last=True)
 
     @cached_property
     def custom_title(self) -> str:
