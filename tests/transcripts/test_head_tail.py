@@ -208,7 +208,7 @@ def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:
         ([{**record, "entrypoint": "sdk-cli"} for record in conversation(1)], False, True, 1),
         ([{**record, "entrypoint": "sdk-py"} for record in conversation(2)], True, False, 2),
         ([TITLE, PADDING, TITLE], False, False, 0),
-        ([TITLE, {"pad": "x" * WIDE_REACH}, TITLE], True, False, 0),
+        ([TITLE, {"pad": "x" * 2 * WIDE_REACH}, TITLE], True, False, 0),
     ],
 )
 def test_what_listings_show(tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int) -> None:
