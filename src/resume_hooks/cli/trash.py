@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -184,17 +185,16 @@ def restore_session(options: RestoreOptions) -> None:
 
 
 def _found(locator: str, where: Where) -> TrashEntry | ArchivedSession:
-    """Find a session in the trash, else in the vault. SessionNotFound if it is in neither."""
-    try:
-        return contents.find(locator, where)
-    except SessionNotFound:
-        try:
-            return lookup.find(locator, where)
-        except SessionNotFound as error:
-            said = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
-            if not (contents.all_deleted(where) or all_archived(where)):
-                raise SessionNotFound(f"{said}: both are empty", "See: resume-hooks sessions") from error
-            raise SessionNotFound(said, "See what can be restored: resume-hooks restore --list") from error
+    """Find a session in the trash, else in the vault; a part of a title comes last. SessionNotFound if in neither."""
+    for by_part in (False, True):
+        with contextlib.suppress(SessionNotFound):
+            return contents.find(locator, where, by_part=by_part)
+        with contextlib.suppress(SessionNotFound):
+            return lookup.find(locator, where, by_part=by_part)
+    said = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
+    if not (contents.all_deleted(where) or all_archived(where)):
+        raise SessionNotFound(f"{said}: both are empty", "See: resume-hooks sessions")
+    raise SessionNotFound(said, "See what can be restored: resume-hooks restore --list")
 
 
 def _from_vault(kept: ArchivedSession, options: RestoreOptions) -> None:

@@ -28,7 +28,7 @@ from resume_hooks.transcripts.lines import BOM, open_transcript, read_lines
 REACH = 65_536  # bytes read at each end: what the client's own listing reads
 
 WIDE_REACH = 1024 * 1024
-"""Bytes at the start that are read where the head is one long line, so that a session need not go without a title."""
+"""Bytes at an end that are read where its usual reach holds no prompt, or no answer."""
 
 TITLE_LENGTH = 80
 
@@ -44,6 +44,10 @@ class HeadTail:
             start = max(0, status.st_size - REACH - 1)
             stream.seek(start)
             tail = stream.read(REACH + 1) if len(self.head) == REACH else b""
+            if start and b'"model":' not in tail:  # 2.1.330 writes 65 KB behind a session's first answer
+                start = max(0, status.st_size - WIDE_REACH - 1)
+                stream.seek(start)
+                tail = stream.read(WIDE_REACH + 1)
         self.mtime: float = status.st_mtime
         self.size: int = status.st_size
         """Bytes of the file as it was read; a client may be writing it."""

@@ -18,7 +18,7 @@ import orjson
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import TASKS, Where, is_session_id, private_folder, read_object
 from resume_hooks.sessions.archived.layout import HISTORY, PROJECTS
-from resume_hooks.sessions.locate import MIN_PREFIX
+from resume_hooks.sessions.locator_forms import KeptNames, kept_as
 from resume_hooks.sessions.transcript_files import PREFIX
 from resume_hooks.storage import project_files, state_file
 from resume_hooks.storage.locks import locked_folder
@@ -225,8 +225,8 @@ def _contents(where: Where) -> Iterator[TrashEntry | StrayFolder]:
                 yield StrayFolder(folder, len(sizes), sum(sizes), gone)
 
 
-def find(locator: str, where: Where) -> TrashEntry:
-    """The deleted session that a locator names: by id or its beginning, by its exact title, by the path it had.
+def find(locator: str, where: Where, *, by_part: bool = True) -> TrashEntry:
+    """The deleted session that a locator names, in one of the forms of ``kept_as``.
 
     ``@`` and an instant behind any of them name one of several deletes. UsageError, SessionNotFound, AmbiguousLocator.
     """
@@ -234,10 +234,11 @@ def find(locator: str, where: Where) -> TrashEntry:
     if not wanted:
         raise UsageError("An empty locator names no session", "Give an id or a title.")
     entries = all_deleted(where)
-    found = _named(wanted, entries, where)
+    found = _named(wanted, entries, where, by_part=by_part)
     if not found and (last := _LAST.fullmatch(wanted)):
         instant = last[2].replace(":", "-")
-        found = _named(last[1], [entry for entry in entries if entry.instant == instant], where)
+        of_then = [entry for entry in entries if entry.instant == instant]
+        found = _named(last[1], of_then, where, by_part=by_part)
     if not found:
         raise SessionNotFound(
             f"The trash holds no session '{wanted}'", "See what it holds: resume-hooks restore --list"
@@ -250,10 +251,11 @@ def find(locator: str, where: Where) -> TrashEntry:
     return found[0]
 
 
-def _named(wanted: str, entries: list[TrashEntry], where: Where) -> list[TrashEntry]:
-    by_id = [entry for entry in entries if entry.session_id.startswith(wanted.lower())]
-    found = by_id if len(wanted) >= MIN_PREFIX else []
-    return found or [entry for entry in entries if wanted in (entry.title, entry.parts[0].path(where))]
+def _named(wanted: str, entries: list[TrashEntry], where: Where, *, by_part: bool) -> list[TrashEntry]:
+    def names(entry: TrashEntry) -> KeptNames:
+        return KeptNames(entry.session_id, entry.parts[0].path(where), {entry.title})
+
+    return kept_as(wanted, entries, names, by_part=by_part)
 
 
 def _home(where: Where) -> str:

@@ -21,11 +21,12 @@ from resume_hooks.paths import ENDING, Where, find_session, private_folder
 from resume_hooks.sessions.archived.layout import PROJECTS
 from resume_hooks.storage.move import inside, is_same, is_stub, move, pairs, remove, weigh
 from resume_hooks.system.claude_settings import kept_days
+from resume_hooks.system.text import counted
 
 SPARE_DAYS = 7
 """Days that a restored session is left at least, before the client deletes it for its age."""
 
-AGED = "It is older than the {kept} days that the client keeps sessions: it counts as newer, and has {left} days left."
+AGED = "It is older than the {kept} that the client keeps sessions: it counts as newer, and has {left} left."
 LOST = "{place} is neither in the trash nor where it was: it did not come back."
 CHANGED = "{name} was changed in the trash since the session was deleted."
 LEFT = "{path} is left of an interrupted delete, and is not what came back: look at it."
@@ -81,7 +82,9 @@ def plan(entry: TrashEntry, where: Where) -> TrashRestoration:
     except OSError as error:
         raise WriteFailed(f"{error.filename} can't be read: {error.strerror}", "Check its permissions.") from error
     days = kept_days(entry.cwd, where)
-    notes = [AGED.format(kept=days, left=spare(days))] if aged and days is not None else []
+    notes = (
+        [AGED.format(kept=counted(days, "day"), left=counted(spare(days), "day"))] if aged and days is not None else []
+    )
     if all(step.there for step in steps):
         notes.insert(0, THERE)
     other = find_session(entry.session_id, where)

@@ -25,7 +25,7 @@ from resume_hooks.storage.atomic import create_session
 from resume_hooks.storage.move import is_same, is_stub
 from resume_hooks.storage.state_file import MODE, sweep
 from resume_hooks.system.claude_settings import kept_days
-from resume_hooks.system.text import encodable, plain_line
+from resume_hooks.system.text import counted, encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import encode, with_field
 from resume_hooks.transcripts.records import parse
@@ -86,7 +86,7 @@ def plan(archived: ArchivedSession, where: Where) -> Retrieval:
         ) from error
     days = kept_days(archived.cwd, where)
     if pieces and days is not None and archived.transcript.mtime_ns / 1e9 < floor(archived.cwd, where):
-        warnings.append(AGED.format(kept=days, left=spare(days)))
+        warnings.append(AGED.format(kept=counted(days, "day"), left=counted(spare(days), "day")))
     return Retrieval(archived, session_id, path, tuple(pieces), (*warnings, *left))
 
 

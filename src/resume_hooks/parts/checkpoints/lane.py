@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 
-from resume_hooks.derive.child.existing import existing_child
+from resume_hooks.derive.child.existing import existing_child, one_at_a_time
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import Question
@@ -70,9 +70,14 @@ def _placed(session: SessionFile, goal: str, request: Request) -> Placed:
 
 
 def _rewind(request: Request) -> TriggerAnswer:
-    mark = state.settled(request.session_id)
     if request.path is None:
         return show(cards.none_card(request.trigger))
+    with one_at_a_time(request.session, request.where):
+        return _rewound(request)
+
+
+def _rewound(request: Request) -> TriggerAnswer:
+    mark = state.settled(request.session_id)
     if mark is None:
         if (standing := _standing(request, plain(request.text).strip())) is not None:
             return standing
