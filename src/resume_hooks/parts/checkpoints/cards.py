@@ -98,7 +98,7 @@ def rewound_card(receipt: Receipt, copied: Copied, made: RewindPlan, trigger: Tr
         *([f"report: {one_line(plain(made.report), ROW * 2)}"] if made.report else []),
         *not_rewound(receipt, made.left_out),
     ]
-    return child_card("rewound", receipt, copied, facts, slash=slash)
+    return child_card("back", receipt, copied, facts, slash=slash)
 
 
 def not_rewound(receipt: Receipt, left_out: LeftOut | None, old: str = "this one") -> list[str]:
@@ -122,7 +122,7 @@ def standing_card(receipt: Receipt, copied: Copied, trigger: Trigger, *, slash: 
     """
     unused = [f"Your new report was not used: {trigger.text}"] if slash and trigger.text else []
     facts = [f"{none(trigger)} The last {trigger.name('rewind')} used it.", *unused]
-    return child_card("already rewound", receipt, copied, facts, slash=slash)
+    return child_card("already back", receipt, copied, facts, slash=slash)
 
 
 def none_card(trigger: Trigger) -> str:
