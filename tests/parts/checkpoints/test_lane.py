@@ -121,6 +121,18 @@ def test_a_second_one_asks(say: Say, parent: Path) -> None:
     assert state.find(SESSION) == now
 
 
+def test_cancel_is_no_goal(say: Say, parent: Path) -> None:
+    """It ends a question and leaves what is active; without a question it forgets that."""
+    assert "No active checkpoint" in say(">checkpoint cancel")
+    say(">checkpoint the old goal")
+    explore(parent)
+    say(">checkpoint the new goal")
+    assert say(">checkpoint cancel").startswith("checkpoint stays, set just now\n  goal: the old goal")
+    assert "nothing to confirm" in say(">checkpoint yes")
+    assert say(">checkpoint Cancel").startswith("checkpoint forgotten, set just now\n  goal: the old goal")
+    assert state.find(SESSION) is None
+
+
 def test_one_without_a_goal_asks_too(say: Say, parent: Path) -> None:
     """The place is another."""
     say("/resume-hooks:checkpoint")

@@ -73,6 +73,14 @@ def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str
     return "\n".join(lines)
 
 
+def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str:
+    """``>checkpoint cancel``: the question discarded, and what stays; or the checkpoint forgotten."""
+    if active is None:
+        return refusal_card(none(trigger), last=f"To set one: {trigger.name('checkpoint')} [goal]")
+    done = "stays" if asked else "forgotten"
+    return "\n".join([f"{noun(trigger)} {done}, set {age(active)}", *(f"  {line}" for line in _described(active))])
+
+
 def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str:
     """A yes to which nothing is open."""
     why = (
