@@ -77,7 +77,7 @@ def test_keys_move_and_the_preview_turns(desk: Desk) -> None:
     screen.key("Tab")
     screen.wait_for("1 session, oldest first")
     screen.key("Tab")
-    screen.wait_for("at full price")
+    screen.wait_for("full price")
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(200, 60), (150, 12), (80, 24), (40, 10), (20, 4), (10, 2)])

@@ -74,7 +74,7 @@ def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
     for part in (
         copied.sentence("the /resume line"),
         "Fix it · handoff",
-        "123,456 tokens here; there about 321 + what any session starts with",
+        "123,456 tokens here; there about 321",
         "note: /home/user/my proj is gone",
         "next step: fix the tests",
         "note: odd place",
@@ -145,7 +145,7 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
     text = shown(lineage_card(rows))
     assert "(2 sessions)" in text
     assert f"  1 · (file gone)\n     {session_id(9)}\n" in text
-    assert "  2 · prompt 0 · continued · this session\n" in text
+    assert "  2 · prompt 0 · rollover · this session\n" in text
     assert len(text.split("\n")[-1]) <= LAST_LINE
 
 
