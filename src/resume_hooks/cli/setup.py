@@ -37,14 +37,10 @@ def config(options: ConfigOptions) -> None:
     known = {
         name: (row, settings.KEYS[name].about) for name, row in settings.load().items() if options.key in {None, name}
     }
-    shown = [(name, f"{_text(row.value)}  ({row.source})  {about}") for name, (row, about) in known.items()]
+    shown = [(name, f"{settings.shown(row.value)}  ({row.source})  {about}") for name, (row, about) in known.items()]
     rows = [With(row, {"key": name, "about": about}) for name, (row, about) in known.items()]
     data = {"file": settings.settings_file(), "settings": rows}
     options.emit(data, lambda: table(shown), settings.ignored() if options.key is None else [])
-
-
-def _text(value: object) -> str:
-    return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
 
 
 def install(options: InstallOptions) -> int:
