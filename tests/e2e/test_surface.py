@@ -96,7 +96,10 @@ def listed(tui: Tui, command: str, words: str, row: str, *, idle: bool = True) -
 
 
 def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, others: Path) -> None:
-    """Nothing is sent by any of it; what is opened is what the next prompt goes on with."""
+    """Nothing is sent by any of it; what is opened is what the next prompt goes on with.
+
+    A space that the prompt has is taken back: it would stand before the next command, in the next session as well.
+    """
     tui = sized
     begin(tui, plugin)
     listed(tui, "/search", "hook_registry", "We should add the agent")
@@ -115,8 +118,7 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, 
     tui.key("Space")
     tui.wait_for("The prompt has the keys")
     assert "f: fork" not in tui.text()
-    tui.key("BSpace")  # the prompt has it, in the next session as well
-    for key in ("C-x", "Tab", "Down"):
+    for key in ("BSpace", "C-x", "Tab", "Down"):
         tui.key(key)
         tui.wait_idle()
     tui.key("f")
