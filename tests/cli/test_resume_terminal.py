@@ -77,7 +77,7 @@ def test_keys_move_and_the_preview_turns(desk: Desk) -> None:
     screen.key("Tab")
     screen.wait_for("1 session, oldest first")
     screen.key("Tab")
-    screen.wait_for("at full price")
+    screen.wait_for("full price")
 
 
 def test_the_foot_names_the_keys_that_answer(desk: Desk) -> None:

@@ -195,4 +195,4 @@ def _card(found: compare.Comparison, *, whole: bool) -> str:
         ]
     )
     rows = "\n".join(resume_card.table(found)) if whole else ""
-    return "\n\n".join(filter(None, [resume_card.headline(found, typed), shown, rows]))
+    return "\n\n".join(filter(None, [resume_card.headline(found, str), shown, rows]))

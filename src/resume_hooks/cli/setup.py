@@ -41,7 +41,7 @@ def config(options: ConfigOptions) -> None:
     known = {
         name: (row, settings.KEYS[name].about) for name, row in settings.load().items() if options.key in {None, name}
     }
-    shown = [(name, f"{_text(row.value)}  ({row.source})  {about}") for name, (row, about) in known.items()]
+    shown = [(name, f"{settings.shown(row.value)}  ({row.source})  {about}") for name, (row, about) in known.items()]
     rows = [With(row, {"key": name, "about": about}) for name, (row, about) in known.items()]
     data = {"file": settings.settings_file(), "settings": rows}
     notes = settings.ignored() if options.key is None else []
@@ -56,10 +56,6 @@ def _of_vault(where: Where) -> list[str]:
     lost = f", and with them {counted(last, 'file')} that Claude Code has no longer" if last else ""
     keep = "; to keep them: resume-hooks config vault on, then: resume-hooks restore" if last else ""
     return [f"The links that hold sessions go at the next start of Claude Code, or when restore is asked{lost}{keep}"]
-
-
-def _text(value: object) -> str:
-    return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
 
 
 def install(options: InstallOptions) -> int:

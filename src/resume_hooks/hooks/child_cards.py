@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import as_typed
 from resume_hooks.transcripts import records
@@ -27,7 +28,7 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
     busy = not slash and is_busy(receipt.parent_file)
     # Beside a working model the client shows 40 columns of the last line, and nothing where one line is wide (2.1.330).
     keys = " · paste when done" if busy and copied.how != "not copied" else ""
-    again = f"Nothing new was made; this is the session from your last {receipt.kind}."
+    again = f"Nothing new was made; this is the session from your last {word_of(receipt.kind)}."
     lines = [
         f"{done}{keys} · {copied.sentence('the /resume line')}",
         f"  {receipt.title}",

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks import settings
+from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, prompt, reply
 from resume_hooks.hooks.compaction import HERE
 from resume_hooks.hooks.request import TriggerAnswer
@@ -102,14 +103,17 @@ def answered(command: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
+    row = ROWS[verb]
+    if row.bare and not row.argument and trigger.text:
+        raise UsageError(f"{trigger.name(verb)} takes no words", f"Type: {trigger.name(verb)}")
     if on_screen and verb in PANED:
         from resume_hooks.hooks.session_list import pane  # nothing to the other commands
 
         return {"pane": pane.opened(trigger.text)}
     if on_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
         return compaction.begin(trigger.text)
-    if not ROWS[verb].lane:
-        return _text(prompt.answer(trigger, event))
+    if not row.lane:
+        return _text(prompt.answer(trigger._replace(sign=BARE) if on_screen and verb == "help" else trigger, event))
     if verb == "rollover" and on_screen and event.get("waiting") is not True:
         return {"wait": WAIT}
     given = prompt.lane_answer(trigger, reply.field(event, "session_id"), event)

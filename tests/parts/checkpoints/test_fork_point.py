@@ -118,7 +118,7 @@ def test_a_fork_comes_back(parent: Path, document: Document, cli: Cli, config_ho
     assert "The user's report" not in told
     assert card.startswith(f"**Back** to where the fork left `{SESSION[:8]}`")
     assert (made["rewind"]["first_left_out"], made["rewind"]["report_characters"]) == (f"{fork.stem}:{number}", 0)
-    assert made["title"] == "Fix the parser · rewind"
+    assert made["title"] == "Fix the parser · back"
     assert all(check["ok"] for check in made["checks"])
     assert [row.session_id for row in Family(config_home.where).lineage(made["file"])][:2] == [SESSION, fork.stem]
     assert fork.read_bytes() == before

@@ -66,9 +66,9 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
     raw = parent.read_bytes()
     text = say(f"{sign}rewind it was slower\nso we stay")
     (child,) = children(parent)
-    assert text.startswith("rewound · ")
+    assert text.startswith("back · ")
     for part in (
-        "Fix the parser · rewind",
+        "Fix the parser · back",
         "9,000 tokens here; there about ",
         "just now: try the other parser",
         "report: it was slower so we stay",
@@ -119,6 +119,18 @@ def test_a_second_one_asks(say: Say, parent: Path) -> None:
     assert (now.uuid, now.goal) == ("xa", "the new goal")
     assert "nothing to confirm" in say(">checkpoint yes")
     assert state.find(SESSION) == now
+
+
+def test_cancel_is_no_goal(say: Say, parent: Path) -> None:
+    """It ends a question and leaves what is active; without a question it forgets that."""
+    assert "No active checkpoint" in say(">checkpoint cancel")
+    say(">checkpoint the old goal")
+    explore(parent)
+    say(">checkpoint the new goal")
+    assert say(">checkpoint cancel").startswith("checkpoint stays, set just now\n  goal: the old goal")
+    assert "nothing to confirm" in say(">checkpoint yes")
+    assert say(">checkpoint Cancel").startswith("checkpoint forgotten, set just now\n  goal: the old goal")
+    assert state.find(SESSION) is None
 
 
 def test_one_without_a_goal_asks_too(say: Say, parent: Path) -> None:
@@ -197,7 +209,7 @@ def test_a_stray_enter_shows_the_child_that_stands(say: Say, parent: Path) -> No
     (child,) = children(parent)
     for _ in range(2):
         text = say(">rewind it was slower")
-        assert text.startswith("already rewound")
+        assert text.startswith("already back")
         assert "No active checkpoint." in text
         assert f"/resume {child.stem}" in text
     assert children(parent) == [child]
@@ -224,7 +236,7 @@ def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
     say(">checkpoint x")
     write_session(parent.parent, SESSION, conversation(2, prefix="q"))
     text = say(">rewind it was slower")
-    assert text.startswith("rewound")
+    assert text.startswith("back")
     assert "does not resolve any more (its record is gone): the new session starts at the root" in text
     assert len(children(parent)) == 1
     assert state.find(SESSION) is None
@@ -239,8 +251,8 @@ def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: P
         done = pool.map(lambda _: run_hook("prompt", event, python=sys.executable), range(4))
     texts = [reason(one) for one in done]
     assert len(children(parent)) == 1
-    assert sum(text.startswith("rewound") for text in texts) == 1
-    assert all("No active checkpoint." in text or "is rewinding" in text for text in texts if text[:7] != "rewound")
+    assert sum(text.startswith("back") for text in texts) == 1
+    assert all("No active checkpoint." in text or "is rewinding" in text for text in texts if text[:4] != "back")
 
 
 def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +268,7 @@ def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: 
         trigger = Trigger("rewind", "it was slower", slash=False, pasted=False)
         assert "The disk is full" in card(trigger, {"session_id": SESSION})
     assert state.find(SESSION) == before
-    assert say(">rewind it was slower").startswith("rewound")
+    assert say(">rewind it was slower").startswith("back")
 
 
 GARBAGE: dict[str, Any] = {

@@ -78,7 +78,7 @@ def test_rewind(document: Document, cli: Cli, parent: Path) -> None:
     assert (shown["written"], shown["rewind"]["first_left_out"]) == (False, f"{SESSION}:5")
     assert sorted(parent.parent.iterdir()) == [parent]
     data = document("rewind", SESSION, "--report", "-", stdin="slöwer\n".encode())["data"]
-    assert (data["kind"], data["written"], data["title"]) == ("rewind", True, "Fix the parser · rewind")
+    assert (data["kind"], data["written"], data["title"]) == ("rewind", True, "Fix the parser · back")
     assert data["rewind"] == {
         "checkpoint": f"{SESSION}:3",
         "goal": "try it",
@@ -150,5 +150,5 @@ def test_slash_bodies(cli: Cli, parent: Path) -> None:
     assert "checkpoint set" in cli("slash", "checkpoint", SESSION, stdin=b"try it").stdout.decode()
     explore(parent)
     text = cli("slash", "rewind", SESSION, stdin=b"slower\n\nso we stay\n").stdout.decode()
-    assert text.startswith("rewound")
+    assert text.startswith("back")
     assert "report: slower so we stay" in text

@@ -73,6 +73,14 @@ def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str
     return "\n".join(lines)
 
 
+def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str:
+    """``>checkpoint cancel``: the question discarded, and what stays; or the checkpoint forgotten."""
+    if active is None:
+        return refusal_card(none(trigger), last=f"To set one: {trigger.name('checkpoint')} [goal]")
+    done = "stays" if asked else "forgotten"
+    return "\n".join([f"{noun(trigger)} {done}, set {age(active)}", *(f"  {line}" for line in _described(active))])
+
+
 def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str:
     """A yes to which nothing is open."""
     why = (
@@ -98,7 +106,7 @@ def rewound_card(receipt: Receipt, copied: Copied, made: RewindPlan, trigger: Tr
         *([f"report: {one_line(plain(made.report), ROW * 2)}"] if made.report else []),
         *not_rewound(receipt, made.left_out),
     ]
-    return child_card("rewound", receipt, copied, facts, slash=slash)
+    return child_card("back", receipt, copied, facts, slash=slash)
 
 
 def not_rewound(receipt: Receipt, left_out: LeftOut | None, old: str = "this one") -> list[str]:
@@ -122,7 +130,7 @@ def standing_card(receipt: Receipt, copied: Copied, trigger: Trigger, *, slash: 
     """
     unused = [f"Your new report was not used: {trigger.text}"] if slash and trigger.text else []
     facts = [f"{none(trigger)} The last {trigger.name('rewind')} used it.", *unused]
-    return child_card("already rewound", receipt, copied, facts, slash=slash)
+    return child_card("already back", receipt, copied, facts, slash=slash)
 
 
 def none_card(trigger: Trigger) -> str:

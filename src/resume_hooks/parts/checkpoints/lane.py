@@ -18,7 +18,7 @@ from resume_hooks.parts.checkpoints.checkpoint import Placed
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import plain
 
-YES = "yes"
+YES, CANCEL = "yes", "cancel"
 CHECKPOINT = "checkpoint"
 """The kind of our questions."""
 
@@ -32,6 +32,8 @@ def answer(request: Request) -> TriggerAnswer:
     if request.path is None:
         raise without_transcript(NothingToMark, "There is nothing to mark")
     session = request.session
+    if request.text.lower() == CANCEL:
+        return _cancel(session, request)
     return _replace(session, request) if request.text.lower() == YES else _set(session, request)
 
 
@@ -50,6 +52,16 @@ def _set(session: SessionFile, request: Request) -> TriggerAnswer:
     else:
         placed = placed._replace(mark=active)
     return show(cards.set_card(placed, request.trigger, replaced=False, already=active is not None))
+
+
+def _cancel(session: SessionFile, request: Request) -> TriggerAnswer:
+    """Leave the checkpoint where a question was to replace it, else forget it."""
+    question = confirmations.find(session.session_id, CHECKPOINT)
+    asked = confirmations.take(session.session_id, CHECKPOINT) and question is not None and question.is_open
+    active = state.find(session.session_id)
+    if not asked:
+        state.clear(session.session_id)
+    return show(cards.cancelled_card(active, request.trigger, asked=asked))
 
 
 def _replace(session: SessionFile, request: Request) -> TriggerAnswer:

@@ -53,7 +53,7 @@ def told_at(sent: list[tuple[str, Any]]) -> int:
     assert (role, answering) == ("user", "assistant")
     assert told["text"].startswith(LINEAGE)
     assert GOAL in told["text"]
-    assert card["text"].startswith("**Rewound** to the checkpoint of ")
+    assert card["text"].startswith("**Back** to the checkpoint of ")
     return place
 
 
@@ -95,23 +95,23 @@ def test_mark_explore_rewind_paste(tui: Tui, plugin: Path, xserver: XServer) -> 
     (parent,) = tui.home.sessions()
     raw = parent.read_bytes()
     tui.submit(f">rewind {REPORT}")
-    tui.wait_for("^.*rewound · the /resume line copied")
+    tui.wait_for("^.*back · the /resume line copied")
     tui.wait_idle()
     (child,) = children(tui.home, parent)
     assert xserver.clipboard() == f"/resume {child.stem}"
     assert len(tui.api.requests) == asked
     assert parent.read_bytes().startswith(raw), "the client appends; nothing else may change"
     tui.key("Enter")
-    tui.wait_for("already rewound")
+    tui.wait_for("already back")
     tui.wait_idle()
     assert children(tui.home, parent) == [child]
     tui.key("C-c")
     tui.wait_idle()
     tui.submit_paste(f"/resume {child.stem}")
-    tui.wait_gone("already rewound")
+    tui.wait_gone("already back")
     tui.wait_idle()
     shown = "\n".join(tui.screen())
-    assert "Rewound to the checkpoint" in shown
+    assert "Back to the checkpoint" in shown
     assert "EXPLORED" not in shown
     assert "What was to be tried" not in shown
     tui.key("C-o")
@@ -142,7 +142,7 @@ def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
     tui.key("C-c")
     tui.wait_idle()
     tui.submit(f"/resume-hooks:rewind {REPORT}")
-    tui.wait_for("Rewound to the checkpoint")
+    tui.wait_for("Back to the checkpoint")
     (child,) = children(tui.home, parent)
     assert "EXPLORED" not in child.read_text()
     assert "remember ALPHA" in child.read_text()
