@@ -134,7 +134,7 @@ def compare(session: SessionFile, where: Where, window: int, at: str, *, limit: 
     path = session.path
     glance = HeadTail(path)
     context = as_client_acts(tokens.recent_context(path, window), glance, session.agent, where)
-    seen, base = traffic.traffic_of(path), traffic.base_of(glance)
+    seen, base = traffic.traffic_of(path), traffic.base_of(glance, where)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     trim_estimated = is_live_part_within(path, limit)
     trimmed = _trimmed(path, context.window, where) if trim_estimated else None

@@ -95,7 +95,7 @@ class RolloverPlan(ChildPlan):
 
 
 def opening(
-    parent: SessionFile, ends: HeadTail, child: Draft, next_step: str, contents: Contents, note: str = ""
+    parent: SessionFile, ends: HeadTail, child: Draft, next_step: str, contents: Contents, where: Where, note: str = ""
 ) -> Opening:
     """What a child of ``parent`` is told: its lineage, a ``note``, what it holds, the next step."""
     digest = contents.edited or opening_tier(contents.digest, child)
@@ -104,7 +104,7 @@ def opening(
     text = opening_text(child.block, step, summary=told, digest=digest)
     card, _ = redact(_card(child, next_step, contents))
     before = tokens.recent_context(parent.path).tokens
-    base = min(base_of(ends).tokens, before)
+    base = min(base_of(ends, where).tokens, before)
     sizes = Sizes(before, base + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN))
     return Opening(child, child.head(summary=bool(contents.summary)), text, card, ends, sizes, contents)
 

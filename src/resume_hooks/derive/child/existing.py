@@ -72,7 +72,7 @@ def existing_child(
         return None
     stated = tokens.stated_size(path)
     before = tokens.recent_context(parent.path).tokens
-    base = min(base_of(ends).tokens, before) if kind in FRESH else 0
+    base = min(base_of(ends, where).tokens, before) if kind in FRESH else 0
     return Receipt(
         session_id=link.child_id,
         file=session.path,
