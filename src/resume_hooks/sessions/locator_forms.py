@@ -23,7 +23,7 @@ MIN_PREFIX = 4  # characters of an id that a prefix needs; fewer would fit by ch
 MIN_PART = 3
 """Bytes of a title that a part of it needs: three letters, or one of a script that writes whole words with it."""
 
-SEEN = "resume-hooks sessions shows what there is."
+SEEN = "See resume-hooks sessions for what there is."
 
 MOST_CANDIDATES = 20  # sessions that are shown of those that words fit
 _HEX = frozenset("0123456789abcdef-")
