@@ -17,7 +17,7 @@ from resume_hooks.system.invocation import as_typed
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 
-WHY_CTRL_C = "Ctrl+C clears the box; twice, or in an empty one, it quits"
+WHY_CTRL_C = "Ctrl+C clears a full box; twice, or in an empty one, it quits"
 
 INTERRUPTED = "[Request interrupted by user"
 """How the record begins that a client writes when Esc or Ctrl+C ended a turn."""
@@ -57,7 +57,7 @@ def _paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
         return paste_line(copied, slash=slash, busy=busy)
     if busy:
         return "Type /resume once the answer ends."
-    return "Type the /resume line above." if slash else "Empty box (Ctrl+C once!), type /resume."
+    return "Type the /resume line above." if slash else "Box full? Ctrl+C (once!). Type /resume."
 
 
 def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
@@ -65,10 +65,10 @@ def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
     if copied.how == "sent":
         if busy:
             return "Sent to the clipboard: paste it later."
-        return "Sent to the clipboard: paste it, check." if slash else "Empty box (Ctrl+C once!), paste, check."
+        return "Sent to the clipboard: paste it, check." if slash else "Box full? Ctrl+C (once!). Paste, check."
     if busy:
         return "Copied: paste it once the answer ends."
-    return "Copied: paste it, press Enter." if slash else "Copied: empty box (Ctrl+C once!), paste."
+    return "Copied: paste it, press Enter." if slash else "Copied. Box full? Ctrl+C (once!). Paste."
 
 
 def is_busy(path: str) -> bool:

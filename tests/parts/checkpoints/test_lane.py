@@ -79,7 +79,7 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
         f"claude --resume {child.stem}",
     ):
         assert part in text
-    assert ("Ctrl+C once!" in text.split("\n")[-1]) is (sign == ">")
+    assert ("Ctrl+C (once!)" in text.split("\n")[-1]) is (sign == ">")
     assert parent.read_bytes() == raw
     assert "EXPLORE" not in child.read_text()
     assert state.find(SESSION) is None

@@ -102,7 +102,7 @@ def test_the_child_stands_at_the_mark(config_home: ConfigHome) -> None:
     assert "Files, git and running processes were not rewound" in content
     assert card["message"]["model"] == records.SYNTHETIC_MODEL
     shown = records.text(card)
-    assert "**Back** to the checkpoint of 2026-01-31 09:31: try the other parser." in shown
+    assert "**Back** to 2026-01-31 09:31: try the other parser." in shown
     assert "**Report:** it was slower so we stay" in shown
     assert "EXPLORED" not in Path(made.file).read_text()
 

@@ -80,7 +80,7 @@ def card(told: Told) -> str:
     """What the screen shows of the child."""
     mark, left_out, lost = told.mark, told.left_out, told.lost
     goal = f": {one_line(plain(mark.goal), SHOWN)}" if mark.goal else ""
-    began = f"**Back** to the checkpoint of {minute(mark.started_at)}{goal}."
+    began = f"**Back** to {minute(mark.started_at)}{goal}."
     if mark.left:
         began = f"**Back** to where the fork left `{mark.left[:SHORT]}`, {minute(mark.started_at)}."
     if lost:

@@ -53,7 +53,7 @@ def told_at(sent: list[tuple[str, Any]]) -> int:
     assert (role, answering) == ("user", "assistant")
     assert told["text"].startswith(LINEAGE)
     assert GOAL in told["text"]
-    assert card["text"].startswith("**Back** to the checkpoint of ")
+    assert card["text"].startswith("**Back** to 20")
     return place
 
 
