@@ -140,7 +140,8 @@ def _facts(outcome: add_summary.SummaryOutcome, request: Request, first: Sequenc
     spent = [*first, *([f"it took {outcome.spent.words}"] if outcome.spent.words else [])]
     if outcome.failure:
         there = f"in the old session (/resume {request.session_id})"  # the client may have opened the child
-        again = f"to try again, {request.typed} {there}, or in a shell: {request.command}"
+        wish = f" {request.text}" if request.text else ""
+        again = f"to try again, {request.typed}{wish} {there}, or in a shell: {request.command}"
         return [add_summary.failure_text(outcome.failure), *spent, again]
     check = [outcome.checked.words] if outcome.checked else []
     return [f"a summary by {outcome.spent.model} and a digest are in it", *check, *spent]
