@@ -31,6 +31,7 @@ const answer = async ($, command, args) => {
       if (!String(error).endsWith('aborted')) throw error // Esc
       return {}
     } finally { $.ui.status(undefined) }
+    reply = await settle($, command, args, reply)
   }
   if (reply.text) return { text: reply.text, isTextDisplayOnly: true }
   if (reply.pane) await show($, reply.pane)
