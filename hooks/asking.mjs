@@ -62,8 +62,6 @@ export async function welcome($) { // in a repository's folder without sessions,
 export async function settle($, command, args, given) {
   hurried = true
   let reply = given ?? await ask($, { command, args })
-  while (reply.ask) {
-    reply = await ask($, { command, args: await choice($, reply) })
-  }
-  return reply
+  for (; reply.ask; reply = await ask($, { command, args })) args = await choice($, reply)
+  return { ...reply, args } // the words that it answers
 }

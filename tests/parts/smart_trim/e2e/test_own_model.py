@@ -43,6 +43,11 @@ def choosing(request: Request) -> Any:
     return f"Here you are.\n```json\n{json.dumps({'choices': [*rows, {**rows[0], 'number': 9_999}]})}\n```"
 
 
+def has_asked(tui: Tui, count: int) -> bool:
+    """Whether so many requests come."""
+    return wait_until(lambda: len(tui.api.main_requests()) == count)
+
+
 @pytest.mark.parametrize("size", [None, (80, 24)])
 def test_what_it_chose_is_trimmed(modern: Tui, plugin: Path, size: tuple[int, int] | None) -> None:
     """One request: the last one, its answer with the cache's mark, our prompt; on a yes a copy opens without it."""
@@ -77,7 +82,7 @@ def test_what_it_chose_is_trimmed(modern: Tui, plugin: Path, size: tuple[int, in
     modern.api.script = ()
     modern.api.clear()
     modern.submit("now go on GAMMA")
-    assert wait_until(lambda: bool(modern.api.main_requests()))
+    assert has_asked(modern, 1)
     said = spoken(modern.api.main_requests()[-1])
     old, new = outputs(parent), outputs(child)
     gone = {call for call in old if '"piece ' in new[call]}
@@ -124,7 +129,7 @@ def test_esc_leaves_nothing(tui: Tui, plugin: Path) -> None:
     tui.api.script = saying([120.0, "late"])
     tui.submit("/trim --smart")
     tui.wait_for(ASKING)
-    assert wait_until(lambda: len(tui.api.main_requests()) == 2)
+    assert has_asked(tui, 2)
     tui.key("Escape")
     tui.wait_gone("asking this session's model")
     tui.api.release()
@@ -132,3 +137,24 @@ def test_esc_leaves_nothing(tui: Tui, plugin: Path) -> None:
     tui.submit("/trim yes")
     tui.wait_for("nothing to confirm")
     assert children(tui.home, parent) == []
+
+
+def test_words_in_place_of_an_answer_ask_anew(tui: Tui, plugin: Path) -> None:
+    """For those words, and the same after a question by rules."""
+    begin(tui, plugin)
+    tui.api.clear()
+    tui.api.script = choosing
+    tui.submit("/trim")
+    for number, words in enumerate(("keep the ALPHAS", "keep the BETAS"), 1):
+        tui.wait_for("1. Open the trimmed copy")
+        tui.wait_idle()
+        for _ in range(4 - number):  # to the line behind the labels
+            tui.key("Down")
+        tui.type(f"--smart {words}")
+        tui.wait_for(f"--smart {words}")
+        tui.key("Enter")
+        assert has_asked(tui, number)
+        assert words in spoken(tui.api.main_requests()[-1])
+        tui.wait_gone(words)
+    tui.wait_for("chosen by claude-")
+    tui.wait_for("1. Open the trimmed copy")
