@@ -66,7 +66,7 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
     raw = parent.read_bytes()
     text = say(f"{sign}rewind it was slower\nso we stay")
     (child,) = children(parent)
-    assert text.startswith("back · ")
+    assert text.startswith("rewound · ")
     for part in (
         "Fix the parser · back",
         "9,000 tokens here; there about ",
@@ -209,7 +209,7 @@ def test_a_stray_enter_shows_the_child_that_stands(say: Say, parent: Path) -> No
     (child,) = children(parent)
     for _ in range(2):
         text = say(">rewind it was slower")
-        assert text.startswith("already back")
+        assert text.startswith("already rewound")
         assert "No active checkpoint." in text
         assert f"/resume {child.stem}" in text
     assert children(parent) == [child]
@@ -236,7 +236,7 @@ def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
     say(">checkpoint x")
     write_session(parent.parent, SESSION, conversation(2, prefix="q"))
     text = say(">rewind it was slower")
-    assert text.startswith("back")
+    assert text.startswith("rewound")
     assert "does not resolve any more (its record is gone): the new session starts at the root" in text
     assert len(children(parent)) == 1
     assert state.find(SESSION) is None
@@ -251,8 +251,10 @@ def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: P
         done = pool.map(lambda _: run_hook("prompt", event, python=sys.executable), range(4))
     texts = [reason(one) for one in done]
     assert len(children(parent)) == 1
-    assert sum(text.startswith("back") for text in texts) == 1
-    assert all("No active checkpoint." in text or "is rewinding" in text for text in texts if text[:4] != "back")
+    assert sum(text.startswith("rewound") for text in texts) == 1
+    assert all(
+        "No active checkpoint." in text or "is rewinding" in text for text in texts if not text.startswith("rewound")
+    )
 
 
 def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +270,7 @@ def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: 
         trigger = Trigger("rewind", "it was slower", slash=False, pasted=False)
         assert "The disk is full" in card(trigger, {"session_id": SESSION})
     assert state.find(SESSION) == before
-    assert say(">rewind it was slower").startswith("back")
+    assert say(">rewind it was slower").startswith("rewound")
 
 
 GARBAGE: dict[str, Any] = {

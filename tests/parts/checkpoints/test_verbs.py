@@ -150,5 +150,5 @@ def test_slash_bodies(cli: Cli, parent: Path) -> None:
     assert "checkpoint set" in cli("slash", "checkpoint", SESSION, stdin=b"try it").stdout.decode()
     explore(parent)
     text = cli("slash", "rewind", SESSION, stdin=b"slower\n\nso we stay\n").stdout.decode()
-    assert text.startswith("back")
+    assert text.startswith("rewound")
     assert "report: slower so we stay" in text

@@ -95,23 +95,23 @@ def test_mark_explore_rewind_paste(tui: Tui, plugin: Path, xserver: XServer) -> 
     (parent,) = tui.home.sessions()
     raw = parent.read_bytes()
     tui.submit(f">rewind {REPORT}")
-    tui.wait_for("^.*back · the /resume line copied")
+    tui.wait_for("^.*rewound · the /resume line copied")
     tui.wait_idle()
     (child,) = children(tui.home, parent)
     assert xserver.clipboard() == f"/resume {child.stem}"
     assert len(tui.api.requests) == asked
     assert parent.read_bytes().startswith(raw), "the client appends; nothing else may change"
     tui.key("Enter")
-    tui.wait_for("already back")
+    tui.wait_for("already rewound")
     tui.wait_idle()
     assert children(tui.home, parent) == [child]
     tui.key("C-c")
     tui.wait_idle()
     tui.submit_paste(f"/resume {child.stem}")
-    tui.wait_gone("already back")
+    tui.wait_gone("already rewound")
     tui.wait_idle()
     shown = "\n".join(tui.screen())
-    assert "Back to the checkpoint" in shown
+    assert "Back to 20" in shown
     assert "EXPLORED" not in shown
     assert "What was to be tried" not in shown
     tui.key("C-o")
