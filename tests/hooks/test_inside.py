@@ -97,7 +97,7 @@ def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> 
     assert "saves about" in reply["ask"]
     assert reply["ask"].count("\n") <= 2
     assert children(parent) == []
-    assert "preview discarded" in ask("trim", CHOICES["trim"][-1][1])["text"]
+    assert "the question is withdrawn" in ask("trim", CHOICES["trim"][-1][1])["text"]
     assert "nothing to confirm" in ask("trim", CHOICES["trim"][0][1])["text"]
     ask("trim", "--tools Read")
     made = ask("trim", CHOICES["trim"][0][1])

@@ -127,4 +127,5 @@ def _standing(request: Request, report: str = "") -> TriggerAnswer | None:
     return standing and TriggerAnswer(
         standing.in_client,
         lambda copied: cards.standing_card(standing, copied, request.trigger, slash=request.slash),
+        remark=f"Nothing new was made: this is the session from your last {request.typed}.",
     )
