@@ -249,7 +249,7 @@ def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
     tui.wait_for("Mock reply 1")
     tui.wait_idle()
     tui.submit("/back it is slower")
-    tui.wait_for("Back to the checkpoint")
+    tui.wait_for("Back to 20")
     tui.wait_idle()
     child = child_of(tui.home, parent)
     tui.submit("/recall")

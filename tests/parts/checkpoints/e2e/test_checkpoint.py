@@ -142,7 +142,7 @@ def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
     tui.key("C-c")
     tui.wait_idle()
     tui.submit(f"/resume-hooks:rewind {REPORT}")
-    tui.wait_for("Back to the checkpoint")
+    tui.wait_for("Back to 20")
     (child,) = children(tui.home, parent)
     assert "EXPLORED" not in child.read_text()
     assert "remember ALPHA" in child.read_text()
