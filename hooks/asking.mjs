@@ -59,11 +59,9 @@ export async function welcome($) { // in a repository's folder without sessions,
   try { say($, await ask($, { command: 'moved', args }, 'engine', COPYING)) } finally { $.ui.status(undefined) }
 }
 
-export async function settle($, command, args) {
+export async function settle($, command, args, given) {
   hurried = true
-  let reply = await ask($, { command, args })
-  while (reply.ask) {
-    reply = await ask($, { command, args: await choice($, reply) })
-  }
-  return reply
+  let reply = given ?? await ask($, { command, args })
+  for (; reply.ask; reply = await ask($, { command, args })) args = await choice($, reply)
+  return { ...reply, args } // the words that it answers
 }

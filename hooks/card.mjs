@@ -4,7 +4,7 @@ let card // what the engine said, when it was opened, and whether the table is s
 let opened = 0 // how often: under the same id the client draws what stood there
 
 export async function showCard($, told) {
-  card = { ...told, id: `card-${++opened}`, at: Date.now() }
+  card = { ...told, id: `full-${++opened}`, at: Date.now() }
   await $.ui.open({ id: card.id, rows: card.tall, columns: card.wide, focus: true, closeOnEscape: true })
 }
 

@@ -15,8 +15,8 @@ const WAITING = 170000 // milliseconds for what the engine says is to be waited 
 
 const answer = async ($, command, args) => {
   let reply = await settle($, command, args)
-  if (reply.wait) {
-    const usual = reply.wait, forked = { model: await quietly($, () => $.session.model()) }
+  while (reply.wait) {
+    const usual = reply.wait, words = reply.args, forked = { model: await quietly($, () => $.session.model()) }
     try {
       while (reply.wait) {
         $.ui.status(reply.wait)
@@ -24,13 +24,14 @@ const answer = async ($, command, args) => {
           Object.assign(forked, await fork($, reply.fork))
           $.ui.status(usual) // where that gave no answer another one is asked
         }
-        reply = await ask($, { command, args, waiting: true, forked }, 'engine', WAITING)
+        reply = await ask($, { command, args: words, waiting: true, forked }, 'engine', WAITING)
       }
     } catch (error) {
       $.clock.after(0, () => quietly($, async () => say($, await ask($, { command: 'left', args: command }))))
       if (!String(error).endsWith('aborted')) throw error // Esc
       return {}
     } finally { $.ui.status(undefined) }
+    reply = await settle($, command, words, reply)
   }
   if (reply.text) return { text: reply.text, isTextDisplayOnly: true }
   if (reply.pane) await show($, reply.pane)

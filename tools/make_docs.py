@@ -183,14 +183,14 @@ def slash_command(trigger: Trigger) -> str:
 def settings_table() -> str:
     """Every setting with its default."""
     rows = [
-        [f"`{name}`", f"`{_default(key.default)}`", f"{key.about}{' *An option of the plugin.*' if key.title else ''}"]
+        [
+            f"`{name}`",
+            f"`{settings.shown(key.default)}`",
+            f"{key.about}{' *An option of the plugin.*' if key.title else ''}",
+        ]
         for name, key in settings.KEYS.items()
     ]
     return _table(["key", "default", "what it does"], rows)
-
-
-def _default(value: settings.Value) -> str:
-    return (", ".join(value) if isinstance(value, tuple) else str(value)) or "(empty)"
 
 
 def packages_table() -> str:

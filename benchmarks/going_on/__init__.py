@@ -1,9 +1,25 @@
 """The ways on from a session beside each other: what a reader of labels finds in context, one read away, or not at all.
 
-``python -m benchmarks.going_on [all | tune final unseen sample] [--missed]`` on labelled sessions (``sample`` is one of
-ours, to give away), ``--own [COUNT]`` on the latest of this home, for the columns that need no labels.
+``python -m benchmarks.going_on [all | tune final unseen sample] [--missed]`` on labelled sessions: of the corpus, or
+``sample``, which we wrote and which may be given away. ``--own [COUNT]`` on the latest of this home, without what needs
+labels. ``python -m benchmarks.going_on.bounds`` says how far another choice of decisions could go.
 
-To add a way: in ``ways.ways`` a name, what makes its child of a copy of the session (None where none is made), and what
-is ``Left`` there. One that needs a model: a name in ``ways.MODEL``, and in the folder that ``BENCH_SUMMARIES`` names a
-text a session, ``<name>/<session id>.md``. To add sessions: a ``truth_*.jsonl`` beside this, as ``truth`` reads it.
+To add a way, in ``ways.py``:
+
+- One that makes a file: a line in ``ways``. It has the row's name; what makes a child of the path of a copy and tells
+  its path, another file of the same folder; what says of that path what is ``Left``: ``cut`` of a shortened copy,
+  ``fresh`` of a new session. The copy lies in a home of its own, which ``HOME`` and ``CLAUDE_CONFIG_DIR`` name; the
+  child is deleted once it was looked at. None, where nothing was made, counts as the session as it is; an error ends
+  the run. A program that not everybody has goes behind a variable, as ``BENCH_PEER``.
+- One that is a text: a line in ``naive``. It is found as it stands, or by its lines.
+- One that a model writes: a name in ``MODEL``. The texts are in the folder that ``BENCH_SUMMARIES`` names, as
+  ``<name>/<file of the session, without .jsonl>.md``; without any its row is empty.
+
+Calls before the first edit are those of children that lie among the sessions, if the row is called as ``stats`` calls
+them; where it is not, ``measure.BEGINS`` has their name.
+
+To add sessions: ``truth_<half>_<reader>.jsonl`` beside this, of a half in ``truth.HALVES``, with a line an item: its
+``session`` (a path below the corpus, without .jsonl), ``kind`` (``truth.KINDS``), ``record`` (the line, from 0),
+``block`` (of its content, from 0), the ``start`` and ``end`` of its characters there (of a call, in its command or
+path), and ``in_summary``: whether a later compaction summary has it, null where there is none.
 """

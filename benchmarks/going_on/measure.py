@@ -97,12 +97,14 @@ def _by_kind(found: Sequence[Item]) -> Iterator[tuple[str, list[Item]]]:
 
 
 def row(way: str, sums: Sums, stretch: Stretch | None) -> str:
-    """A row: medians, and counts of items; empty where nobody ran the way."""
+    """A row: medians, and counts of items; empty where nobody ran the way, or labelled any."""
     if not sums.shares:
         return f"| {way} | 0 |{' |' * len(HEADS)}"
     cells = [way, str(len(sums.shares)), f"{100 * statistics.median(sums.shares):.0f} %"]
     cells += [f"{statistics.median(sums.costs):,.0f}", f"{statistics.median(sums.seconds):.2f}"]
-    cells += ["/".join(str(sums.found[kind][where]) for where in ("in", "near", "out")) for kind in KINDS]
+    for kind in KINDS:
+        counts = sums.found[kind]
+        cells.append("/".join(str(counts[where]) for where in ("in", "near", "out")) if counts else "")
     cells.append("{} of {}".format(*map(sum, zip(*sums.lies, strict=True))) if sums.lies else "")
     cells.append(_calls(stretch))
     return f"| {' | '.join(cells)} |"

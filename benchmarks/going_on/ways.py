@@ -130,7 +130,7 @@ def gone(path: Path, source: Path) -> Iterator[Went]:
         yield Went(way, left, spent, left.tokens * RATE)
         if child is not None:
             child.unlink()
-    base = api_usage.base_of(HeadTail(str(path))).tokens
+    base = api_usage.base_of(HeadTail(str(path)), Where()).tokens
     for way, text in naive(path):
         size = base + round(len(text) / tokens.CHARACTERS_PER_TOKEN)
         yield Went(way, Left(size, flat(text), rows=lines(text)), 0, size * RATE)
@@ -145,7 +145,7 @@ def gone(path: Path, source: Path) -> Iterator[Went]:
 
 def ways(path: Path, source: Path, here: Left) -> Iterator[tuple[str, Make, Callable[[Path], Left]]]:
     """The ways that make a child without a model: name, how, and what is left in it."""
-    base = api_usage.base_of(HeadTail(str(path))).tokens
+    base = api_usage.base_of(HeadTail(str(path)), Where()).tokens
 
     def cut(child: Path) -> Left:
         return left_of(child, here, path)

@@ -203,6 +203,8 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
 """For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""
 
 ANSWERS: Dict[str, List[Tuple[str, str]]] = {
+    "a trim that a model decides": [("smart_trim", "lane:answer")],
+    "what a model decided": [("smart_trim", "lane:decided")],
     "homes of a session": [("moved", "find_moved_repo:homes")],
     "notes on a session": [("moved", "copies:copies_note")],
     "at a start in a new folder": [("moved", "moved_folder:line")],

@@ -200,6 +200,11 @@ def load(where: Where | None = None) -> dict[str, Setting]:
     return settings
 
 
+def shown(value: Value) -> str:
+    """A value as people read it."""
+    return (", ".join(value) if isinstance(value, tuple) else str(value)) or "(empty)"
+
+
 def number(name: str, where: Where | None = None) -> int:
     """The value in force of a setting that is a number."""
     value = load(where)[name].value

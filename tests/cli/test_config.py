@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
+from pathlib import Path
+
 import pytest
 
-from resume_hooks import part_table
+from resume_hooks import clock, part_table
+from resume_hooks.archive import held
+from resume_hooks.archive.vault import first_use_notice
+from resume_hooks.sessions.archived.manifest import all_archived
 from resume_hooks.settings import FORMER
-from tests.builders import ConfigHome
+from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.cli.conftest import Cli, Document
 from tests.needs import here
 
@@ -42,6 +50,32 @@ def test_setting_one(document: Document) -> None:
     assert (row["value"], row["source"]) == (500_000, "file")
     (row,) = document("config", "context_window")["data"]["settings"]
     assert row["value"] == 500_000
+
+
+def test_vault_says_what_waits_and_what_goes(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """That copies wait for an answer, and until when; that held sessions go, and which nothing else has."""
+    path = write_session(config_home.project(), SESSION, conversation(1), mtime=1_700_000_000)
+    state = Path(config_home.where.state)
+    held.look(config_home.where, lambda: False)
+    (state / "pending").mkdir()
+    (state / first_use_notice.CAN_ASK).touch()
+    assert "5 days after the first" in document("config", "vault")["warnings"][0]
+    assert "5 days after the first" in document("config")["warnings"][0]
+    (state / first_use_notice.WAITING).touch()
+    soon = clock.minute(clock.from_epoch(time.time() + 5 * clock.DAY))[:10]
+    assert f"they are made from {soon}" in document("config", "vault")["warnings"][0]
+    findings = json.loads(cli("doctor", "--json").stdout)["data"]["findings"]
+    (found,) = [each for each in findings if each["name"] == "vault"]
+    assert (found["code"], f"are made from {soon}" in found["detail"]) == ("vault-awaited", True)
+    (goes,) = document("config", "vault", "off")["warnings"]
+    assert goes.startswith("The links that hold sessions go at the next start")
+    assert "no longer" not in goes
+    os.unlink(path)
+    (goes,) = document("config", "vault", "off")["warnings"]
+    assert "1 file that Claude Code has no longer; to keep them: resume-hooks config vault on" in goes
+    assert document("config", "vault", "on")["warnings"] == []
+    document("restore")
+    assert [each.session_id for each in all_archived(config_home.where)] == [SESSION]
 
 
 @pytest.mark.parametrize("words", [("clipbord",), ("clipbord", "x"), ("clipboard", "x"), ("context_window", "-1")])

@@ -36,6 +36,16 @@ def on_a_terminal(home: ConfigHome, *words: str) -> pexpect.spawn[str]:
     return pexpect.spawn(sys.executable, command, env=env, cwd=str(home.root), encoding="utf-8", timeout=30)
 
 
+def test_a_part_of_a_title_comes_after_an_exact_one(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """Words restore what they name wholly, be it in the vault, before what they are a part of, be it in the trash."""
+    for number, title in ((SESSION, "Mine and more"), (CHILD, "Mine")):
+        write_session(config_home.project(), number, [*conversation(2, session_id=number), custom_title(title, number)])
+    assert cli("archive", CHILD).returncode == 0
+    assert cli("delete", SESSION, "--yes", "--force").returncode == 0
+    assert document("restore", "Mine", "--dry-run")["data"]["kept"]["session_id"] == CHILD
+    assert document("restore", "and more", "--dry-run")["data"]["session"]["session_id"] == SESSION
+
+
 def test_there_and_back(path: Path, cli: Cli, document: Document) -> None:
     """Deleted, listed, restored; lineage says meanwhile that the file is gone."""
     before = path.read_bytes()

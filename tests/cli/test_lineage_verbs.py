@@ -142,7 +142,7 @@ def test_info(family: ConfigHome, cli: Cli, document: Document) -> None:
     assert data["models"] == {"claude-opus-4-5": 2}
     text = cli("info", THREE).stdout.decode()
     assert "1,300 tokens, 1 % of 180,000" in text
-    assert "1 unreadable lines" in text
+    assert "1 unreadable line\n" in text
 
 
 def test_info_counts_unanswered_calls(config_home: ConfigHome, document: Document) -> None:

@@ -84,6 +84,14 @@ def test_a_usage_error_leads_to_help_that_there_is(cli: Cli, words: list[str], w
     assert said.split("\n")[-1] == way
 
 
+def test_a_name_of_claude_code_leads_to_the_verb(cli: Cli) -> None:
+    """What is typed there under a name of its own is found here."""
+    done = cli("full", "--table")
+    said = "resume-hooks: /full is for Claude Code; in a shell it is `resume`\n  resume-hooks resume --help\n"
+    assert (done.returncode, done.stderr.decode()) == (2, said)
+    assert "No such command" in cli("recall").stderr.decode(), "there is no such verb"
+
+
 @pytest.mark.parametrize(("verb", "instead"), REPLACED.items())
 def test_a_former_verb_leads_to_what_does_the_same_now(cli: Cli, verb: str, instead: str) -> None:
     """Whatever follows it, and in a document, too; what it leads to has help that tells of it."""

@@ -77,7 +77,23 @@ def test_keys_move_and_the_preview_turns(desk: Desk) -> None:
     screen.key("Tab")
     screen.wait_for("1 session, oldest first")
     screen.key("Tab")
-    screen.wait_for("at full price")
+    screen.wait_for("full price")
+
+
+def test_the_foot_names_the_keys_that_answer(desk: Desk) -> None:
+    """F1 shows all keys, with words typed too; a window without room for them promises none."""
+    screen = desk.run("resume")
+    screen.wait_for(r"F1 or \? all keys")
+    screen.type("?")
+    screen.wait_for("forget the words")
+    screen.type("?parser")
+    screen.wait_for("search: parser")
+    screen.wait_for(r"Esc leave")
+    assert "forget the words" not in screen.text()
+    screen.type("\x1bOP")
+    screen.wait_for("forget the words")
+    screen.resize(80, 10)
+    screen.wait_for(r"Esc leave$")
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(200, 60), (150, 12), (80, 24), (40, 10), (20, 4), (10, 2)])

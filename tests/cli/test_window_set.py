@@ -4,8 +4,37 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.builders import CWD, SESSION, ConfigHome, assistant, tool_result, tool_use, user, write_session
 from tests.cli.conftest import Cli
+
+
+@pytest.mark.parametrize(
+    ("model", "window"),
+    {
+        "claude-haiku-4-5-20251001": 200_000,
+        "us.anthropic.claude-opus-4-5-20251101-v1:0": 200_000,
+        "claude-opus-4@20250514": 200_000,
+        "claude-3-7-sonnet-20250219": 200_000,
+        "claude-opus-4-6": 1_000_000,
+        "claude-sonnet-4-5-20250929": 1_000_000,
+        "claude-haiku-5-5": 1_000_000,
+        "unknown": 1_000_000,
+    }.items(),
+)
+def test_a_model_without_a_million(config_home: ConfigHome, cli: Cli, model: str, window: int) -> None:
+    """Its name tells that more than 200,000 tokens are no sign of a large window; the user's own setting goes first."""
+    answer = assistant("done", uuid="a1", parent="u1", tokens=206_000)
+    answer["message"]["model"] = model
+    write_session(config_home.project(CWD), SESSION, [user("read it", uuid="u1"), answer])
+    info = json.loads(cli("info", SESSION, "--json").stdout)["data"]
+    (row,) = json.loads(cli("sessions", "--all", "--json").stdout)["data"]["sessions"]
+    assert info["context"]["window"] == window
+    assert info["context"]["percent"] == row["context"]["percent"] == round(100 * 206_000 / (window - 20_000))
+    cli("config", "context_window", "500000")
+    info = json.loads(cli("info", SESSION, "--json").stdout)["data"]
+    assert info["context"]["window"] == 500_000
 
 
 def test_per_cent_are_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:

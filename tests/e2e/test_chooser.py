@@ -14,6 +14,7 @@ from tests.builders import assistant, boundary, conversation, custom_title, sess
 from tests.e2e.harness.asked import conversation as said
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
 from tests.screens import Screen
 
@@ -107,6 +108,8 @@ def test_a_compaction_undone(home: ClientHome, api: MockApi, project: Path) -> N
         screen.wait_for("^> Fix the parser")
         screen.key("C-b")
         screen.wait_for("was never compacted")
+        screen.key("Down")
+        assert wait_until(lambda: "was never compacted" not in screen.text())
         screen.key("C-u")
         screen.type("mend")
         screen.wait_for("^> Mend the pool")

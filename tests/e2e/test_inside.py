@@ -165,7 +165,7 @@ def test_both_answers_to_a_trim(modern: Tui, plugin: Path, parent: Path) -> None
         assert re.search(r"a resume sends.*\n.*saves about", modern.text())
         modern.wait_idle()
         modern.key(key)
-        modern.wait_for("preview discarded")
+        modern.wait_for("the question is withdrawn")
         modern.wait_idle()
         assert children(modern.home, parent) == []
     modern.submit("/trim")
@@ -181,7 +181,7 @@ def test_both_answers_to_a_trim(modern: Tui, plugin: Path, parent: Path) -> None
     modern.wait_for("Mock reply 1")
     said = spoken(modern.api.main_requests()[-1])
     assert "now go on BETA" in said
-    assert "preview discarded" not in said
+    assert "the question is withdrawn" not in said
     assert_trimmed(said, parent, child)
 
 
@@ -249,7 +249,7 @@ def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
     tui.wait_for("Mock reply 1")
     tui.wait_idle()
     tui.submit("/back it is slower")
-    tui.wait_for("Rewound to the checkpoint")
+    tui.wait_for("Back to 20")
     tui.wait_idle()
     child = child_of(tui.home, parent)
     tui.submit("/recall")

@@ -137,7 +137,7 @@ def test_a_rewind_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> 
     first.wait_for("goal: try a faster parser")
     first.wait_idle()
     first.submit("/back it is slower")
-    first.wait_for("Rewound to")
+    first.wait_for("Back to")
     second.submit("/back it is slower, too")
     second.wait_for("No active mark(.*\n)*.*it is slower, too")
     for tui in both:

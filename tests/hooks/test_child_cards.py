@@ -74,7 +74,7 @@ def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
     for part in (
         copied.sentence("the /resume line"),
         "Fix it · handoff",
-        "123,456 tokens here; there about 321 + what any session starts with",
+        "123,456 tokens here; there about 321",
         "note: /home/user/my proj is gone",
         "next step: fix the tests",
         "note: odd place",
@@ -84,8 +84,8 @@ def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
         assert part in text
     last = text.split("\n")[-1]
     assert len(last) <= LAST_LINE
-    assert ("Ctrl+C once!" in last) is not slash
-    assert ("Ctrl+C clears the box" in text) is not slash
+    assert ("Ctrl+C (once!)" in last) is not slash
+    assert ("Ctrl+C clears a full box" in text) is not slash
     assert last.startswith("Copied") is (copied.how == "copied")
 
 
@@ -113,8 +113,8 @@ def test_trimmed_gives_both_commands(copied: Copied, slash: bool, written: bool)
     assert text.startswith("trimmed" if written else "already trimmed")
     last = text.split("\n")[-1]
     assert len(last) <= LAST_LINE
-    assert ("Ctrl+C once!" in last) is not slash
-    assert ("Ctrl+C clears the box" in text) is not slash
+    assert ("Ctrl+C (once!)" in last) is not slash
+    assert ("Ctrl+C clears a full box" in text) is not slash
 
 
 @pytest.mark.parametrize("slash", [True, False])
@@ -144,8 +144,8 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
     rows = Family(config_home.where).lineage(write_session(config_home.project(), SESSION, records))
     text = shown(lineage_card(rows))
     assert "(2 sessions)" in text
-    assert f"1. (file gone) · unknown\n     {session_id(9)}\n" in text
-    assert "2. prompt 0 · continued · this session\n" in text
+    assert f"  1 · (file gone)\n     {session_id(9)}\n" in text
+    assert "  2 · prompt 0 · rollover · this session\n" in text
     assert len(text.split("\n")[-1]) <= LAST_LINE
 
 
@@ -186,7 +186,7 @@ def test_a_long_lineage_is_cut_to_ten_rows(config_home: ConfigHome) -> None:
         )
     text = shown(lineage_card(Family(config_home.where).lineage(path)))
     assert is_small(text)
-    assert re.findall(r"^  (\d+)\.", text, re.MULTILINE) == ["1", "11", "12"]
+    assert re.findall(r"^  (\d+) ·", text, re.MULTILINE) == ["1", "11", "12"]
     assert f"  9 more between, in a shell: resume-hooks lineage {session_id(12)[:8]}" in text
 
 

@@ -22,7 +22,7 @@ from tests.hooks.test_trim import bulky
 def full(tokens: int, turns: int = 2) -> list[Record]:
     """A conversation whose last answer was counted with so many tokens."""
     records = conversation(turns)
-    records[-1]["message"]["usage"] = {"input_tokens": tokens}
+    records[-1]["message"] |= {"usage": {"input_tokens": tokens}, "model": "claude-opus-4-6"}
     return records
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.inside import CHOICES, UNTYPED, VERBS, answered
-from resume_hooks.hooks.triggers import UNASKED
+from resume_hooks.hooks.triggers import ROWS, UNASKED
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.hooks.conftest import Run, children
 from tests.hooks.test_rollover import GOOD
@@ -50,6 +50,37 @@ def test_a_handoff_opens_its_child_and_fills_the_box(parent: Path) -> None:
     assert "/clear" not in reply["by_hand"], "nothing waits for a /clear: the client opens the child itself"
 
 
+def test_help_names_what_is_typed_there() -> None:
+    """Each name of the module, where a person types; the plugin's own commands elsewhere."""
+    text = ask("resume-hooks:help")["text"]
+    assert all(re.search(rf"^  /{row.bare} ", text, re.MULTILINE) for row in ROWS.values() if row.bare)
+    assert "resume-hooks:" not in text
+    assert "  handoff [next step] " in ask("resume-hooks:help", screen=False)["text"]
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "said"),
+    [
+        ("lineage", "foo", "/lineage takes no words"),
+        ("recall", "foo", "/recall takes no words"),
+        ("resume-hooks:lineage", "foo", "/resume-hooks:lineage takes no words"),
+        ("full", "--tabel", "--tabel is no option here: there is --table"),
+    ],
+)
+def test_what_a_command_does_not_know_is_named(parent: Path, command: str, words: str, said: str) -> None:
+    """And kept: nothing is done with half of what was typed."""
+    text = ask(command, words)["text"]
+    assert text.startswith(said)
+    assert f"Your text: {words}" in text
+
+
+def test_the_card_of_full_names_no_id(parent: Path) -> None:
+    """Nothing is copied there; an empty session has nothing to compare."""
+    assert SESSION not in str(ask("full"))
+    parent.unlink()
+    assert ask("full")["text"] == "This session is empty: go on, there is nothing to do."
+
+
 def test_a_handoff_without_a_screen_is_todays_card(parent: Path) -> None:
     """``-p``, and editors: nobody's box is filled and nothing is opened."""
     reply = ask("handoff", "fix the tests", screen=False)
@@ -66,7 +97,7 @@ def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> 
     assert "saves about" in reply["ask"]
     assert reply["ask"].count("\n") <= 2
     assert children(parent) == []
-    assert "preview discarded" in ask("trim", CHOICES["trim"][-1][1])["text"]
+    assert "the question is withdrawn" in ask("trim", CHOICES["trim"][-1][1])["text"]
     assert "nothing to confirm" in ask("trim", CHOICES["trim"][0][1])["text"]
     ask("trim", "--tools Read")
     made = ask("trim", CHOICES["trim"][0][1])
@@ -131,7 +162,7 @@ def test_what_is_to_be_pasted_is_copied(parent: Path) -> None:
     """As by the classic hooks: the id, the digest's facts, or nothing."""
     assert SESSION in ask("session")["text"]
     assert SESSION in ask("resume-hooks:resume")["text"]
-    assert ask("help")["text"].startswith("type one behind /resume-hooks:")
+    assert ask("resume-hooks:help", screen=False)["text"].startswith("type one behind /resume-hooks:")
     assert "what was done here" in ask("recover-context")["text"]
     assert children(parent) == []
 
@@ -139,7 +170,7 @@ def test_what_is_to_be_pasted_is_copied(parent: Path) -> None:
 def test_a_card_has_its_table_behind_a_key(parent: Path) -> None:
     """The lines of both in one answer; without a screen, with words and by the other name it is a text."""
     card = ask("full")["card"]
-    assert any(SESSION in line for line in card["lines"])
+    assert "tokens · Fix the parser" in card["lines"][1]
     assert not any("--table" in line for line in card["lines"])
     whole = ask("full", "--table")["text"].split("\n")
     assert whole[: len(card["lines"])] == card["lines"]

@@ -97,7 +97,7 @@ def test_a_failure_is_said_plainly(config_home: ConfigHome, say: Say, parent: Pa
     assert text.startswith("rolled over without a summary · ")
     assert f"No summary: {said}. The new session has only the digest." in text
     command = f"sh {shlex.quote(f'{REPO}/hooks/engine')} rollover {SESSION}"
-    assert f"to try again, type it once more, or in a shell: {command}" in text
+    assert f"to try again, >rollover in the old session (/resume {SESSION}), or in a shell: {command}" in text
     assert f"/resume {child.stem}" in text
     assert b"digest of" in child.read_bytes()
 

@@ -103,7 +103,7 @@ def test_yes_makes_the_child(say: Say, parent: Path, question: str, yes: str) ->
     assert "Fix the parser · trim" in text
     assert f"  in this client   /resume {child.stem}\n" in text
     assert f"claude --resume {child.stem}" in text
-    assert ("Ctrl+C once!" in text.split("\n")[-1]) is (yes[0] == ">")
+    assert ("Ctrl+C (once!)" in text.split("\n")[-1]) is (yes[0] == ">")
     content = child.read_text()
     assert f'"parent_session_id":"{SESSION}"' in content.split("\n", 1)[0]
     assert "[Results from Read tool suppressed" in content
@@ -193,7 +193,7 @@ def test_yes_without_a_question(say: Say, parent: Path) -> None:
     """Says so, and what to do; the useful line is the last."""
     for prompt, last in ((">trim yes", "First: >trim"), ("/resume-hooks:trim yes", "First: /resume-hooks:trim")):
         text = say(prompt)
-        assert "no trim was previewed in this session" in text
+        assert "no question about a trim is open" in text
         assert text.endswith(f"\n{last}")
     assert children(parent) == []
 
@@ -214,7 +214,7 @@ def test_yes_in_another_session(say: Say, parent: Path, config_home: ConfigHome)
     other = session_id(2)
     write_session(config_home.project(), other, [{**r, "sessionId": other} for r in bulky()])
     say(">trim")
-    assert "no trim was previewed" in say(">trim yes", other)
+    assert "no question about a trim is open" in say(">trim yes", other)
     assert len(children(parent)) == 1
 
 
@@ -294,13 +294,13 @@ def test_a_child_of_somebody_else_is_not_offered(say: Say, parent: Path, config_
 def test_cancel(say: Say, parent: Path, word: str) -> None:
     """The question is gone; said alike where none was open."""
     say(">trim")
-    assert "preview discarded" in say(f">trim {word}")
-    assert "no trim was waiting" in say("/resume-hooks:trim cancel")
-    assert "no trim was previewed" in say(">trim yes")
+    assert "the question is withdrawn" in say(f">trim {word}")
+    assert "no question about a trim is open" in say("/resume-hooks:trim cancel")
+    assert "no question about a trim is open" in say(">trim yes")
     assert children(parent) == []
     say(">trim")
     say(">trim yes")
-    assert "no trim was waiting" in say(">trim cancel"), "what was made is not taken back"
+    assert "no question about a trim is open" in say(">trim cancel"), "what was made is not taken back"
 
 
 @pytest.mark.parametrize("prompt", [">trim help", "/resume-hooks:trim HELP", ">trim --help", "/resume-hooks:trim -h"])
@@ -309,7 +309,7 @@ def test_help(say: Say, parent: Path, prompt: str) -> None:
     text = say(prompt)
     for word in ("--tools", "--threshold", "--keep-recent", "--target-tokens", "--assistant", "--skip", "trim yes"):
         assert word in text
-    assert "no trim was previewed" in say(">trim yes")
+    assert "no question about a trim is open" in say(">trim yes")
 
 
 def test_a_trim_that_does_not_pay_is_no_question(say: Say, parent: Path) -> None:
@@ -319,7 +319,7 @@ def test_a_trim_that_does_not_pay_is_no_question(say: Say, parent: Path) -> None
     assert "would not pay" in text
     assert "A fresh session with its lineage alone would start with about" in text
     assert text.endswith("\nInstead: >handoff")
-    assert "no trim was previewed" in say(">trim yes")
+    assert "no question about a trim is open" in say(">trim yes")
     assert children(parent) == []
 
 
@@ -363,7 +363,7 @@ def test_a_state_folder_that_can_t_be_written(say: Say, parent: Path, config_hom
     text = say(">trim", **state)
     assert "saves about" in text
     assert f"resume-hooks trim {SESSION}" in text
-    assert "no trim was previewed" in say(">trim yes", **state)
+    assert "no question about a trim is open" in say(">trim yes", **state)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can take the part of others")
@@ -373,10 +373,10 @@ def test_two_users_on_one_host(run_hook: Run, parent: Path, config_home: ConfigH
     event = {"session_id": SESSION, "prompt": ">trim"}
     run_hook("prompt", event)
     done = run_hook("prompt", {**event, "prompt": ">trim yes"}, environ={"RESUME_HOOKS_HOME": str(theirs)})
-    assert "no trim was previewed" in json.loads(done.stdout)["reason"]
+    assert "no question about a trim is open" in json.loads(done.stdout)["reason"]
     os.chown(config_home.config / "resume-hooks" / "pending" / f"trim-{SESSION}.json", 12_345, 12_345)
     done = run_hook("prompt", {**event, "prompt": ">trim yes"})
-    assert "no trim was previewed" in json.loads(done.stdout)["reason"]
+    assert "no question about a trim is open" in json.loads(done.stdout)["reason"]
     assert children(parent) == []
 
 
@@ -460,7 +460,7 @@ def test_a_yes_beside_one_that_takes_longer(say: Say, parent: Path, config_home:
     assert children(parent) == []
     left = config_home.config / "resume-hooks" / "pending" / f"trim-{SESSION}.json.begun"
     os.utime(left, (0, 0))
-    assert "no trim was previewed" in say(">trim yes")
+    assert "no question about a trim is open" in say(">trim yes")
     say(">trim")
     assert say(">trim yes").startswith("trimmed")
     assert not left.exists()

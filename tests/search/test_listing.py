@@ -169,7 +169,7 @@ def test_the_middle_is_never_read(config_home: ConfigHome) -> None:
         ([boundary(uuid="b", before="r3", ts=9), summary("s", uuid="s", parent="b", ts=9)], None),
         ([assistant("side", uuid="x", parent="r3", ts=9, tokens=9_000, isSidechain=True)], 1_300),
         ([assistant("error", uuid="x", parent="r3", ts=9, model="<synthetic>")], 1_300),
-        ([assistant("big", uuid="x", parent="r3", ts=9, tokens=300_000)], 300_000),
+        ([assistant("big", uuid="x", parent="r3", ts=9, tokens=300_000, model="claude-opus-4-6")], 300_000),
     ],
 )
 def test_tokens_of_the_end(config_home: ConfigHome, more: list[Record], tokens: int | None) -> None:

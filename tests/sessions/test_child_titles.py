@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.sessions.child_titles import free_title, root_of, titles_locked
+from resume_hooks.sessions.child_titles import free_title, kind_beside, root_of, titles_locked
 from resume_hooks.storage.locks import lock
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
 
@@ -43,6 +43,15 @@ def test_a_title_carried_over_by_clear_is_taken_too(config_home: ConfigHome) -> 
     folder = config_home.project()
     write_session(folder, session_id(2), [*conversation(1), custom_title("Fix it · handoff")])
     assert free_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 2"
+
+
+def test_a_kind_is_told_once_and_by_the_word_that_is_typed(config_home: ConfigHome) -> None:
+    """``/back`` makes a rewind; a title that ends in the kind has told it, also one of before it was called so."""
+    assert free_title("Fix it", "rewind", str(config_home.project())) == "Fix it · back"
+    assert root_of("Fix it · rewind · back 2") == "Fix it"
+    assert {kind_beside(f"Fix it · {end}", "rewind") for end in ("back", "back 2", "rewind", "rewind 12")} == {""}
+    assert kind_beside("Fix it · handoff", "rewind") == "back"
+    assert kind_beside("Fix it", "fork") == "fork"
 
 
 @pytest.mark.parametrize("title", ["日本語のタイトル", 'say "hi" \\ there', "naïve 👩‍👩‍👧", "a" * 500, " \n\t ", ""])

@@ -105,6 +105,7 @@ def test_what_clients_say_of_themselves(config_home: ConfigHome, session: Sessio
     why = why_live(session, config_home.where)
     assert reason in why
     assert bool(why) is bool(reason)
+    assert Clients(config_home.where).is_known_live(session) is ("it open" in reason and reason != SAYS_NOTHING)
 
 
 def test_what_cannot_be_told_is_live(config_home: ConfigHome, session: SessionFile) -> None:
@@ -135,6 +136,7 @@ def test_a_client_that_lists_itself_nowhere(config_home: ConfigHome, a_silent_cl
     """It may have any session of its folder open, and none of another."""
     own = write_session(config_home.project(str(a_silent_client)), SESSION, conversation(1), mtime=LONG_AGO)
     assert "does not list" in why_live(session_file(own), config_home.where)
+    assert not Clients(config_home.where).is_known_live(session_file(own))
     other = write_session(config_home.project("/elsewhere"), OTHER, conversation(1), mtime=LONG_AGO)
     assert why_live(session_file(other), config_home.where) == ""
 

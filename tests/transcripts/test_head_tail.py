@@ -11,12 +11,14 @@ import pytest
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.system.text import one_line
+from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
 from tests.builders import (
     CWD,
     SESSION,
     Record,
     assistant,
+    attachment,
     conversation,
     custom_title,
     instant,
@@ -133,6 +135,23 @@ def test_a_tail_that_begins_with_a_line(tmp_path: Path) -> None:
     assert glance(tmp_path, content).custom_title == "Exact"
 
 
+@pytest.mark.parametrize("before", [0, 60_000, 1_200_000])
+def test_an_answer_behind_which_much_was_attached(tmp_path: Path, before: int) -> None:
+    """As 2.1.330 writes a first turn: model and tokens are found, and no record of the head is counted twice."""
+    path = tmp_path / f"{SESSION}.jsonl"
+    rows = [
+        user("read it", uuid="u"),
+        attachment("s" * before, uuid="a", parent="u"),
+        assistant("done", uuid="r", parent="a", tokens=30_000),
+        attachment("t" * 66_000, uuid="b", parent="r"),
+    ]
+    path.write_bytes(session_bytes(rows))
+    ends = HeadTail(str(path))
+    assert (ends.model, ends.prompts) == ("claude-opus-4-5", 1)
+    assert (context := tokens.end_context(ends.last_records)) is not None
+    assert context.tokens == 30_000
+
+
 def test_torn_and_foreign_lines(tmp_path: Path) -> None:
     """Garbage, a byte order mark, CRLF and a torn end don't hide what is around them."""
     path = tmp_path / f"{SESSION}.jsonl"
@@ -171,7 +190,7 @@ def test_whether_anybody_went_on(tmp_path: Path, records: list[Record], own_turn
 def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:
     """Each once, at every size up to both ends together; None beyond."""
     for size in (100, REACH, REACH + 1, 2 * REACH - 1, 2 * REACH, 2 * REACH + 1):
-        first, last = custom_title("first"), custom_title("last")
+        first, last = custom_title("first"), assistant("last", uuid="a")
         room = max(0, size - len(session_bytes([first, last])) - len(line({"pad": ""})) - 1)
         found = glance(tmp_path, [first, {"pad": "x" * room}, last])
         whole = [first, {"pad": "x" * room}, last]
@@ -188,7 +207,8 @@ def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:
         ([{**record, "isSidechain": True} for record in conversation(2)], False, False, 0),
         ([{**record, "entrypoint": "sdk-cli"} for record in conversation(1)], False, True, 1),
         ([{**record, "entrypoint": "sdk-py"} for record in conversation(2)], True, False, 2),
-        ([TITLE, PADDING, TITLE], True, False, 0),
+        ([TITLE, PADDING, TITLE], False, False, 0),
+        ([TITLE, {"pad": "x" * 2 * WIDE_REACH}, TITLE], True, False, 0),
     ],
 )
 def test_what_listings_show(tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int) -> None:

@@ -21,9 +21,9 @@ from resume_hooks.cli.verb_table import ALIASES, command
 from resume_hooks.cli.verbs.resume import ContinueOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.receipt import BESIDE, Receipt
+from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.compare import FRESH, HANDOFF, ROLLOVER, TRIM, Comparison
+from resume_hooks.derive.compare import HANDOFF, ROLLOVER, TRIM, Comparison
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of
 from resume_hooks.sessions.archived.sessions import is_archived_copy
@@ -155,7 +155,7 @@ def _is_leaner(found: Comparison) -> bool:
 
 def _words(found: Comparison, *, leaner: bool) -> dict[str, str]:
     """What each way leaves, and what it takes."""
-    tokens = {row.name: f"about {row.leaves:,} tokens{BESIDE if row.name in FRESH else ''}" for row in found.estimates}
+    tokens = {row.name: f"about {row.after:,} tokens" for row in found.estimates}
     model = settings.load()["summary_model"].value
     full = ", which would compact at once" if found.context.compacts_at_once else ""
     large = f"; of its {size_text(found.glance.size)} readers of clients take 50 MB" if leaner else ""

@@ -18,6 +18,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.notes import notes_of
 from resume_hooks.sessions.record_references import RecordLines
 from resume_hooks.system.invocation import typed
+from resume_hooks.system.text import counted
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.giants import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -74,9 +75,8 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
     context: tokens.ContextUse = data["context"]
     giant = data["agent"] == NAME and (data["size"] >= GIANT or data["longest_line"] >= GIANT_LINE)
     measured = "" if context.measured else "about "
-    damage = (
-        f"{len(data['bad_lines'])} unreadable lines" if data["bad_lines"] else "no unreadable line; fsck looks further"
-    )
+    bad = len(data["bad_lines"])
+    damage = counted(bad, "unreadable line") if bad else "no unreadable line; fsck looks further"
     return [
         ("title", data["title"]),
         ("id", data["session_id"]),

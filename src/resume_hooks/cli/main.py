@@ -35,7 +35,16 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Declare a verb, or return None if there is none of that name."""
-        return command(cmd_name) if is_verb(cmd_name) else None
+        if is_verb(cmd_name):
+            return command(cmd_name)
+        from resume_hooks.hooks.triggers import ROWS  # nothing to a verb
+
+        here = next((row.name for row in ROWS.values() if row.bare == cmd_name and is_verb(row.name)), "")
+        if here:
+            raise UsageError(
+                f"/{cmd_name} is for Claude Code; in a shell it is `{here}`", f"resume-hooks {here} --help"
+            )
+        return None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """What a shell offers for the verb, without loading any."""

@@ -178,7 +178,7 @@ def render(found: compare.Comparison, *, whole: bool) -> str:
         [
             ("go on", f"/resume {found.session_id}   in {label_of(name_at(found.glance.path, Where()), Where())}"),
             *((way, typed(f"{way} {short}")) for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)),
-            ("", "/trim, /handoff, /rollover   in the session itself"),
+            ("", "/trim, /handoff, /rollover   in the session itself (before 2.1.287 >trim ...)"),
         ]
     )
     return f"{_card(found, whole=whole)}\n\n{commands}"
@@ -195,4 +195,4 @@ def _card(found: compare.Comparison, *, whole: bool) -> str:
         ]
     )
     rows = "\n".join(resume_card.table(found)) if whole else ""
-    return "\n\n".join(filter(None, [resume_card.headline(found, typed), shown, rows]))
+    return "\n\n".join(filter(None, [resume_card.headline(found, str), shown, rows]))

@@ -18,6 +18,7 @@ from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agents, label_of, store_of
+from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.git_worktrees import project_at
@@ -106,7 +107,7 @@ def _cells(row: ListedSession, now: float) -> tuple[str, ...]:
 def _marks(row: ListedSession, folder: str, *, with_end: bool) -> str:
     """What else there is to say of a session, the most telling first."""
     away = os.path.basename(row.folder) if row.folder and canonical(row.folder) != folder else ""
-    kind = "" if row.kind == ORIGINAL else row.kind
+    kind = "" if row.kind == ORIGINAL else kind_beside(row.title, row.kind)
     named = row.agent_name if row.agent_name != row.title else ""
     said = (
         label_of(row.agent, Where()).lower() if row.agent != NAME else "",

@@ -11,15 +11,19 @@ import sys
 import click
 
 from resume_hooks import settings
+from resume_hooks.archive.vault import first_use_notice
+from resume_hooks.archive.vault.permission import allowed
 from resume_hooks.cli.output import COMPLETING, table
 from resume_hooks.cli.verbs.upkeep import ConfigOptions, InstallOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.uninstall import REMOVE_MARKETPLACE, left_behind, purged, remove, written_to
 from resume_hooks.paths import Where
+from resume_hooks.sessions import held_links
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_cli
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, assemble, is_packaged, plugin_folder
+from resume_hooks.system.text import counted
 
 LIMIT = 120  # seconds that one command of the client may take
 NOTHING = {"plugin": "", "commands": [], "ran": False, "goes": [], "stays": [], "script": ""}
@@ -37,14 +41,21 @@ def config(options: ConfigOptions) -> None:
     known = {
         name: (row, settings.KEYS[name].about) for name, row in settings.load().items() if options.key in {None, name}
     }
-    shown = [(name, f"{_text(row.value)}  ({row.source})  {about}") for name, (row, about) in known.items()]
+    shown = [(name, f"{settings.shown(row.value)}  ({row.source})  {about}") for name, (row, about) in known.items()]
     rows = [With(row, {"key": name, "about": about}) for name, (row, about) in known.items()]
     data = {"file": settings.settings_file(), "settings": rows}
-    options.emit(data, lambda: table(shown), settings.ignored() if options.key is None else [])
+    notes = settings.ignored() if options.key is None else []
+    options.emit(data, lambda: table(shown), [*notes, *(_of_vault(options.where) if "vault" in known else [])])
 
 
-def _text(value: object) -> str:
-    return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
+def _of_vault(where: Where) -> list[str]:
+    """What is about to come of copies and of held sessions."""
+    if allowed(where)[0] or not os.path.isdir(held_links.folder(where)):
+        return list(filter(None, [first_use_notice.awaited(where)]))
+    last = len(list(held_links.apart(where)))
+    lost = f", and with them {counted(last, 'file')} that Claude Code has no longer" if last else ""
+    keep = "; to keep them: resume-hooks config vault on, then: resume-hooks restore" if last else ""
+    return [f"The links that hold sessions go at the next start of Claude Code, or when restore is asked{lost}{keep}"]
 
 
 def install(options: InstallOptions) -> int:

@@ -189,17 +189,16 @@ def restore_session(options: RestoreOptions) -> None:
 
 
 def _found(locator: str, where: Where) -> ArchivedSession:
-    """Find a session in the trash, else in the vault. SessionNotFound if it is in neither."""
+    """Find a session in the trash, else in the vault; a part of a title comes last. SessionNotFound if in neither."""
     deleted = trash.all_deleted(where)
-    with contextlib.suppress(SessionNotFound):
-        return lookup.find(locator, where, deleted)
-    try:
-        return lookup.find(locator, where)
-    except SessionNotFound as error:
-        said = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
-        if not (deleted or all_archived(where)):
-            raise SessionNotFound(f"{said}: both are empty", "See: resume-hooks sessions") from error
-        raise SessionNotFound(said, "See what can be restored: resume-hooks restore --list") from error
+    for by_part in (False, True):
+        for of in (deleted, None):
+            with contextlib.suppress(SessionNotFound):
+                return lookup.find(locator, where, of, by_part=by_part)
+    said = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
+    if not (deleted or all_archived(where)):
+        raise SessionNotFound(f"{said}: both are empty", "See: resume-hooks sessions")
+    raise SessionNotFound(said, "See what can be restored: resume-hooks restore --list")
 
 
 def deleted_line(entry: ArchivedSession) -> str:

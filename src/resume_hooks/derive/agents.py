@@ -96,7 +96,7 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     own = parent.agent == NAME and not made.subagent and not contents.new_task
     planned = plan_of_work(ends, made.ancestors, where) if own else ""
     note = "\n".join(filter(None, (_origin_note(made, where), planned)))
-    told = fresh_child.opening(parent, ends, made, step, contents, note)
+    told = fresh_child.opening(parent, ends, made, step, contents, where, note)
     return fresh_child.fresh(told, writes.opening(told) if writes else None)
 
 

@@ -53,13 +53,11 @@ SUMMARY_READS = 180_000
 default a smaller model is asked. The summary package is not loaded for these two numbers; a test compares them."""
 
 GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover", "compact"
-FRESH = {HANDOFF, ROLLOVER, COMPACT}  # the ways whose context is what any session starts with, and what they leave
 
 
 class Estimate(NamedTuple):
     """A way to continue: tokens of context after it, and those of its next turn that no cache holds.
 
-    ``leaves`` are those of ``after`` that are of this session: in a fresh one, all beside what any session starts with.
     ``next_turn`` is what that turn costs, in input tokens and without its answers; it has paid off ``pays_after``
     turns, None for never and for going on itself.
     """
@@ -69,7 +67,6 @@ class Estimate(NamedTuple):
     uncached: int
     next_turn: int
     pays_after: int | None
-    leaves: int
 
 
 class Advice(NamedTuple):
@@ -108,8 +105,8 @@ class Comparison:
         return self.advice.strategy if self.advice else GO_ON
 
     def leaves(self, name: str) -> int:
-        """Tokens of this session that a way leaves, 0 where that is not known."""
-        return next((each.leaves for each in self.estimates if each.name == name), 0)
+        """Tokens of context after a way, 0 where that is not known."""
+        return next((each.after for each in self.estimates if each.name == name), 0)
 
 
 class _Measured(NamedTuple):
@@ -137,13 +134,14 @@ def compare(session: SessionFile, where: Where, window: int, at: str, *, limit: 
     path = session.path
     glance = HeadTail(path)
     context = as_client_acts(tokens.recent_context(path, window), glance, session.agent, where)
-    seen, base = traffic.traffic_of(path), traffic.base_of(glance)
+    seen, base = traffic.traffic_of(path), traffic.base_of(glance, where)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     trim_estimated = is_live_part_within(path, limit)
     trimmed = _trimmed(path, context.window, where) if trim_estimated else None
     warm = seen.is_warm(now_ms)
     planned = glance.size <= limit
-    fresh = base.tokens + (_opening(session, where) if planned else _longest_opening(path, glance, where))
+    longest = 0 if planned else _longest_opening(path, glance, where)
+    fresh = (_handed_off(session, where) if planned else 0) or base.tokens + longest
     left = prompts_left(context, seen)
     measured = _Measured(context, seen, base, trimmed)
     strategies = _strategies(measured, fresh, _summary_reads(glance, measured), warm=warm)
@@ -156,7 +154,7 @@ def compare(session: SessionFile, where: Where, window: int, at: str, *, limit: 
         base=base,
         age=seen.age(now_ms),
         warm=warm,
-        estimates=_estimates(strategies, base.tokens, Habit(seen.requests, seen.growth), rates_of(seen.lifetime)),
+        estimates=_estimates(strategies, Habit(seen.requests, seen.growth), rates_of(seen.lifetime)),
         trim_estimated=trim_estimated,
         planned=planned,
         prompts_left=left,
@@ -210,8 +208,8 @@ def _trimmed(path: str, window: int, where: Where) -> _Trimmed | None:
     return _Trimmed(decided.after, scanned.transcript.chain)
 
 
-def _opening(session: SessionFile, where: Where) -> int:
-    """Tokens of what a handoff without a next step would open with, as its receipt says; 0 where there can be none."""
+def _handed_off(session: SessionFile, where: Where) -> int:
+    """Tokens of a handoff without a next step, as its receipt says; 0 where there can be none."""
     try:
         planned = agents.fresh(session, where, kind="handoff", contents=Contents(digest_of(session, where)))
     except (NothingToHandOff, UsageError):
@@ -277,7 +275,7 @@ def _compaction(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
     return kept or KEPT_BY_COMPACTION, round(answer / CHARACTERS_PER_TOKEN) or COMPACTION_ANSWER
 
 
-def _estimates(strategies: list[Strategy], base: int, habit: Habit, rates: Rates) -> tuple[Estimate, ...]:
+def _estimates(strategies: list[Strategy], habit: Habit, rates: Rates) -> tuple[Estimate, ...]:
     going_on = strategies[0]
     return tuple(
         Estimate(
@@ -286,7 +284,6 @@ def _estimates(strategies: list[Strategy], base: int, habit: Habit, rates: Rates
             uncached=strategy.apart + strategy.uncached,
             next_turn=round(cost(strategy, 1, habit, rates)),
             pays_after=None if strategy is going_on else pays_after(strategy, going_on, habit, rates),
-            leaves=strategy.after - (base if strategy.name in FRESH else 0),
         )
         for strategy in strategies
     )

@@ -22,6 +22,7 @@ from resume_hooks.sessions.opening_layout import NEXT_STEP, opening_lines, openi
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.text import counted, encodable, one_line, plain, plain_line
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.api_usage import base_of
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import read_lines
@@ -94,7 +95,7 @@ class RolloverPlan(ChildPlan):
 
 
 def opening(
-    parent: SessionFile, ends: HeadTail, child: Draft, next_step: str, contents: Contents, note: str = ""
+    parent: SessionFile, ends: HeadTail, child: Draft, next_step: str, contents: Contents, where: Where, note: str = ""
 ) -> Opening:
     """What a child of ``parent`` is told: its lineage, a ``note``, what it holds, the next step."""
     digest = contents.edited or opening_tier(contents.digest, child)
@@ -103,7 +104,8 @@ def opening(
     text = opening_text(child.block, step, summary=told, digest=digest)
     card, _ = redact(_card(child, next_step, contents))
     before = tokens.recent_context(parent.path).tokens
-    sizes = Sizes(before, round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN))
+    base = min(base_of(ends, where).tokens, before)
+    sizes = Sizes(before, base + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN))
     return Opening(child, child.head(summary=bool(contents.summary)), text, card, ends, sizes, contents)
 
 

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound
+from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import as_typed
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 
-WHY_CTRL_C = "Ctrl+C clears the box; twice, or in an empty one, it quits"
+WHY_CTRL_C = "Ctrl+C clears a full box; twice, or in an empty one, it quits"
 
 INTERRUPTED = "[Request interrupted by user"
 """How the record begins that a client writes when Esc or Ctrl+C ended a turn."""
@@ -27,7 +28,7 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
     busy = not slash and is_busy(receipt.parent_file)
     # Beside a working model the client shows 40 columns of the last line, and nothing where one line is wide (2.1.330).
     keys = " · paste when done" if busy and copied.how != "not copied" else ""
-    again = f"Nothing new was made; this is the session from your last {receipt.kind}."
+    again = f"Nothing new was made; this is the session from your last {word_of(receipt.kind)}."
     lines = [
         f"{done}{keys} · {copied.sentence('the /resume line')}",
         f"  {receipt.title}",
@@ -56,7 +57,7 @@ def _paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
         return paste_line(copied, slash=slash, busy=busy)
     if busy:
         return "Type /resume once the answer ends."
-    return "Type the /resume line above." if slash else "Empty box (Ctrl+C once!), type /resume."
+    return "Type the /resume line above." if slash else "Box full? Ctrl+C (once!). Type /resume."
 
 
 def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
@@ -64,10 +65,10 @@ def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
     if copied.how == "sent":
         if busy:
             return "Sent to the clipboard: paste it later."
-        return "Sent to the clipboard: paste it, check." if slash else "Empty box (Ctrl+C once!), paste, check."
+        return "Sent to the clipboard: paste it, check." if slash else "Box full? Ctrl+C (once!). Paste, check."
     if busy:
         return "Copied: paste it once the answer ends."
-    return "Copied: paste it, press Enter." if slash else "Copied: empty box (Ctrl+C once!), paste."
+    return "Copied: paste it, press Enter." if slash else "Copied. Box full? Ctrl+C (once!). Paste."
 
 
 def is_busy(path: str) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks import settings
+from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, prompt, reply
 from resume_hooks.hooks.compaction import HERE
 from resume_hooks.hooks.request import TriggerAnswer
@@ -37,7 +38,7 @@ MOVED = "moved"
 """What it asks with at a start in a repository's folder without sessions, or where the vault has a question."""
 
 LEFT = "left"
-"""What it asks with once Esc ended a rollover that was waited for."""
+"""What it asks with once Esc ended what was waited for, and which command that was."""
 
 OFFER, TOOL = "offer", "tool"
 """What it asks with at a client's start, for the tools that the model may have, and when the model calls ours."""
@@ -47,9 +48,6 @@ PLAN, FULL = "plan", "compaction"
 
 VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT}
 
-
-WAIT = "asking a model for the summary: up to two minutes"
-"""What is to be read while a rollover works."""
 
 CHOICES = {
     "trim": (("Open the trimmed copy", "yes"), ("Trim here, in place", HERE), ("Not now", "cancel")),
@@ -102,30 +100,32 @@ def answered(command: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _done(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
+    row = ROWS[verb]
+    if row.bare and not row.argument and trigger.text:
+        raise UsageError(f"{trigger.name(verb)} takes no words", f"Type: {trigger.name(verb)}")
     if on_screen and verb in PANED:
         from resume_hooks.hooks.session_list import pane  # nothing to the other commands
 
         return {"pane": pane.opened(trigger.text)}
     if on_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
         return compaction.begin(trigger.text)
-    if not ROWS[verb].lane:
-        return _text(prompt.answer(trigger, event))
-    if verb == "rollover" and on_screen and event.get("waiting") is not True:
-        return {"wait": WAIT}
+    if not row.lane:
+        return _text(prompt.answer(trigger._replace(sign=BARE) if on_screen and verb == "help" else trigger, event))
     given = prompt.lane_answer(trigger, reply.field(event, "session_id"), event)
     return _told(given, trigger, event, on_screen=on_screen)
 
 
 def _told(given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
     """A lane's answer, as the module or ``-p`` gives it."""
-    if given.fork:
-        return {"wait": given.question, "fork": given.fork}
+    if given.wait:
+        return {"wait": given.wait, **({"fork": given.fork} if given.fork else {})}
     if on_screen and given.question:
         return {
             "ask": plain(given.question),
             "choices": [
                 [label, f"{word} {trigger.text}".strip() if word == HERE else word]
                 for label, word in CHOICES[trigger.verb]
+                if word != HERE or given.in_place
             ],
         }
     if on_screen and given.more and trigger.sign == BARE:
@@ -200,8 +200,9 @@ def _left(event: dict[str, Any]) -> dict[str, Any]:
     """What stands of the command that Esc ended."""
     from resume_hooks.hooks import rollover  # nothing to the other commands
 
-    path = reply.transcript(event, reply.field(event, "session_id"), Where())
-    text = rollover.left(session_file(path), Where(), of_command(reply.field(event, "args"), "")) if path else ""
+    ended = of_command(reply.field(event, "args"), "")
+    path = reply.transcript(event, reply.field(event, "session_id"), Where()) if ended.verb == "rollover" else None
+    text = rollover.left(session_file(path), Where(), ended) if path else ""
     return {"text": text} if text else {}
 
 

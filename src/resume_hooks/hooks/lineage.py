@@ -5,7 +5,7 @@ from __future__ import annotations
 from resume_hooks.clock import minute
 from resume_hooks.hooks.plain_cards import COLUMNS
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
-from resume_hooks.hooks.session_list.rows import cut
+from resume_hooks.hooks.session_list.rows import titled
 from resume_hooks.sessions.lineage import KEPT, LEFT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT
@@ -23,16 +23,20 @@ def answer(request: Request) -> TriggerAnswer:
 
 
 def lineage_card(rows: list[Ancestor]) -> str:
-    """List the ancestors, two rows each, the last being the session itself; of many the first and the last ones."""
+    """List the ancestors, two rows each, the last being the session itself; of many the first and the last ones.
+
+    No number has a point behind it: the client, which shows Markdown, would count anew.
+    """
     count = len(rows)
     numbered = list(enumerate(rows, 1))
     shown = numbered if count <= MOST else [numbered[0], *numbered[2 - MOST :]]
     lines = [f"resume-hooks · lineage, oldest first ({count} session{'s' if count != 1 else ''})"]
     for number, row in shown:
         name = "(file gone)" if row.status == MISSING else row.title
-        marks = f"{LEFT.get(row.status, '')} · {row.derivation_type}"
-        marks += " · this session" if number == count else ""
-        lines.append(f"  {number}. {cut(name, COLUMNS - len(marks) - 5 - len(str(number)))}{marks}")
+        how = "" if row.status == MISSING else row.how
+        marks = "".join(f" · {mark}" for mark in (how, "this session" if number == count else "") if mark)
+        marks = LEFT.get(row.status, "") + marks
+        lines.append(f"  {number} · {titled(name, COLUMNS - len(marks) - 5 - len(str(number)))}{marks}")
         dates = f" · {minute(row.created)} · {size_text(row.size)}" if row.created else ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
         if number == 1 and len(shown) < count:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger
+from resume_hooks.hooks.triggers import BARE, ROWS, TYPED, Trigger
 from resume_hooks.system.clipboard import Copied
 
 COLUMNS = 80
@@ -13,16 +13,24 @@ ROW = 68
 
 
 HELP = """\
-resume-hooks · type one behind {sign} at the very start of a prompt
+resume-hooks · {how}
 {rows}
 In a shell: {command}{plain}"""
 
 
 def help_card(command: str, trigger: Trigger) -> str:
-    """``>help``: every trigger, in ten rows; ``command`` is the help of the command line."""
-    rows = "\n".join(f"  {each.row}" for each in ROWS.values() if each.row)
+    """``>help``: every trigger, in ten rows; the names of today where the module runs. ``command`` is the shell's help.
+
+    A hook can't tell whether it does: ``>help`` has the names that every client knows.
+    """
     plain = "" if trigger.sign != TYPED else "\nA space before > sends a plain prompt."
-    return HELP.format(sign=trigger.own_sign, rows=rows, command=command, plain=plain)
+    if trigger.sign == BARE:
+        named = [(f"/{each.bare} {each.argument}", each.about) for each in ROWS.values() if each.bare]
+        how, rows = "what to type", [f"{name:<23}{about}" for name, about in named]
+    else:
+        how = f"type one behind {trigger.own_sign} at the very start of a prompt"
+        rows = [each.row for each in ROWS.values() if each.row]
+    return HELP.format(how=how, rows="\n".join(f"  {row}" for row in rows), command=command, plain=plain)
 
 
 NOTHING = "Nothing was changed."

@@ -96,7 +96,11 @@ def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Tri
     path = reply.transcript(event, session_id, where) or _of_another(session_id, where)
     forked = event.get("forked")
     request = Request(trigger, session_id, path, window if isinstance(window, int) else 0, where, in_subagent)
-    answered: TriggerAnswer = module.answer(request._replace(forked=forked if isinstance(forked, dict) else None))
+    request = request._replace(
+        forked=forked if isinstance(forked, dict) else None,
+        can_wait=event.get("screen") is True and event.get("waiting") is not True,
+    )
+    answered: TriggerAnswer = module.answer(request)
     return answered
 
 

@@ -63,7 +63,7 @@ class Request(NamedTuple):
 
     ``path`` is the session's transcript (None: none yet), ``window`` the context window, 0 unless set;
     ``in_subagent`` says that a sub-agent was asked, whose own transcript it is not. ``forked`` is what the
-    module tells of the session's own model.
+    module tells of the session's own model, before which it ``can_wait``, and show that it does.
     """
 
     trigger: Trigger
@@ -73,6 +73,7 @@ class Request(NamedTuple):
     where: Where
     in_subagent: bool = False
     forked: dict[str, Any] | None = None
+    can_wait: bool = False
 
     @property
     def text(self) -> str:
@@ -110,8 +111,9 @@ class TriggerAnswer(NamedTuple):
     """What goes to the clipboard (``""`` for nothing), and the card once that was tried.
 
     ``question`` are a few words that ask the same as the card, where it waits for a yes; ``remark`` is what has to be
-    known of it where nobody sees the card; ``more`` is what a key shows in place of the card's last line. ``fork`` is
-    what the session's own model has to be asked first, which is no answer yet; ``question`` is what is shown meanwhile.
+    known of it where nobody sees the card; ``more`` is what a key shows in place of the card's last line. ``wait`` is
+    what is shown until the real answer, before which the session's own model is asked ``fork``, if anything. What
+    ``question`` asks can be had ``in_place``, too.
     """
 
     to_copy: str
@@ -119,7 +121,9 @@ class TriggerAnswer(NamedTuple):
     question: str = ""
     remark: str = ""
     more: tuple[str, ...] = ()
+    wait: str = ""
     fork: str = ""
+    in_place: bool = False
 
     @property
     def opens(self) -> str:

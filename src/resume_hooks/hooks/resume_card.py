@@ -1,6 +1,7 @@
 """``>resume``: how full the session is and what to do, in one line; behind ``--table`` all ways to go on.
 
-Both serve the shell's ``resume``, too. The table fits 80 columns; what it says is an estimate, and says so.
+Both serve the shell's ``resume``, too. The table fits 48 columns, which the client gives a pane beside what was said;
+what it holds is an estimate, and says so.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from collections.abc import Callable
 from resume_hooks import clock
 from resume_hooks.clock import span
 from resume_hooks.derive.compare import GO_ON, HANDOFF, TRIM, WORTH, Advice, Comparison, Estimate, compare
+from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import offer, session_card
-from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
-from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.text import one_line, plain_line
@@ -42,11 +44,17 @@ def answer(request: Request) -> TriggerAnswer:
     """Copy the session's id and compare the ways to go on; without a transcript copy the id alone."""
     session_id, trigger = request.session_id, request.trigger
     if request.path is None:
+        if trigger.sign == BARE:
+            return show(f"This session is empty: go on, there is nothing to do.{offer(trigger)}")
         return TriggerAnswer(session_id, lambda copied: session_card(session_id, copied, trigger))
-    with time_limit(request.command):
-        comparison = compare(request.session, request.where, request.window, clock.now())
     first, *rest = trigger.text.split(None, 1) or [""]
     whole = first == TABLE
+    if first.startswith("--") and not whole:
+        raise UsageError(
+            f"{one_line(first, COLUMNS)} is no option here: there is {TABLE}", f"Type: {request.typed} {TABLE}"
+        )
+    with time_limit(request.command):
+        comparison = compare(request.session, request.where, request.window, clock.now())
     asked = trigger._replace(text="".join(rest)) if whole else trigger
 
     def card(copied: Copied) -> str:
@@ -60,7 +68,7 @@ def resume_card(comparison: Comparison, copied: Copied, trigger: Trigger, *, who
     filled = f"context {used(comparison.context)} · "
     lines = [
         headline(comparison, trigger.name),
-        f"session {copied.sentence(comparison.session_id)}",
+        *([] if trigger.sign == BARE else [f"session {copied.sentence(comparison.session_id)}"]),
         f"  {filled}{one_line(comparison.glance.title, COLUMNS - len(filled))}",
         *(f"  {line}" for line in (table(comparison) if whole else [])),
     ]
@@ -113,13 +121,13 @@ def command_of(advice: Advice) -> str:
 
 def table(comparison: Comparison) -> list[str]:
     """The ways to go on, a line each, by what they leave, and what the estimates stand on."""
-    rows = [f"{'estimated':<12}{'leaves':>13}{'at full price':>15}   cheaper than going on"]
+    rows = [f"{'estimated':<9}{'leaves':>9}{'full price':>11}  pays off"]
     ways = comparison.estimates
-    rows += [f"{way.name:<12}{way.leaves:>13,}{way.uncached:>15,}   {_pays(way)}".rstrip() for way in ways]
+    rows += [f"{way.name:<9}{way.after:>9,}{way.uncached:>11,}  {_pays(way)}".rstrip() for way in ways]
     if not any(way.name == TRIM for way in ways):
         why = "nothing to trim" if comparison.trim_estimated else "too long to look at here: a trim does"
-        rows.insert(2, f"{TRIM:<12}{why}")
-    return [*rows, f"from handoff on + {comparison.base.tokens:,} that any session starts with", _habit(comparison)]
+        rows.insert(2, f"{TRIM:<9}{why}")
+    return [*rows, f"any session starts with {comparison.base.tokens:,} of these", *_habit(comparison)]
 
 
 def _pays(estimate: Estimate) -> str:
@@ -138,10 +146,9 @@ def _cached(comparison: Comparison) -> str:
     return "cold"
 
 
-def _habit(comparison: Comparison) -> str:
+def _habit(comparison: Comparison) -> list[str]:
     """What of the session the API still has, as far as its own usage tells, and what a turn takes."""
     seen = comparison.traffic
     plural = "s" if seen.requests != 1 else ""
-    return (
-        f"cache: {_cached(comparison)} · a turn: about {seen.requests:,} request{plural}, adds {seen.growth:,} tokens"
-    )
+    turn = f"a turn: about {seen.requests:,} request{plural}, adds {seen.growth:,} tokens"
+    return [f"cache: {_cached(comparison)}", turn]

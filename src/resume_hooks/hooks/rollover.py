@@ -14,10 +14,9 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from resume_hooks import clock, settings
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.model.forked import ForkedModel
+from resume_hooks.derive.model.forked import FORKING, ForkedModel
 from resume_hooks.derive.model.headless import model_for
 from resume_hooks.derive.model.port import LIMIT, Model, ModelCalls
 from resume_hooks.derive.summary import add_summary
@@ -33,7 +32,6 @@ from resume_hooks.reading.digest import as_text
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.processes import started
 from resume_hooks.system.text import one_line, plain_line
-from resume_hooks.transcripts.api_usage import traffic_of
 
 WHOLE = 145.0
 """Seconds that a rollover may take before its card: the clipboard has its own two of 150."""
@@ -49,14 +47,16 @@ WIDEST = 300
 
 _PREFIX = "rollover-"
 BY_CLEAR = "or type /clear: the new session also starts with this (cut if long)"
-FORKING = "asking this session's model ({cached:,} tokens cached): up to two minutes"
-"""What is to be read while it is asked: it may cost more than the usual one does."""
+WAIT = "asking a model for the summary: up to two minutes"
+"""What is to be read while one is asked."""
 
 UNFINISHED = "The summary is not in it yet: it is still being written."
 
 
 def answer(request: Request) -> TriggerAnswer:
     """Roll the session over. Raises ResumeHooksError where no child was made."""
+    if request.can_wait:
+        return TriggerAnswer("", str, wait=WAIT)
     deadline = time.monotonic() + WHOLE
     parent, where, own = request.session, request.where, ForkedModel(request.forked or {})
     with time_limit(request.command, PLANNING):
@@ -64,12 +64,12 @@ def answer(request: Request) -> TriggerAnswer:
         if standing is not None:
             return standing
         begun = add_summary.plan(parent, where, wish=request.text, standing=_left(parent, request, own))
-        cached = _cached(parent, own.name) if own.name and not own.asked else 0
+        cached = 0 if own.asked else own.cached(parent.path)
     written = add_summary.write(begun, where)
     _keep(request, written, [UNFINISHED], writer=os.getppid() if cached else os.getpid())
     if cached:
         prompt = fork_prompt(as_text.full(begun.digest), begun.wish)
-        return TriggerAnswer("", str, question=FORKING.format(cached=cached), fork=prompt)
+        return TriggerAnswer("", str, wait=FORKING.format(cached=cached), fork=prompt)
     if request.trigger.hooked:
         offer_clear(written)  # Esc ends us without a word: then /clear still leads on
     limit = min(LIMIT, deadline - REPLACING - time.monotonic())
@@ -82,17 +82,6 @@ def answer(request: Request) -> TriggerAnswer:
     _keep(request, outcome.receipt, facts)
     answered = _answer_of("rolled over", outcome.receipt, facts, request)
     return answered._replace(remark=remark if own.asked else "")
-
-
-def _cached(parent: SessionFile, model: str) -> int:
-    """Tokens that the session's own ``model`` is likely to have in its cache; 0 where another is to be asked.
-
-    One that the user names is always asked: theirs may be the cheaper one.
-    """
-    seen = traffic_of(parent.path)
-    warm = seen.is_warm(clock.milliseconds(clock.now()) or 0)
-    same = model == seen.model  # another one, chosen since, has no cache
-    return seen.cached if warm and same and settings.load()["summary_model"].source == "default" else 0
 
 
 def _left(parent: SessionFile, request: Request, own: ForkedModel) -> Receipt | None:
@@ -139,7 +128,9 @@ def _facts(outcome: add_summary.SummaryOutcome, request: Request, first: Sequenc
     """What the child holds, what that took, and the way to what it lacks; ``first`` are of the session's own model."""
     spent = [*first, *([f"it took {outcome.spent.words}"] if outcome.spent.words else [])]
     if outcome.failure:
-        again = f"to try again, type it once more, or in a shell: {request.command}"
+        there = f"in the old session (/resume {request.session_id})"  # the client may have opened the child
+        wish = f" {request.text}" if request.text else ""
+        again = f"to try again, {request.typed}{wish} {there}, or in a shell: {request.command}"
         return [add_summary.failure_text(outcome.failure), *spent, again]
     check = [outcome.checked.words] if outcome.checked else []
     return [f"a summary by {outcome.spent.model} and a digest are in it", *check, *spent]

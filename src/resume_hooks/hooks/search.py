@@ -43,7 +43,9 @@ def answer(request: Request) -> TriggerAnswer:
     if not words:
         raise UsageError("No search words given", "Type: >search words, or >search --all words")
     if option := _OPTION.match(words):
-        raise UsageError(f"{option[0]} works only in a shell", f"In a shell: resume-hooks search {words[:LONGEST]}")
+        raise UsageError(
+            f"{option[0]} is no option here: there is {EVERYWHERE}", "Others, in a shell: resume-hooks search --help"
+        )
     scope = Scope() if everywhere else _project(request)
     with time_limit(_command(words, everywhere=everywhere)):
         found = find([words], scope, request.where, most=HITS, limit=PATIENCE)

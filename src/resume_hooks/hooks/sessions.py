@@ -14,6 +14,7 @@ from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import label_of
+from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain_line
@@ -47,7 +48,7 @@ def sessions_card(found: Sequence[ListedSession], here: str, *, everywhere: bool
 
 def _facts(row: ListedSession, here: str) -> Sequence[str]:
     used = "" if row.percent is None else f"{'' if row.measured else 'about '}{row.percent} % full"
-    kind = "" if row.kind == ORIGINAL else row.kind
+    kind = "" if row.kind == ORIGINAL else kind_beside(row.title, row.kind)
     mine = "this session" if row.session_id == here else ""
     left = label_of(row.agent, Where()).lower() if row.agent != NAME else ""
     return [fact for fact in (left, minute(row.ended), used, kind, mine) if fact]

@@ -21,6 +21,7 @@ from resume_hooks.hooks.child_cards import opened
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.request import Request, TimeLimit, TriggerAnswer, show, time_limit
 from resume_hooks.paths import Where, find_session
+from resume_hooks.seam import answers
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.liveness import Clients
 from resume_hooks.sessions.locate import SessionFile
@@ -67,6 +68,18 @@ def answer(request: Request) -> TriggerAnswer:
 
 
 def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
+    """Preview a trim; the parts come first.
+
+    The question ``a trim that a model decides``: given the request; what comes back is the answer to it, which kept
+    its question where it asks one, None for a trim by rules.
+    """
+    if len(request.text) > MAX_OPTIONS:
+        length = f"The options have {len(request.text):,} characters, more than {MAX_OPTIONS:,}"
+        raise UsageError(length, "See >trim help.")
+    for by_model in answers("a trim that a model decides"):
+        asked: TriggerAnswer | None = by_model(request)
+        if asked is not None:
+            return asked
     _refuse(request.text)
     with time_limit(request.command):
         decided = _decide(parent, request.text, request)
@@ -79,7 +92,8 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
     except OSError as error:
         unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command}"
     card = trim_cards.question_card(brief(decided), request.text, unkept, request.typed)
-    return TriggerAnswer("", lambda _: card, "" if unkept else trim_cards.short_question(decided))
+    question = "" if unkept else trim_cards.short_question(decided)
+    return TriggerAnswer("", lambda _: card, question, in_place=True)
 
 
 def _confirm(parent: SessionFile, request: Request) -> TriggerAnswer:
@@ -114,6 +128,15 @@ def _is_anothers(question: Question, where: Where) -> bool:
 
 
 def _decide(parent: SessionFile, text: str, request: Request) -> TrimPlan:
+    """The plan for options.
+
+    The question ``what a model decided``: given them and the request; what comes back is the plan that was shown, None
+    for options of a trim by rules.
+    """
+    for decided in answers("what a model decided"):
+        shown: TrimPlan | None = decided(text, request)
+        if shown is not None:
+            return shown
     options = parse(text)
     return agents.trim(parent, request.where, options, request.window)
 
@@ -156,8 +179,6 @@ def _answer_of(receipt: Receipt, notes: list[str], question: Question, *, slash:
 
 def _refuse(text: str) -> None:
     """UsageError for what is neither options nor one of the words."""
-    if len(text) > MAX_OPTIONS:
-        raise UsageError(f"The options have {len(text):,} characters, more than {MAX_OPTIONS:,}", "See >trim help.")
     if text.lower() == "y":
         raise UsageError("'y' is not enough: type yes", f"{_TO_CONFIRM}.")
     if WORDS & set(text.lower().split()):

@@ -52,12 +52,12 @@ def help_card(options: str, trim: str) -> str:
 
 def cancelled_card(*, asked: bool) -> str:
     """``>trim cancel``."""
-    return refusal_card("preview discarded" if asked else "no trim was waiting for a yes in this session")
+    return refusal_card("the question is withdrawn" if asked else "no question about a trim is open")
 
 
 def unasked_card(trim: str) -> str:
     """A yes where nothing was asked."""
-    words = "there is nothing to confirm: no trim was previewed in this session"
+    words = "there is nothing to confirm: no question about a trim is open"
     return refusal_card(words, last=f"First: {trim}")
 
 

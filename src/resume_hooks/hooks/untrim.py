@@ -5,15 +5,13 @@ from __future__ import annotations
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trimmed_session import read_trimmed
-from resume_hooks.errors import NothingToTrim, UsageError
+from resume_hooks.errors import NothingToTrim
 from resume_hooks.hooks.child_cards import child_card, opened
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 
 
 def answer(request: Request) -> TriggerAnswer:
     """Make the child. Raises ResumeHooksError."""
-    if request.text:
-        raise UsageError("untrim takes no words here", f"In a shell: {request.command} --help")
     parent = request.session
     with time_limit(f"{request.command} --all"):
         decided = agents.untrim(read_trimmed(parent, request.window), request.where)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from resume_hooks import clock, part_table, settings
 from resume_hooks.archive import held
 from resume_hooks.archive.retention.expiring import outlook
-from resume_hooks.archive.vault import permission
+from resume_hooks.archive.vault import first_use_notice, permission
 from resume_hooks.archive.vault.trash import all_deleted, strays
 from resume_hooks.archive.vault.verify import unreadable
 from resume_hooks.paths import Where, is_own, read_object
@@ -238,10 +238,10 @@ def _expiry(cwd: str) -> Finding:
     said = f"cleanupPeriodDays in {path}" if path else "no setting, so the client's default"
     if days is None:
         return ok(f"the client deletes no session ({said} is no number of days)", code="never")
-    text = f"sessions are deleted {days:,} days after their last write ({said})"
+    text = f"sessions are deleted {counted(days, 'day')} after their last write ({said})"
     if found.first is None:
         return ok(f"{text}; none within seven days")
-    text += f"; within seven days {found.sessions:,} of {found.projects:,} projects"
+    text += f"; within seven days {found.sessions:,} of {counted(found.projects, 'project')}"
     text += f", and files of {found.younger:,} younger ones" if found.younger else ""
     text += f", from {clock.minute(clock.from_epoch(found.first))} UTC on"
     may, why = permission.allowed(Where())
@@ -353,7 +353,7 @@ def _index(_: str) -> Finding:
     if status.state != "ready":
         return note(f"{status.state}; the next search makes it anew", code=f"{status.state}")
     behind = f", {counted(status.behind, 'file')} behind; the next search reads them" if status.behind else ""
-    return ok(f"{size_text(status.size)} for {status.transcripts:,} transcripts{behind}")
+    return ok(f"{size_text(status.size)} for {counted(status.transcripts, 'transcript')}{behind}")
 
 
 def _trash(_: str) -> Finding:
@@ -380,6 +380,8 @@ def _vault(_: str) -> Finding:
     size = f"kept sessions: {len(kept):,}, {size_text(sum(each.stored for each in kept))}"
     if not may:
         return note(f"{size}; no more are kept: {why}", code="off")
+    if said := first_use_notice.awaited(Where()):
+        return note(f"{size}. {said}", "Answer now: resume-hooks config vault on", "awaited")
     most, takes = settings.vault_room(), sum(each.stored for each in kept)
     if most and takes > most:
         remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault 40G"

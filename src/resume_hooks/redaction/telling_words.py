@@ -151,7 +151,7 @@ WORDS: dict[bytes, _Word] = {
     b"://": _word(_matching(rb"://[^\s/@\"]{1,300}+@"), userinfo),
     b"$": _word(_matching(rb"\$\$?(?:(?:2[abxy]|[156y]|apr1|argon2)[^\s\"]{24}|\d{4,8}\$)"), hashes),
 }
-"""What may stand before a secret of any length, lower-case; few enough to be searched for one by one."""
+"""What may stand before a secret of any length, lower-case."""
 
 
 def word_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
@@ -168,14 +168,25 @@ def word_suspects(lower: bytes) -> Iterator[int]:
 
 @cache
 def _any() -> re.Pattern[bytes]:
-    """Any of the words: most short texts have none, and one look tells."""
+    """Any of the words, the longest that stands at a place."""
     return re.compile(branches(dict.fromkeys(WORDS, b"")))
 
 
+@cache
+def _also(word: bytes) -> list[tuple[int, bytes]]:
+    """The words that stand wherever this one does, itself and those that it begins with, by their ranks."""
+    return [(rank, other) for rank, other in enumerate(WORDS) if word.startswith(other)]
+
+
 def _places(lower: bytes) -> Iterator[tuple[_Word, Iterator[int]]]:
-    for text, word in WORDS.items() if _any().search(lower) else ():
-        if text in lower:
-            yield word, _find(lower, text)
+    found: set[tuple[int, bytes]] = set()
+    search = _any().search
+    match = search(lower)
+    while match:  # from the next byte on: words may stand in one another
+        found.update(_also(match[0]))
+        match = search(lower, match.start() + 1)
+    for _, text in sorted(found):
+        yield WORDS[text], _find(lower, text)
 
 
 def _find(raw: bytes, text: bytes) -> Iterator[int]:

@@ -25,7 +25,7 @@ SHORTEST = 60  # characters from which on a hit that is cut still tells somethin
 QUESTION, WORDING = 120, 60  # characters of what was asked that are shown: the only wording, one of several
 FEW = 5  # words of a question of which each tells what a hit is about; of more, its strength tells enough
 
-ALL_WEAK = "all weak, so perhaps it was never said"
+ALL_WEAK = "but each fits weakly: perhaps it was never said"
 
 Style = Callable[[str], str]
 
@@ -147,7 +147,7 @@ def doubt(result: SearchResult) -> str:
     """What hits that are all weak come to; ``""`` where one is more."""
     if not result.weak:
         return ""
-    return f", {ALL_WEAK}" if result.whole else ", all weak so far"
+    return f", {ALL_WEAK}" if result.whole else ", but each fits weakly so far"
 
 
 def _empty(result: SearchResult) -> list[str]:

@@ -15,16 +15,12 @@ from typing import NamedTuple
 from resume_hooks.paths import open_regular
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.postings import Posting
-from resume_hooks.search.index.tokenize import folded
+from resume_hooks.search.index.tokenize import folded, without_line_numbers
 from resume_hooks.search.terms import Lookup
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import plain
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
-
-_NUMBERED = re.compile(r" *\d+(?:→|\t)")
-_NUMBERS = re.compile(r"(?:\A|\n) *\d+(?:→|\t)")
-"""What the client puts before each line of a file that it shows to the model; no phrase goes over it."""
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of a record that is read to be shown; the text of a larger one takes ten times as much memory."""
@@ -99,9 +95,7 @@ def _raw(path: str, inode: int, offset: int, length: int) -> bytes:
 def said_text(texts: RecordTexts) -> str:
     """What a record says; files without the numbers of their lines, as they are indexed."""
     outer = (text for text in (texts.prompt, texts.reply) if text)
-    inner = (
-        _NUMBERS.sub("\n", text) if _NUMBERED.match(text) else text for text in (texts.input, texts.result) if text
-    )
+    inner = (without_line_numbers(text) for text in (texts.input, texts.result) if text)
     return "\n".join([*outer, *inner])
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Literal, get_args
 
 from resume_hooks.paths import read_at
-from resume_hooks.sessions.locate import SessionFile, sessions_in
+from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.storage.locks import lock
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts.head_tail import REACH, TITLE_LENGTH
@@ -23,16 +23,32 @@ Kind = Literal[
 ]  # fmt: skip
 """What is done to a session that makes a child."""
 
-_KINDS = "|".join(get_args(Kind))
+_WORDS = {"rewind": "back"}
+"""Kinds that are shown by another word: by what is typed for it."""
+
+_KINDS = "|".join((*get_args(Kind), *_WORDS.values()))
 _OURS = re.compile(rf"(?: · (?:{_KINDS})(?: \d{{1,{MAX_DIGITS}}})?)+\Z")
+_END = re.compile(rf" · ({_KINDS})(?: \d{{1,{MAX_DIGITS}}})?\Z")
 _FORMER = re.compile(rf"\A(?:(?:{_KINDS}) \d+ · )+")
 """What children were called in 0.1.0: ``handoff 2 · <root title>``."""
 
 
+def word_of(kind: str) -> str:
+    """How a kind is shown."""
+    return _WORDS.get(kind, kind)
+
+
+def kind_beside(title: str, kind: str) -> str:
+    """The word for a kind, ``""`` beside a title that ends in it."""
+    end = _END.search(title[-LONGEST:])
+    return "" if end and word_of(end[1]) == word_of(kind) else word_of(kind)
+
+
 def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
     """``<root title> · handoff 2``, the first without a number: at most 80 characters."""
-    end = f" · {kind}" if number == 1 else f" · {kind} {number}"
-    return f"{one_line(root_title, TITLE_LENGTH - len(f' · {kind} ') - MAX_DIGITS)}{end}"
+    word = word_of(kind)
+    end = f" · {word}" if number == 1 else f" · {word} {number}"
+    return f"{one_line(root_title, TITLE_LENGTH - len(f' · {word} ') - MAX_DIGITS)}{end}"
 
 
 def free_title(root_title: str, kind: Kind, folder: str) -> str:

@@ -21,6 +21,7 @@ from resume_hooks.sessions.agents.registry import agent_at, found, is_foreign, l
 from resume_hooks.sessions.archived.layout import real
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, opened, own_path
+from resume_hooks.sessions.child_titles import kind_beside, word_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
 from resume_hooks.system.text import one_line, plain, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
@@ -61,8 +62,15 @@ class Ancestor:
 
     @property
     def how(self) -> str:
-        """Its kind, and the sub-agent that it is a child of."""
-        return f"{self.kind} of {plain_line(self.subagent)}" if self.subagent else self.kind
+        """Its kind, unless its title ends in that, and the sub-agent that it is a child of."""
+        if self.subagent:
+            return f"{word_of(self.kind)} of {plain_line(self.subagent)}"
+        return kind_beside(self.title, self.kind)
+
+    @property
+    def named(self) -> str:
+        """Its title and how it came to be."""
+        return " · ".join(filter(None, (self.title, self.how)))
 
 
 class Descendant(NamedTuple):

@@ -6,6 +6,7 @@ after a clean end, stays after a kill, and names another session after ``/resume
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -39,16 +40,29 @@ class Clients:
     def why_live(self, session: SessionFile) -> str:
         """Why a session counts as live, as the end of a sentence; ``""`` where it is not."""
         try:
-            age = time.time() - os.stat(session.path).st_mtime
-            if age < FRESH and not _is_newborn(session):
-                ahead = "it was written later than this machine's clock says it is"
-                return ahead if age < -FRESH else f"it was written {max(0, round(age))} seconds ago"
-            for pid, entry in self._running:
-                if why := _names(entry, session):
-                    return f"the running client {pid} {why}"
-            return self._why_unlisted(session)
+            return self._why_known(session) or self._why_possible(session)
         except OSError as error:
             return f"it can't be told whether a client has it open ({error.strerror})"
+
+    def is_known_live(self, session: SessionFile) -> bool:
+        """Whether a session is live for certain, which a client that says nothing makes none of its folder."""
+        with contextlib.suppress(OSError):
+            return bool(self._why_known(session))
+        return False
+
+    def _why_known(self, session: SessionFile) -> str:
+        age = time.time() - os.stat(session.path).st_mtime
+        if age < FRESH and not _is_newborn(session):
+            ahead = "it was written later than this machine's clock says it is"
+            return ahead if age < -FRESH else f"it was written {max(0, round(age))} seconds ago"
+        pid = next((pid for pid, entry in self._running if entry.get("sessionId") == session.session_id), 0)
+        return f"the running client {pid} has it open" if pid else ""
+
+    def _why_possible(self, session: SessionFile) -> str:
+        for pid, entry in self._running:
+            if why := _may_be_of(entry, session):
+                return f"the running client {pid} {why}"
+        return self._why_unlisted(session)
 
     def leave_to(self, pid: int | None, child_id: str, maker: int | None) -> bool:
         """Whether a child may be opened by the client ``pid``: no other one that runs made it, or has it open."""
@@ -108,13 +122,10 @@ def _listed(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
             yield int(stem), read_object(os.path.join(folder, name))
 
 
-def _names(entry: dict[str, Any], session: SessionFile) -> str:
-    """How a running client's entry speaks of the session, ``""`` where it is of another one."""
-    named = entry.get("sessionId")
-    if not is_session_id(named):
+def _may_be_of(entry: dict[str, Any], session: SessionFile) -> str:
+    """Why a running client may have a session open that its entry does not name; ``""`` where it has another one."""
+    if not is_session_id(entry.get("sessionId")):
         return "does not say which session it has open"
-    if named == session.session_id:
-        return "has it open"
     # An entry that is never brought up to date still names what was open before /clear.
     if "updatedAt" not in entry and _is_folder_of(entry.get("cwd"), session):
         return "runs in its folder, and may have it open since /clear"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
+from typing import NamedTuple, TypeVar
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import ENDING, Where, is_session_id
@@ -22,7 +23,7 @@ MIN_PREFIX = 4  # characters of an id that a prefix needs; fewer would fit by ch
 MIN_PART = 3
 """Bytes of a title that a part of it needs: three letters, or one of a script that writes whole words with it."""
 
-SEEN = "resume-hooks sessions shows what there is."
+SEEN = "See resume-hooks sessions for what there is."
 
 MOST_CANDIDATES = 20  # sessions that are shown of those that words fit
 _HEX = frozenset("0123456789abcdef-")
@@ -34,6 +35,7 @@ _PULL_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
 IMPORT_ADDRESS = "curl URL | resume-hooks import -"
 """The command that imports what an address leads to, which no verb fetches."""
 
+_Row = TypeVar("_Row")
 
 Resolver = Callable[[str, Surroundings], SessionFile | None]
 """One form of a locator: the session that the words name in it; None if they don't.
@@ -155,6 +157,34 @@ RESOLVERS: tuple[Resolver, ...] = (
     by_bare_number,
 )
 """The forms in the order in which they are tried."""
+
+
+class KeptNames(NamedTuple):
+    """What a session that the client has no longer is named by."""
+
+    session_id: str
+    path: str
+    titles: Collection[str]
+    tag: str = ""
+
+
+def kept_as(words: str, rows: Sequence[_Row], names: Callable[[_Row], KeptNames], *, by_part: bool) -> list[_Row]:
+    """Those of kept sessions that words name, in the first form that fits any; ``by_part`` also by a part of a title.
+
+    An id or its beginning, an exact title or the old path, a tag, a title in other capitals come before that.
+    """
+    title = _behind("title", words)
+    part, tag = title.casefold(), _behind("tag", words).casefold()
+    forms: list[Callable[[KeptNames], bool]] = [
+        lambda each: len(words) >= MIN_PREFIX and each.session_id.startswith(words.lower()),
+        lambda each: words == each.path or title in each.titles,
+        lambda each: each.tag.casefold() == tag != "",
+        lambda each: any(one.casefold() == part for one in each.titles),
+    ]
+    if by_part and len(part.encode("utf-8", "replace")) >= MIN_PART:
+        forms.append(lambda each: any(part in one.casefold() for one in each.titles))
+    named = [(row, names(row)) for row in rows]
+    return next(filter(None, ([row for row, each in named if fits(each)] for fits in forms)), [])
 
 
 def is_address(words: str) -> bool:

@@ -5,12 +5,16 @@ Read from the two ends of the file. Branches and sub-agents aside, requests coun
 
 from __future__ import annotations
 
+import contextlib
 from typing import NamedTuple
 
+from resume_hooks.errors import SessionNotFound
+from resume_hooks.paths import Where, find_session
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node, node_of
+from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan
 
@@ -77,16 +81,35 @@ def traffic_of(path: str) -> Traffic:
     raise AssertionError("a whole scan is whole")
 
 
-def base_of(ends: HeadTail) -> FirstRequest:
-    """What a new session begins with, by the first request of this one; the usual figures where that is out of reach.
+def base_of(ends: HeadTail, where: Where) -> FirstRequest:
+    """What a new session begins with, by the first request of this one, or of what it was made from.
 
-    The first request less what was said before it: attachments stay in, since a new session is given its own. A file
-    that begins within a session tells nothing of that.
+    The usual figures where all of them are out of reach.
+    """
+    known = set[str]()
+    with contextlib.suppress(SessionNotFound):
+        while True:
+            found = _first_request(ends)
+            if found is not None:
+                return found
+            known.add(ends.path)
+            parent = read_parent(ends.path)
+            path = find_session(parent.session_id, where) if parent else None
+            if path is None or path in known:
+                break
+            ends = HeadTail(path)
+    return FirstRequest(USUAL_BASE, USUAL_SHARED)
+
+
+def _first_request(ends: HeadTail) -> FirstRequest | None:
+    """The first request less what was said before it: attachments stay in, since a new session is given its own.
+
+    A file that begins within a session tells nothing of that.
     """
     said = 0
     opening = next((record for record in ends.first_records if isinstance(record.get("uuid"), str)), {})
-    if opening.get("parentUuid") and not opening.get("isSidechain"):
-        return FirstRequest(USUAL_BASE, USUAL_SHARED)
+    if (opening.get("parentUuid") or opening.get("logicalParentUuid")) and not opening.get("isSidechain"):
+        return None
     for record in ends.first_records:
         if records.kind(record) not in records.MESSAGES or not isinstance(record.get("uuid"), str):
             continue
@@ -98,7 +121,7 @@ def base_of(ends: HeadTail) -> FirstRequest:
             shared = records.positive(records.usage(record).get("cache_read_input_tokens")) or USUAL_SHARED
             return FirstRequest(count, min(shared, count))
         said += node.characters
-    return FirstRequest(USUAL_BASE, USUAL_SHARED)
+    return None
 
 
 class _Turn:

@@ -28,7 +28,7 @@ from resume_hooks.transcripts.lines import BOM, open_transcript, read_lines
 REACH = 65_536  # bytes read at each end: what the client's own listing reads
 
 WIDE_REACH = 1024 * 1024
-"""Bytes at the start that are read where the head is one long line, so that a session need not go without a title."""
+"""Bytes at an end that are read where its usual reach holds no prompt, or no answer."""
 
 TITLE_LENGTH = 80
 
@@ -44,6 +44,10 @@ class HeadTail:
             start = max(0, status.st_size - REACH - 1)
             stream.seek(start)
             tail = stream.read(REACH + 1) if len(self.head) == REACH else b""
+            if start and b'"model":' not in tail:  # 2.1.330 writes 65 KB behind a session's first answer
+                start = max(0, status.st_size - WIDE_REACH - 1)
+                stream.seek(start)
+                tail = stream.read(WIDE_REACH + 1)
         self.mtime: float = status.st_mtime
         self.size: int = status.st_size
         """Bytes of the file as it was read; a client may be writing it."""
@@ -58,14 +62,20 @@ class HeadTail:
     @cached_property
     def first_records(self) -> list[records.Record]:
         """The whole records of the head, in file order."""
-        return _whole(self.head, keep_last=self.small)
+        return list(_whole(self.head, keep_last=self.small))
+
+    def _opening(self, field: str = "") -> Iterator[records.Record]:
+        """The same one by one, none if no record has a ``field``: listings want few of them, of many files."""
+        if field and f'"{field}"'.encode() not in self.head:
+            return iter(())
+        return iter(self.first_records) if "first_records" in vars(self) else _whole(self.head, keep_last=self.small)
 
     @cached_property
     def last_records(self) -> list[records.Record]:
         """The whole records of the tail, in file order."""
         if self.small:
             return self.first_records
-        return _whole(self.tail if self._tail_starts_line else self.tail.partition(b"\n")[2], keep_last=True)
+        return list(_whole(self.tail if self._tail_starts_line else self.tail.partition(b"\n")[2], keep_last=True))
 
     @cached_property
     def custom_title(self) -> str:
@@ -90,7 +100,7 @@ class HeadTail:
     @cached_property
     def first_prompt(self) -> str:
         """The text of the first prompt, or ``""``: where the head holds none, as far as a megabyte tells."""
-        found = first_prompt_in(self.first_records)
+        found = first_prompt_in(self._opening())
         return found if found or self.small else self._later_prompt()
 
     @property
@@ -124,7 +134,9 @@ class HeadTail:
         if self.small:
             return self.first_records
         missing = self.size - len(self.head)
-        return _whole(self.head + self.tail[-missing:], keep_last=True) if missing <= len(self.tail) else None
+        if missing > len(self.tail):
+            return None
+        return list(_whole(self.head + self.tail[-missing:], keep_last=True))
 
     @property
     def created(self) -> str:
@@ -214,7 +226,9 @@ class HeadTail:
 
         A file that is longer than its ends is taken to hold some talk between them.
         """
-        return self.whole is None or bool(self.derived_at) or any(is_talk(record) for record in self.whole)
+        if any(map(is_talk, self._opening())) or self.derived_at:
+            return True
+        return self.whole is None or any(map(is_talk, self.whole))
 
     @property
     def is_listed(self) -> bool:
@@ -245,7 +259,7 @@ class HeadTail:
     @cached_property
     def derived_at(self) -> str:
         """When the session was derived from another, as its first line says; ``""`` for an original."""
-        first = self.first_records[0] if self.first_records else {}
+        first = next(self._opening(), {})
         for kind, field in (("continue_metadata", "continued_at"), ("trim_metadata", "trimmed_at")):
             if at := clock.normal(records.mapping(first, kind).get(field)):
                 return at
@@ -254,9 +268,10 @@ class HeadTail:
     @cached_property
     def is_sidechain(self) -> bool:
         """Whether the file is a sub-agent's transcript and no session of its own."""
-        if self.first_records:
-            return bool(self.first_records[0].get("isSidechain"))
-        return b'"isSidechain":true' in self.head  # a first line that is longer than the reach
+        first = next(self._opening(), None)
+        if first is None:
+            return b'"isSidechain":true' in self.head  # a first line that is longer than the reach
+        return bool(first.get("isSidechain"))
 
     @property
     def folders(self) -> list[str]:
@@ -279,7 +294,7 @@ class HeadTail:
         return ""
 
     def _first_field(self, field: str) -> str:
-        return next((value for r in self.first_records if (value := records.string(r, field))), "")
+        return next((value for r in self._opening(field) if (value := records.string(r, field))), "")
 
     def _last_field(self, field: str) -> str:
         return next((value for r in reversed(self.last_records) if (value := records.string(r, field))), "")
@@ -309,8 +324,10 @@ def is_talk(record: records.Record) -> bool:
     return records.is_prompt(record) or (records.kind(record) == records.ASSISTANT and bool(records.model(record)))
 
 
-def _whole(region: bytes, *, keep_last: bool) -> list[records.Record]:
-    bodies = region.removeprefix(BOM).split(b"\n")
-    if not keep_last:
-        bodies.pop()
-    return [record for body in bodies if (record := records.parse(body)) is not None]
+def _whole(region: bytes, *, keep_last: bool) -> Iterator[records.Record]:
+    start, end = len(BOM) * region.startswith(BOM), 0
+    while end >= 0:
+        end = region.find(b"\n", start)
+        if (end >= 0 or keep_last) and (record := records.parse(region[start : end if end >= 0 else None])) is not None:
+            yield record
+        start = end + 1

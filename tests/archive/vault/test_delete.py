@@ -392,18 +392,19 @@ def test_an_old_session_does_not_expire_at_once(config_home: ConfigHome, setting
 
 
 def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
-    """Id, its beginning, exact title, the path it had; ambiguity lists, and each of several deletes by its instant."""
+    """Id, title, their parts, the path it had; ambiguity lists, and each of several deletes by its instant."""
     environ = config_home.environ
     for number, title in ((SESSION, "One"), ("11111111-2222-4111-8111-111111111111", "Two"), (OTHER, "One")):
         delete(laid_out(config_home, number, title), config_home)
     assert found("00000002", Where(environ)).session_id == OTHER
-    assert found("Two", Where(environ)).title == "Two"
+    for locator in ("Two", "two", "title:Two"):
+        assert found(locator, Where(environ)).title == "Two"
     assert found(str(config_home.project() / f"{OTHER}.jsonl"), Where(environ)).session_id == OTHER
     for locator in ("1111", "One"):
         with pytest.raises(AmbiguousLocator) as told:
             found(locator, Where(environ))
         assert len(told.value.candidates) == 2
-    for locator in ("111", "two", "x" * 300):
+    for locator in ("111", "tw", "x" * 300):
         with pytest.raises(SessionNotFound):
             found(locator, Where(environ))
     with pytest.raises(UsageError):

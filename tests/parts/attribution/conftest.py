@@ -22,10 +22,16 @@ def repo(config_home: ConfigHome) -> Repository:
 
 @pytest.fixture
 def ask(document: Document, repo: Repository) -> Ask:
-    """Ask for a line, seen from the repository: the reference of the record that wrote it, ``""`` for nobody."""
+    """Ask for a line, seen from the repository: the reference of the record that wrote it, ``""`` for nobody.
+
+    On a busy machine the first answer may come before the index is whole; it says so, and is asked for again.
+    """
 
     def asked(line: str, *words: str, cwd: Any = repo.root) -> str:
-        hits = document("search", "--file", line, *words, cwd=cwd)["data"]["hits"]
+        unread = 1
+        while unread:
+            found = document("search", "--file", line, *words, cwd=cwd)["data"]
+            hits, unread = found["hits"], found["unread"]
         assert len(hits) <= 1
         return str(hits[0]["reference"]) if hits else ""
 

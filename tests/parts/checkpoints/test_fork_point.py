@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -31,6 +33,7 @@ from tests.builders import (
 from tests.cli.conftest import Cli, Document
 from tests.crashes import crashes
 from tests.derive.trim.test_crash import run
+from tests.hooks.conftest import Run, children, reason
 from tests.hooks.test_inside import ask
 from tests.sessions.archived.away import away
 
@@ -49,6 +52,18 @@ def parent(config_home: ConfigHome) -> Iterator[Path]:
 def forked(document: Document, *words: str) -> Path:
     """A fork of a session."""
     return Path(document("fork", *words)["data"]["file"])
+
+
+def test_asked_for_four_times_at_once_it_is_one_child(parent: Path, document: Document, run_hook: Run) -> None:
+    """Where a fork left is used up by nothing, so who comes second waits, and names the first one's."""
+    fork = forked(document, SESSION)
+    go_on(fork, at=-6)
+    event = {"session_id": fork.stem, "transcript_path": str(fork), "prompt": ">rewind the lexer is faster"}
+    before = set(children(parent))
+    with ThreadPoolExecutor(4) as pool:
+        replies = list(pool.map(lambda _: reason(run_hook("prompt", event, python=sys.executable)), range(4)))
+    assert len(set(children(parent)) - before) == 1
+    assert sum(reply.startswith("rewound") for reply in replies) == 1
 
 
 def later(seconds: int) -> str:
@@ -103,7 +118,7 @@ def test_a_fork_comes_back(parent: Path, document: Document, cli: Cli, config_ho
     assert "The user's report" not in told
     assert card.startswith(f"**Back** to where the fork left `{SESSION[:8]}`")
     assert (made["rewind"]["first_left_out"], made["rewind"]["report_characters"]) == (f"{fork.stem}:{number}", 0)
-    assert made["title"] == "Fix the parser · rewind"
+    assert made["title"] == "Fix the parser · back"
     assert all(check["ok"] for check in made["checks"])
     assert [row.session_id for row in Family(config_home.where).lineage(made["file"])][:2] == [SESSION, fork.stem]
     assert fork.read_bytes() == before

@@ -68,7 +68,7 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
     (child,) = children(parent)
     assert text.startswith("rewound · ")
     for part in (
-        "Fix the parser · rewind",
+        "Fix the parser · back",
         "9,000 tokens here; there about ",
         "just now: try the other parser",
         "report: it was slower so we stay",
@@ -79,7 +79,7 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
         f"claude --resume {child.stem}",
     ):
         assert part in text
-    assert ("Ctrl+C once!" in text.split("\n")[-1]) is (sign == ">")
+    assert ("Ctrl+C (once!)" in text.split("\n")[-1]) is (sign == ">")
     assert parent.read_bytes() == raw
     assert "EXPLORE" not in child.read_text()
     assert state.find(SESSION) is None
@@ -119,6 +119,18 @@ def test_a_second_one_asks(say: Say, parent: Path) -> None:
     assert (now.uuid, now.goal) == ("xa", "the new goal")
     assert "nothing to confirm" in say(">checkpoint yes")
     assert state.find(SESSION) == now
+
+
+def test_cancel_is_no_goal(say: Say, parent: Path) -> None:
+    """It ends a question and leaves what is active; without a question it forgets that."""
+    assert "No active checkpoint" in say(">checkpoint cancel")
+    say(">checkpoint the old goal")
+    explore(parent)
+    say(">checkpoint the new goal")
+    assert say(">checkpoint cancel").startswith("checkpoint stays, set just now\n  goal: the old goal")
+    assert "nothing to confirm" in say(">checkpoint yes")
+    assert say(">checkpoint Cancel").startswith("checkpoint forgotten, set just now\n  goal: the old goal")
+    assert state.find(SESSION) is None
 
 
 def test_one_without_a_goal_asks_too(say: Say, parent: Path) -> None:
@@ -240,7 +252,9 @@ def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: P
     texts = [reason(one) for one in done]
     assert len(children(parent)) == 1
     assert sum(text.startswith("rewound") for text in texts) == 1
-    assert all("No active checkpoint." in text or "is rewinding" in text for text in texts if text[:7] != "rewound")
+    assert all(
+        "No active checkpoint." in text or "is rewinding" in text for text in texts if not text.startswith("rewound")
+    )
 
 
 def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:

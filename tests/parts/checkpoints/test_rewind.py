@@ -102,7 +102,7 @@ def test_the_child_stands_at_the_mark(config_home: ConfigHome) -> None:
     assert "Files, git and running processes were not rewound" in content
     assert card["message"]["model"] == records.SYNTHETIC_MODEL
     shown = records.text(card)
-    assert "**Rewound** to the checkpoint of 2026-01-31 09:31: try the other parser." in shown
+    assert "**Back** to 2026-01-31 09:31: try the other parser." in shown
     assert "**Report:** it was slower so we stay" in shown
     assert "EXPLORED" not in Path(made.file).read_text()
 
@@ -219,8 +219,8 @@ def test_a_mark_that_is_lost_leads_to_the_root(config_home: ConfigHome, name: st
     assert opening["isCompactSummary"] is True
     assert f"does not resolve any more ({why})" in opening["message"]["content"]
     assert opening["message"]["content"].endswith(":\nit was slower")
-    assert "**Rewound** to the root" in records.text(card)
-    assert made.title.endswith(" · rewind")
+    assert "**Back** to the root" in records.text(card)
+    assert made.title.endswith(" · back")
     first = orjson.loads(Path(made.file).read_bytes().split(b"\n", 1)[0])["continue_metadata"]
     assert (first["continuation_type"], first["startedAt"]) == ("rewind", STARTED)
 
@@ -308,7 +308,7 @@ def test_a_rewound_child_can_be_marked_and_rewound(config_home: ConfigHome) -> N
     again = checkpoint.place(locate.session_file(made.file)).mark
     assert again.uuid == chain(made)[-1]["uuid"]
     other = write(rewind.plan(locate.session_file(made.file), again, "x", Where()).child, Where())
-    assert other.title == "Fix the parser · rewind 2"
+    assert other.title == "Fix the parser · back 2"
     assert len(chain(other)) == 8
 
 
@@ -347,4 +347,4 @@ def test_a_rewind_of_it(config_home: ConfigHome) -> None:
     away(path, config_home.environ)
     kept = locate.resolve(SESSION, "/", config_home.where)
     made = write(rewind.plan(kept, mark, "It did not work", config_home.where).child, config_home.where)
-    assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · rewind")
+    assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · back")

@@ -78,7 +78,7 @@ def test_rewind(document: Document, cli: Cli, parent: Path) -> None:
     assert (shown["written"], shown["rewind"]["first_left_out"]) == (False, f"{SESSION}:5")
     assert sorted(parent.parent.iterdir()) == [parent]
     data = document("rewind", SESSION, "--report", "-", stdin="slöwer\n".encode())["data"]
-    assert (data["kind"], data["written"], data["title"]) == ("rewind", True, "Fix the parser · rewind")
+    assert (data["kind"], data["written"], data["title"]) == ("rewind", True, "Fix the parser · back")
     assert data["rewind"] == {
         "checkpoint": f"{SESSION}:3",
         "goal": "try it",

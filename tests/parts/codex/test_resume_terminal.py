@@ -26,7 +26,7 @@ def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
     screen = desk.run("resume", "codex tune", columns=150, HOME=str(desk.home.root))
     screen.wait_for("^> codex · Tune the parser")
     screen.wait_for("1 turn, newest first")
-    for told in ("1 session, oldest first", "at full price"):
+    for told in ("1 session, oldest first", "full price"):
         screen.key("Tab")
         screen.wait_for(told)
     screen.key("Enter")

@@ -129,7 +129,7 @@ def test_no_answer(document: Document, parent: Path, client: Client, body: str, 
     )["error"]
     assert error["code"] == "headless-failed"
     assert message in error["message"]
-    assert "Nothing was written. Without a model: resume-hooks trim." in error["remedy"]
+    assert f"Nothing was written. Without a model: resume-hooks trim {SESSION}" in error["remedy"]
     assert os.listdir(parent.parent) == [parent.name]
 
 

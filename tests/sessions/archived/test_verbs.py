@@ -117,7 +117,7 @@ def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
     path = laid_out(config_home).path
     kept = away(path, config_home.environ)
     card = lineage_card(Family(config_home.where).lineage(opened(kept, config_home.where)))
-    assert "1. Fix the parser (kept copy)" in card
+    assert "1 · Fix the parser (kept copy)" in card
     assert f"resume-hooks restore {SESSION}" in card
 
 

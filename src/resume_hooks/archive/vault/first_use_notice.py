@@ -10,7 +10,7 @@ import contextlib
 import os
 import time
 
-from resume_hooks import settings
+from resume_hooks import clock, settings
 from resume_hooks.clock import DAY
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.seam import answers
@@ -18,6 +18,7 @@ from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.storage.state_file import MODE
 from resume_hooks.system.claude_settings import kept_days, managed_days
 from resume_hooks.system.invocation import typed
+from resume_hooks.system.text import counted
 
 PATIENCE_DAYS = 5
 """Days that copies wait."""
@@ -57,6 +58,17 @@ def waits(where: Where) -> bool:
     return False
 
 
+def awaited(where: Where) -> str:
+    """What to tell while copies may wait for the answer: until when; ``""`` where nothing is asked."""
+    if not is_open(where):
+        return ""
+    until = f"{PATIENCE_DAYS} days after the first had to wait"
+    with contextlib.suppress(OSError):
+        since = os.lstat(os.path.join(where.state, WAITING)).st_mtime
+        until = f"from {clock.minute(clock.from_epoch(since + PATIENCE_DAYS * DAY))} UTC on"
+    return f"Copies wait for your answer, for which Claude Code asks; without one they are made {until}."
+
+
 def asks(where: Where) -> bool:
     """Whether the question is to be asked now: it was not yet. OSError where the state folder can't be written."""
     return _leave(ASKED, where)
@@ -84,7 +96,7 @@ def line(where: Where, cwd: str = "/") -> str:
     except OSError:
         return ""
     days = kept_days(cwd, where)
-    period = "as long as the client does, and beyond" if days is None else f"beyond the client's {days} days"
+    period = "as long as the client does, and beyond" if days is None else f"beyond the client's {counted(days, 'day')}"
     off = typed("config vault off")
     said = f"Transcripts are now kept {period}, in {vault(where)}. Off, in a shell: {off}"
     return " · ".join(filter(None, (said, *(lost(where) for lost in answers("what was lost before")))))

@@ -8,7 +8,7 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import beside, real
 from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, all_archived
-from resume_hooks.sessions.locate import MIN_PREFIX
+from resume_hooks.sessions.locator_forms import KeptNames, kept_as
 
 LONGER = "Use more of the id, or the path of the file."
 ANOTHER = "Give one of these, with its instant: resume-hooks restore ID@INSTANT"
@@ -16,8 +16,10 @@ ANOTHER = "Give one of these, with its instant: resume-hooks restore ID@INSTANT"
 _STATE = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
 
-def find(locator: str, where: Where, deleted: list[ArchivedSession] | None = None) -> ArchivedSession:
-    """The archived session that a locator names: by id or its beginning, by an exact title, by the path it had.
+def find(
+    locator: str, where: Where, deleted: list[ArchivedSession] | None = None, *, by_part: bool = True
+) -> ArchivedSession:
+    """The archived session that a locator names, in one of the forms of ``kept_as``.
 
     With ``@`` and an instant it is as an earlier state had it; of ``deleted`` ones, where these are looked through,
     that names one of several deletes. UsageError, SessionNotFound, AmbiguousLocator.
@@ -26,9 +28,10 @@ def find(locator: str, where: Where, deleted: list[ArchivedSession] | None = Non
     if not wanted:
         raise UsageError("An empty locator names no session", "Give an id or a title.")
     everything = all_archived(where) if deleted is None else deleted
-    found = _named(wanted, everything, where)
+    found = _named(wanted, everything, where, by_part=by_part)
     if not found and (state := _STATE.fullmatch(wanted)):
-        rows = (row for archived in _named(state[1], everything, where) for row in _instants(archived))
+        named = _named(state[1], everything, where, by_part=by_part)
+        rows = (row for archived in named for row in _instants(archived))
         found = [archived for at, archived in rows if at == state[2].replace(":", "-")]
     if not found:
         raise SessionNotFound(
@@ -69,10 +72,12 @@ def as_it_was(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSessi
     )
 
 
-def _named(wanted: str, archived: list[ArchivedSession], where: Where) -> list[ArchivedSession]:
-    by_id = [each for each in archived if each.session_id.startswith(wanted.lower())]
-    found = by_id if len(wanted) >= MIN_PREFIX else []
-    return found or [each for each in archived if wanted in {each.title, *each.about.titles, real(each.place, where)}]
+def _named(wanted: str, archived: list[ArchivedSession], where: Where, *, by_part: bool) -> list[ArchivedSession]:
+    def names(each: ArchivedSession) -> KeptNames:
+        titles = {each.title, *each.about.titles}
+        return KeptNames(each.session_id, real(each.place, where), titles, each.about.tag)
+
+    return kept_as(wanted, archived, names, by_part=by_part)
 
 
 def _candidate(archived: ArchivedSession, where: Where) -> dict[str, object]:

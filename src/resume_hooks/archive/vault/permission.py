@@ -6,9 +6,10 @@ from resume_hooks import settings
 from resume_hooks.errors import VaultOff
 from resume_hooks.paths import Where
 from resume_hooks.system.claude_settings import managed_days
+from resume_hooks.system.text import counted
 
 OFF = "the setting 'vault' is off"
-MANAGED = "{path} has sessions deleted after {days} days, and nothing is kept beyond that"
+MANAGED = "{path} has sessions deleted after {days}, and nothing is kept beyond that"
 
 MOST_BYTES = 1024 * 1024
 """Bytes that are packed while somebody waits."""
@@ -18,7 +19,7 @@ def allowed(where: Where) -> tuple[bool, str]:
     """Whether sessions may be archived beyond the client's period, and if not why, as the end of a sentence."""
     path, days = managed_days()
     if days:
-        return False, MANAGED.format(path=path, days=days)
+        return False, MANAGED.format(path=path, days=counted(days, "day"))
     if settings.vault_room(where) is None:
         return False, OFF
     return True, ""

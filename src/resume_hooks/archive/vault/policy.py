@@ -31,6 +31,7 @@ from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.storage import state_file
 from resume_hooks.storage.typed_rows import read_as
 from resume_hooks.system.claude_settings import managed_days
+from resume_hooks.system.text import counted
 
 FILE = "policy.json"
 """What is noted between two runs, in the vault."""
@@ -78,7 +79,7 @@ def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSessi
     archived = all_archived(where)[::-1]
     path, managed = managed_days()
     if managed:
-        why = f"{path} has sessions deleted after {managed} days"
+        why = f"{path} has sessions deleted after {counted(managed, 'day')}"
         return [(each, why, True) for each in archived if _age(each) >= managed * DAY]
     most, taken = settings.vault_room(where) or 0, sum(each.stored for each in archived)
     if not 0 < most < taken:

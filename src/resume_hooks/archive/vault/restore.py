@@ -30,7 +30,7 @@ from resume_hooks.storage.atomic import create_session
 from resume_hooks.storage.move import digest, is_same, is_stub, second_name
 from resume_hooks.storage.state_file import sweep, sync_folder
 from resume_hooks.system.claude_settings import kept_days
-from resume_hooks.system.text import encodable, plain_line
+from resume_hooks.system.text import counted, encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import encode, with_field
 from resume_hooks.transcripts.records import parse
@@ -38,7 +38,7 @@ from resume_hooks.transcripts.records import parse
 SPARE_DAYS = 7
 """Days that a restored session is left at least, before the client deletes it for its age."""
 
-AGED = "It is older than the {kept} days that the client keeps sessions: it counts as newer, and has {left} days left."
+AGED = "It is older than the {kept} that the client keeps sessions: it counts as newer, and has {left} left."
 LOST = "{place} is neither in the trash nor where it was: it did not come back."
 CHANGED = "{name} was changed in the trash since the session was deleted."
 TWICE = "{path} has the same id: clients since 2.1.223 resume no id that lies in two folders. Delete one of them."
@@ -150,7 +150,9 @@ def _aged(archived: ArchivedSession, where: Where) -> list[str]:
     """What to say of a session that is so old that it has to count as newer."""
     days = kept_days(archived.cwd, where)
     aged = days is not None and archived.transcript.mtime_ns / 1e9 < floor(archived.cwd, where)
-    return [AGED.format(kept=days, left=spare(days))] if aged and days is not None else []
+    if not aged or days is None:
+        return []
+    return [AGED.format(kept=counted(days, "day"), left=counted(spare(days), "day"))]
 
 
 def write(decided: Retrieval, where: Where) -> Retrieval:

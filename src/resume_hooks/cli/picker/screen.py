@@ -177,7 +177,7 @@ class Chooser:
         """What each key does. Letters go to the words that are searched."""
         keys = KeyBindings()
         for name, by in MOVES.items():
-            keys.add(name)(lambda _event, by=by: self.choices.move(by))
+            keys.add(name)(lambda _event, by=by: self._move(by))
         # Eager: alone it would wait for what could follow. Sequences that begin with it are swallowed (sequences).
         keys.add("escape", eager=True)(lambda _event: self._leave(None))
         nothing_typed = Condition(lambda: not self._typed.text)
@@ -196,6 +196,10 @@ class Chooser:
         for name, deed in deeds.items():
             keys.add(name)(lambda _event, deed=deed: self._do(deed))
         return keys
+
+    def _move(self, by: int) -> None:
+        self.message = ""  # it is of the session that was marked
+        self.choices.move(by)
 
     def _choose(self) -> None:
         if self.choices.chosen is not None:

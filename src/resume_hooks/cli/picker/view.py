@@ -30,14 +30,15 @@ from resume_hooks.hooks.session_list.rows import cut, listed, told, wrapped
 from resume_hooks.hooks.session_list.state import Choices
 from resume_hooks.search.listing import ListedSession
 
-SHORT_HELP = "Enter choose · Tab preview · Ctrl+A all projects · Ctrl+B undo compaction · Esc leave · ? keys"
+SHORT_HELP = "Enter choose · Tab preview · Ctrl+A all projects · Esc leave"
+ASK = " · F1 or ? all keys"
 LONG_HELP = (
     "type words      sessions that hold all of them: title, tag, branch, folder, id, first prompt; then what was said",
     "Up Down PgUp PgDn Home End    move          Enter    choose          Esc, Ctrl+C    leave",
     "Tab             what the preview shows: outline, lineage, cost of each option",
     "Ctrl+A          all projects, or this one alone          Ctrl+U    forget the words",
     "Ctrl+B          go on in a fork of it as it was before its last compaction",
-    "Ctrl+Y          copy the command that starts the client          ?    these lines",
+    "Ctrl+Y          copy the command that starts the client          F1, and ? where no word is typed    these lines",
 )
 BESIDE = 140  # columns of a terminal from which on the preview stands beside the list: a table of costs takes 78
 BELOW = 18  # rows of a terminal from which on the preview stands below the list
@@ -126,7 +127,7 @@ def layout(shown: Shown, typed: Buffer) -> Layout:
                 below,
                 _when(lambda: bool(shown.message), _message(shown)),
                 _when(lambda: shown.helps and shown.size()[1] >= TALL, _help()),
-                _when(lambda: shown.size()[1] >= 6, _line(lambda: SHORT_HELP, "class:aside")),
+                _when(lambda: shown.size()[1] >= 6, _line(lambda: _foot(shown), "class:aside")),
             ]
         ),
         focused_element=search,
@@ -148,6 +149,11 @@ def _line(text: Callable[[], str], style: str) -> Window:
 def _message(shown: Shown) -> Window:
     control = FormattedTextControl(lambda: [("class:message", shown.message)])
     return Window(control, wrap_lines=True, height=Dimension(min=1, max=4), dont_extend_height=True)
+
+
+def _foot(shown: Shown) -> str:
+    """The keys of one line; how to see all is said where there is room for them."""
+    return SHORT_HELP + ASK if shown.size()[1] >= TALL else SHORT_HELP
 
 
 def _help() -> Window:

@@ -67,7 +67,6 @@ class ResumeForm(Strict):
                 after="tokens of context after it",
                 uncached="tokens that are not read from the cache in the next turn, or that a model reads before it",
                 next_turn="what the next turn costs, in input tokens, without its answers",
-                leaves="of ``after``, in a fresh session without what any session starts with",
                 pays_after="turns after which it has cost less than going on; null for never, and for going on",
             ),
         ]

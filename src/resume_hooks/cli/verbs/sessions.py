@@ -26,9 +26,9 @@ class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions
     """List the sessions of this project and its repository's worktrees, newest first.
 
     LEFT is the time until the client may delete a session (the vault has those that say "kept"), USED how full its
-    context is; one that says "live" is open in a client, or was written to a minute ago. The id at the front of a row
-    names its session wherever SESSION is taken. Only the first and last 64 KB of a file are read: turns that these
-    don't hold make a number such as 12+.
+    context is; one that says "live" is open in a client, as that says, or was written to in the last minute. The id at
+    the front of a row names its session wherever SESSION is taken. Only the first and last 64 KB of a file are read:
+    turns that these don't hold make a number such as 12+.
 
     \b
     Examples:

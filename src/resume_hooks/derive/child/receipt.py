@@ -13,9 +13,6 @@ from resume_hooks.transcripts.invariants import Check
 FRESH = frozenset({"handoff", "rollover"})
 """The kinds of children that hold none of their parent's records."""
 
-BESIDE = " + what any session starts with"
-"""What they take beside their opening."""
-
 
 class Receipt(NamedTuple):
     """What a verb wrote, or would write where ``written`` is false. Sizes are tokens of the live chain.
@@ -42,9 +39,8 @@ class Receipt(NamedTuple):
 
     @property
     def sizes(self) -> str:
-        """What the session takes and what its child does, in words; a fresh child holds nothing but its opening."""
-        fresh = BESIDE if self.kind in FRESH else ""
-        return f"{self.tokens_before:,} tokens here; there about {self.tokens_after:,}{fresh}"
+        """What the session takes and what its child does, in words."""
+        return f"{self.tokens_before:,} tokens here; there about {self.tokens_after:,}"
 
     @property
     def commands(self) -> ResumeCommands:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from resume_hooks import clock, settings
 from resume_hooks.derive.model import answers
 from resume_hooks.derive.model.port import LIMIT, Form, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.redaction.texts import redact
 from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.transcripts.api_usage import traffic_of
 from resume_hooks.transcripts.records import mapping, string
 
 if TYPE_CHECKING:
@@ -21,13 +23,18 @@ if TYPE_CHECKING:
 LATE = "late"
 """The reason where the client gave no answer in time; the others are its own."""
 
+FORKING = "asking this session's model ({cached:,} tokens cached): up to two minutes"
+"""What is to be read while it is asked: it may cost more than the usual one does."""
+
+UNAIDED = "No tool is allowed here: answer at once, in text."
+
 _COUNTED = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens", "output_tokens")
 
 
 def prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
     """What stands behind the session: the instructions, the form, and foreign ``text`` within a fence."""
     schema = json.dumps(form.model_json_schema())
-    return answers.fenced(f"{instructions}\n\nThe schema of the answer:\n{schema}", redact(text)[0])
+    return answers.fenced(f"{instructions}\n\n{UNAIDED}\n\nThe schema of the answer:\n{schema}", redact(text)[0])
 
 
 class ForkedModel(NamedTuple):
@@ -49,6 +56,16 @@ class ForkedModel(NamedTuple):
     def late(self) -> bool:
         """Whether it took all the time that there is."""
         return string(self.told, "reason") == LATE
+
+    def cached(self, path: str) -> int:
+        """Tokens of the session in ``path`` that it is likely to have cached; 0 where another model is to be asked.
+
+        One that the user names is always asked: theirs may be the cheaper one.
+        """
+        seen = traffic_of(path)
+        same = self.name == seen.model  # another one, chosen since, has no cache
+        warm = same and seen.is_warm(clock.milliseconds(clock.now()) or 0)
+        return seen.cached if self.name and warm and settings.load()["summary_model"].source == "default" else 0
 
     @property
     def words(self) -> str:

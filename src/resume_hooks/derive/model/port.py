@@ -78,13 +78,11 @@ class Spent(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The same in words; ``""`` if no call was answered."""
-        if not self.tokens_out and self.cost_usd is None:
-            return ""
-        cost = "" if self.cost_usd is None else f", {self.cost_usd:.4f} USD"
+        """The same in words; ``""`` where nothing is known."""
         counts = f"{self.tokens_in:,} tokens read, {self.tokens_out:,} written, {self.seconds:g} s"
-        read = counts if self.tokens_out else "tokens unknown"
-        return f"{counted(self.calls, 'call')}, {read}{cost}"
+        known = [counts] if self.tokens_out else []
+        known += [f"{self.cost_usd:.4f} USD"] if self.cost_usd else []
+        return ", ".join([counted(self.calls, "call"), *known]) if known else ""
 
     def paid(self, cost_usd: float | None) -> Spent:
         """With one more call, of which only the cost is known."""

@@ -39,8 +39,7 @@ OF_NOTES = (
 )
 OF_CONVERSATION = (
     "The session is the conversation above, all of it; the material is a digest of it, made without a model, with the "
-    "numbers of records. Say what the conversation shows, also where the digest does not. No tool is allowed here: "
-    "answer at once, in text."
+    "numbers of records. Say what the conversation shows, also where the digest does not."
 )
 WISH = "The user who asked for the summary wrote:"
 POINTS = 8

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from resume_hooks.derive.trim.options import RULE_WORDS
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.selection import SavingsRow
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import counted, one_line, plain_line
 
 NAMED = 5  # pieces that a person is shown one by one
 ROWS = 12  # of a table: the client shows 60 lines of a message in full
@@ -44,9 +44,10 @@ def totals(decided: TrimPlan) -> list[str]:
     before, after, saved = decided.before, decided.after, decided.savings
     about = "" if before.measured else "about "
     sent = f"a resume sends {about}{before.tokens:,} tokens ({before.percent} % of {before.limit:,})"
+    places = counted(len(decided.choices), "place")
     return [
         f"{sent}, about {after.tokens:,} after ({after.percent} %)",
-        f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {len(decided.choices):,} places",
+        f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {places}",
     ]
 
 

@@ -54,8 +54,12 @@ KEYS = (
 )
 """What a letter does in the list: the letter, the word that the module sends for it, and what stands beside it.
 
-What makes a session says so first, and is done when the letter is pressed again.
+What makes a session says so first, and is done when the letter is pressed again. A letter that is no key would go to
+the prompt, and the keys with it, so each is one throughout.
 """
+
+NO_COMPACTION = "no compaction"
+"""What stands beside the letter where there is none to undo."""
 
 AHEAD = 100
 """Rows before and behind the marked one that the module has, so that it moves among them without asking."""
@@ -88,7 +92,7 @@ def opened(text: str) -> dict[str, Any]:
     return {
         "everywhere": everywhere,
         "words": rest.strip() if everywhere else text,
-        "keys": _keys(compacted=False),
+        "keys": KEYS,
         "head": BUSY,
         "away": AWAY,
         "help": HELP,
@@ -102,8 +106,8 @@ def opened(text: str) -> dict[str, Any]:
 
 
 def _keys(*, compacted: bool) -> list[tuple[str, str, str, str]]:
-    """What is offered for the session that is marked: without a compaction there is none to undo."""
-    return [key for key in KEYS if compacted or key[1] != UNDO]
+    """What the letters do with the session that is marked."""
+    return [key if compacted or key[1] != UNDO else (*key[:2], NO_COMPACTION, "") for key in KEYS]
 
 
 def looked(event: dict[str, Any], path: str | None, where: Where) -> dict[str, Any]:
@@ -155,7 +159,7 @@ def _listed(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
         "head": cut(head, asked.columns),
         "rows": [[row.session_id, *_lines(row, choices.said_in(row), asked.columns, now)] for row in shown],
         "most": most,
-        **({} if chosen and chosen.session_id == asked.at else {"preview": [], "keys": _keys(compacted=False)}),
+        **({} if chosen and chosen.session_id == asked.at else {"preview": [], "keys": KEYS}),
         "at": chosen.session_id if chosen else "",
         "edges": [row.session_id for row in edges],
         "again": SAID if asked.words.strip() else NAMES,

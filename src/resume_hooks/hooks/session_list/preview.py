@@ -17,6 +17,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.outline import OutlineTurn, outline
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import readable
+from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import counted, plain_line
@@ -72,7 +73,7 @@ def _generation(number: int, row: Ancestor) -> list[str]:
         return [f"{number}. (file gone)", f"   {plain_line(row.session_id) or '(id unknown)'}"]
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
     kept = " (kept copy)" if row.status == KEPT else ""
-    return [f"{number}. {row.title} · {row.how}{kept}", f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}"]
+    return [f"{number}. {row.named}{kept}", f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}"]
 
 
 def _cost(row: ListedSession, where: Where) -> list[str]:
@@ -83,6 +84,6 @@ def _cost(row: ListedSession, where: Where) -> list[str]:
 
 def facts(row: ListedSession) -> list[str]:
     """What stands above every preview: which session it is."""
-    came = f"{row.kind} of {plain_line(row.parent_id)[:8]}" if row.parent_id else row.kind
+    came = f"{word_of(row.kind)} of {plain_line(row.parent_id)[:8]}" if row.parent_id else row.kind
     where = " · ".join(part for part in (os.path.basename(row.folder) or row.folder, row.branch) if part)
     return [row.title, f"{row.session_id} · {came}", f"{where} · {minute(row.ended)} · {size_text(row.size)}"]

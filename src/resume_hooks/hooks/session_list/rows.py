@@ -11,6 +11,7 @@ from resume_hooks.hooks.session_list.said import Said
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import PARTIAL
+from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.system.columns import fitted, width
 from resume_hooks.system.text import plain_line
 
@@ -64,7 +65,7 @@ def used(row: ListedSession) -> str:
 
 _FACTS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] = (
     (110, BRANCH, lambda row, _: row.branch),
-    (80, 10, lambda row, _: row.kind if row.parent_id else ""),
+    (80, 10, lambda row, _: kind_beside(row.title, row.kind) if row.parent_id else ""),
     (70, 10, lambda row, _: turns(row)),
     (50, 6, lambda row, _: used(row)),
     (30, 8, age),

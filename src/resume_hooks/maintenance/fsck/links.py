@@ -156,12 +156,12 @@ def _undone(transcript: Transcript, last: Node) -> Iterator[Defect]:
 LONGER = Kind(
     "branch-longer",
     "warning",
-    "Clients show the shorter branch. 'fsck --repair --branch UUID' makes a child of the longer one.",
+    "Clients show the shorter branch; with --branch UUID the repair goes on from the longer one.",
 )
 NEWER = Kind(
     "branch-newer",
     "error",
-    "Clients resume an older branch: the newest turns are not shown. 'fsck --repair --branch UUID' goes on from them.",
+    "Clients resume an older branch: the newest turns are not shown; with --branch UUID the repair goes on from them.",
 )
 HINT_LOST = Kind("leaf-hint-dangling", "warning", "Clients ignore the hint and go on at the last record of the file.")
 HINT_OLD = Kind("leaf-hint-old", "warning", "Clients since 2.1.220 follow the hint, away from the newest branch.")

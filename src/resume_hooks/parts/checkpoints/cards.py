@@ -36,7 +36,7 @@ def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool)
     if placed.unfinished and not already:
         marked.append("the answer is not finished: the mark stands after the last whole step")
     # Ctrl+C clears the box, but beside a working model it ends the turn.
-    keys = "go on" if slash else "go on once the answer ends" if placed.unfinished else "clear the box, then go on"
+    keys = "go on once the answer ends" if placed.unfinished and not slash else "go on"
     last = (
         "Set. Box not empty? Ctrl+C (once!)." if not slash and not placed.unfinished else f"Set. {keys.capitalize()}."
     )
@@ -73,6 +73,14 @@ def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str
     return "\n".join(lines)
 
 
+def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str:
+    """``>checkpoint cancel``: the question discarded, and what stays; or the checkpoint forgotten."""
+    if active is None:
+        return refusal_card(none(trigger), last=f"To set one: {trigger.name('checkpoint')} [goal]")
+    done = "stays" if asked else "forgotten"
+    return "\n".join([f"{noun(trigger)} {done}, set {age(active)}", *(f"  {line}" for line in _described(active))])
+
+
 def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str:
     """A yes to which nothing is open."""
     why = (
@@ -98,7 +106,7 @@ def rewound_card(receipt: Receipt, copied: Copied, made: RewindPlan, trigger: Tr
         *([f"report: {one_line(plain(made.report), ROW * 2)}"] if made.report else []),
         *not_rewound(receipt, made.left_out),
     ]
-    return child_card("rewound", receipt, copied, facts, slash=slash)
+    return child_card(_done(trigger), receipt, copied, facts, slash=slash)
 
 
 def not_rewound(receipt: Receipt, left_out: LeftOut | None, old: str = "this one") -> list[str]:
@@ -122,7 +130,7 @@ def standing_card(receipt: Receipt, copied: Copied, trigger: Trigger, *, slash: 
     """
     unused = [f"Your new report was not used: {trigger.text}"] if slash and trigger.text else []
     facts = [f"{none(trigger)} The last {trigger.name('rewind')} used it.", *unused]
-    return child_card("already rewound", receipt, copied, facts, slash=slash)
+    return child_card(f"already {_done(trigger)}", receipt, copied, facts, slash=slash)
 
 
 def none_card(trigger: Trigger) -> str:
@@ -137,6 +145,10 @@ def none_card(trigger: Trigger) -> str:
 def noun(trigger: Trigger) -> str:
     """What a checkpoint is called in the form in which the command was typed: a mark, where that is ``/mark``."""
     return trigger.name("checkpoint").rpartition(":")[2].lstrip("/>")
+
+
+def _done(trigger: Trigger) -> str:
+    return "back" if trigger.name("rewind") == "/back" else "rewound"
 
 
 def none(trigger: Trigger) -> str:

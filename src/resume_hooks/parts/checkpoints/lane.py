@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 
-from resume_hooks.derive.child.existing import existing_child
+from resume_hooks.derive.child.existing import existing_child, one_at_a_time
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import Question
@@ -18,7 +18,7 @@ from resume_hooks.parts.checkpoints.checkpoint import Placed
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import plain
 
-YES = "yes"
+YES, CANCEL = "yes", "cancel"
 CHECKPOINT = "checkpoint"
 """The kind of our questions."""
 
@@ -32,6 +32,8 @@ def answer(request: Request) -> TriggerAnswer:
     if request.path is None:
         raise without_transcript(NothingToMark, "There is nothing to mark")
     session = request.session
+    if request.text.lower() == CANCEL:
+        return _cancel(session, request)
     return _replace(session, request) if request.text.lower() == YES else _set(session, request)
 
 
@@ -52,6 +54,16 @@ def _set(session: SessionFile, request: Request) -> TriggerAnswer:
     return show(cards.set_card(placed, request.trigger, replaced=False, already=active is not None))
 
 
+def _cancel(session: SessionFile, request: Request) -> TriggerAnswer:
+    """Leave the checkpoint where a question was to replace it, else forget it."""
+    question = confirmations.find(session.session_id, CHECKPOINT)
+    asked = confirmations.take(session.session_id, CHECKPOINT) and question is not None and question.is_open
+    active = state.find(session.session_id)
+    if not asked:
+        state.clear(session.session_id)
+    return show(cards.cancelled_card(active, request.trigger, asked=asked))
+
+
 def _replace(session: SessionFile, request: Request) -> TriggerAnswer:
     """Act on a yes: the goal is that of the question, the place the one where it is answered."""
     question = confirmations.find(session.session_id, CHECKPOINT)
@@ -70,9 +82,14 @@ def _placed(session: SessionFile, goal: str, request: Request) -> Placed:
 
 
 def _rewind(request: Request) -> TriggerAnswer:
-    mark = state.settled(request.session_id)
     if request.path is None:
         return show(cards.none_card(request.trigger))
+    with one_at_a_time(request.session, request.where):
+        return _rewound(request)
+
+
+def _rewound(request: Request) -> TriggerAnswer:
+    mark = state.settled(request.session_id)
     if mark is None:
         if (standing := _standing(request, plain(request.text).strip())) is not None:
             return standing
@@ -110,4 +127,5 @@ def _standing(request: Request, report: str = "") -> TriggerAnswer | None:
     return standing and TriggerAnswer(
         standing.in_client,
         lambda copied: cards.standing_card(standing, copied, request.trigger, slash=request.slash),
+        remark=f"Nothing new was made: this is the session from your last {request.typed}.",
     )

@@ -80,11 +80,11 @@ def card(told: Told) -> str:
     """What the screen shows of the child."""
     mark, left_out, lost = told.mark, told.left_out, told.lost
     goal = f": {one_line(plain(mark.goal), SHOWN)}" if mark.goal else ""
-    began = f"**Rewound** to the checkpoint of {minute(mark.started_at)}{goal}."
+    began = f"**Back** to {minute(mark.started_at)}{goal}."
     if mark.left:
         began = f"**Back** to where the fork left `{mark.left[:SHORT]}`, {minute(mark.started_at)}."
     if lost:
-        began = f"**Rewound** to the root; {mark.what.lower()}{goal} does not resolve any more ({lost})."
+        began = f"**Back** to the root; {mark.what.lower()}{goal} does not resolve any more ({lost})."
     rest = (
         f"{'The conversation' if lost else 'What followed'} can be read on demand ({left_out.span})."
         if left_out
@@ -95,6 +95,6 @@ def card(told: Told) -> str:
             began,
             *([f"**Report:** {one_line(plain(told.report), SHOWN)}"] if told.report else []),
             *(["A digest of what the fork found is loaded."] if told.found else []),
-            f"{rest} Files, git and processes were not rewound.",
+            f"{rest} Files, git and processes are as that work left them.",
         ]
     )

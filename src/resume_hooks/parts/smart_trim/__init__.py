@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.part import Option, Part, Way
+from resume_hooks.part import Answer, Option, Part, Way
 
 PART = Part(
     options=(
@@ -30,6 +30,10 @@ PART = Part(
             is_flag=False,
         ),
         Option("trim", ("--yes",), "With --smart: write without asking.", "verbs:require_smart"),
+    ),
+    answers=(
+        Answer("a trim that a model decides", "lane:answer"),
+        Answer("what a model decided", "lane:decided"),
     ),
     ways=(
         Way("smart-trim", "a copy without what {model} finds is no longer needed; asking it costs tokens", "handoff"),

@@ -39,7 +39,7 @@ HINTED = (
 )
 
 LEAST_COST = 0.0001  # US dollars that are worth mentioning
-WITHOUT = "Nothing was written. Without a model: resume-hooks trim."
+WITHOUT = "Nothing was written. Without a model: resume-hooks trim {session}"
 
 
 class ModelChoice(BaseModel):
@@ -80,7 +80,8 @@ def ask(model: Model, offer: Offer, instructions: str, limit: float, progress: P
             twice += len(known) - len(first)
     except HeadlessFailed as error:
         message = f"The model chose nothing: {error.message}{_paid(calls.spent)}"
-        raise HeadlessFailed(message, f"{error.remedy} {WITHOUT}".strip(), calls.spent.cost_usd) from error
+        without = WITHOUT.format(session=offer.scanned.session.session_id)
+        raise HeadlessFailed(message, f"{error.remedy} {without}".strip(), calls.spent.cost_usd) from error
     return ModelVerdicts(tuple(verdicts), unknown, twice, calls.spent)
 
 

@@ -73,8 +73,15 @@ def smart_options(keep_recent: int | None, rules: Iterable[str]) -> Options:
     return Options(threshold=LEAST, keep_recent=keep_recent, only=tuple(rules))
 
 
-def offer(scanned: Trimmable, options: Options, where: Where, wanted: AbstractSet[Key] | None = None) -> Offer:
-    """What the rules of ``options`` take, and what is left to be judged: the largest contents, or those ``wanted``.
+def acting(instructions: str) -> tuple[str, ...]:
+    """The rules that act where the user gave these instructions."""
+    return UNJUDGED if instructions.strip() else CERTAIN
+
+
+def offer(
+    scanned: Trimmable, options: Options, where: Where, wanted: AbstractSet[Key] | None = None, most: int = MOST
+) -> Offer:
+    """What the rules of ``options`` take, and what is left to be judged: the ``most`` largest, or those ``wanted``.
 
     SessionNotFound if the file changed since it was read.
     """
@@ -82,7 +89,7 @@ def offer(scanned: Trimmable, options: Options, where: Where, wanted: AbstractSe
     taken = choose(material, options, origins, scanned.scale, scanned.context.tokens)
     free = list(_free(material, options, {key_of(choice.piece) for choice in taken}))
     if wanted is None:
-        wanted = {key_of(piece) for piece in sorted(free, key=scanned.scale.tokens, reverse=True)[:MOST]}
+        wanted = {key_of(piece) for piece in sorted(free, key=scanned.scale.tokens, reverse=True)[:most]}
     candidates = tuple(_candidates(scanned, options, material, [piece for piece in free if key_of(piece) in wanted]))
     return Offer(scanned, options, material, origins, tuple(taken), candidates, len(free) - len(candidates))
 

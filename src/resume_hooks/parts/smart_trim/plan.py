@@ -20,6 +20,7 @@ from resume_hooks.derive.trim.selection import Choice, choice_of
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.parts.smart_trim.offer import RULE, Key, Offer, digest_of, key_of, offer
 from resume_hooks.paths import Where
+from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.trimmable_pieces import Piece
@@ -75,11 +76,11 @@ def described(text: str) -> str:
 
 
 def neutral(text: str, limit: int) -> str:
-    """A model's words on one line of at most ``limit`` characters, without brackets, tags and quotes.
+    """A model's words on one line of at most ``limit`` characters, without known secrets, brackets, tags and quotes.
 
     Cut before they are cleaned: a model may answer with 5 MB.
     """
-    return one_line(plain_line(text[: 10 * limit]).translate(_NEUTRAL), limit)
+    return one_line(redact(plain_line(text[: 10 * limit]))[0].translate(_NEUTRAL), limit)
 
 
 def choices_of(offered: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdict, Choice]]:

@@ -15,6 +15,9 @@ from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, 
 
 _WHAT = {RESULT: "", INPUT: "input of ", MEDIA: "image, ", ATTACHMENT: "attached ", TEXT: "answer "}
 
+SHOWN = 3
+"""Contents that a question names."""
+
 
 def table(decided: SmartPlan) -> str:
     """The plan: totals, what goes by which rule, and each content that the model chose, with its reasons."""
@@ -22,10 +25,24 @@ def table(decided: SmartPlan) -> str:
     lines = [preview(decided.trim), "", f"chosen by the model ({len(rows):,})"]
     for verdict, choice in rows:
         tokens = round(choice.tokens_saved(decided.offer.scanned.scale))
-        what = line_of(f"{_WHAT[choice.piece.kind]}{choice.tool} {choice.target}")
-        lines.append(f"  {tokens:>8,}  {what}  {_reference(decided, choice)}")
+        lines.append(f"  {tokens:>8,}  {line_of(_about(choice))}  {_reference(decided, choice)}")
         lines += [f"{'':12}{words}" for words in (verdict.description, f"why: {verdict.rationale}") if words]
     return "\n".join(lines)
+
+
+def largest(decided: SmartPlan, model: str) -> list[str]:
+    """How many contents the model chose, and the largest of them."""
+    scale = decided.offer.scanned.scale
+    rows = [(choice.tokens_saved(scale), verdict, choice) for verdict, choice in decided.rows if verdict.by == RULE]
+    shown = sorted(rows, key=lambda row: row[0], reverse=True)[:SHOWN]
+    return [
+        f"chosen by {model}: {len(rows):,}, the largest:",
+        *(line_of(f"{saved:,.0f}  {verdict.description} · {_about(choice)}") for saved, verdict, choice in shown),
+    ]
+
+
+def _about(choice: Choice) -> str:
+    return f"{_WHAT[choice.piece.kind]}{choice.tool} {choice.target}"
 
 
 def spent_text(spent: Spent) -> str:

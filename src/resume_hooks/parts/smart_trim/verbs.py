@@ -29,7 +29,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
 from resume_hooks.parts.smart_trim.ask import ModelVerdicts, ask
-from resume_hooks.parts.smart_trim.offer import CERTAIN, UNJUDGED, offer, smart_options
+from resume_hooks.parts.smart_trim.offer import acting, offer, smart_options
 from resume_hooks.parts.smart_trim.plan import KIND, SmartPlan, Verdict, described, of_rules
 from resume_hooks.paths import read_regular
 
@@ -93,8 +93,7 @@ def _asked(scanned: Trimmable, options: Any) -> _Planned:
     """Ask the model what may go."""
     model = model_of(options.model, scanned.session, options.where)
     prompt = options.prompt or ""
-    rules = UNJUDGED if prompt.strip() else CERTAIN
-    offered = offer(scanned, smart_options(options.keep_recent, rules), options.where)
+    offered = offer(scanned, smart_options(options.keep_recent, acting(prompt)), options.where)
     told = model_progress(model.name, quiet=options.as_json)
     asked = ask(model, offered, prompt, time_limit(options.timeout and int(options.timeout)), told)
     verdicts = [*of_rules(offered), *asked.verdicts]

@@ -60,6 +60,7 @@ _INSERTED = (
     "[Request interrupted",
     "This session is being continued",
     "Another Claude session sent",
+    "Unknown command: /",  # 2.1.112
     "/resume-hooks:",  # asks us, not the model
 )
 """How text begins that stands where prompts do and that nobody typed for the model."""

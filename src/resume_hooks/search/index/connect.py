@@ -192,7 +192,7 @@ class _Task:
             note = f"Not indexed yet: {left}. To index all: resume-hooks doctor --index update"
         else:
             outcome = UpdateOutcome(behind=len(work) + len(gone))
-            note = f"Another command is updating the index; {len(work):,} files may be missing from it"
+            note = f"Another command is updating the index; {counted(len(work), 'file')} may be missing from it"
         if not outcome.behind:
             return index._replace(outcome=outcome)
         late = changes(index.db, self.files, self.shelf)[0] if ours else work

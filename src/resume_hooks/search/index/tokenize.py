@@ -28,7 +28,7 @@ _TO_WORDS = bytes(byte if byte in _KEPT or byte >= 0x80 else 0x20 for byte in ra
 _SYMBOLS = re.compile(rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd")
 """Punctuation, arrows, frames, emoji, and what was no character: U+2000 to U+2BFF, U+1F000 on, U+FFFD."""
 
-_LINE_NUMBERS = re.compile(rb"\n *\d+(?:\xe2\x86\x92|\t)")
+_LINE_NUMBERS = re.compile("\n *[0-9]+[→\t]")
 """What the client puts before each line of a file that it shows to the model."""
 
 _PARTS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -65,13 +65,18 @@ def stem(form: str) -> str:
     return next(iter(_stemmer.analyze(form)), form)
 
 
+def without_line_numbers(text: str) -> str:
+    """A file as the client shows it to the model, without the numbers of its lines; any other text as it is."""
+    lines = f"\n{text}"
+    return _LINE_NUMBERS.sub("\n", lines) if _LINE_NUMBERS.match(lines) else text
+
+
 def words_of(text: str, *, numbered: bool = False) -> bytes:
     """The distinct words of a text, separated by spaces, in their order; ``numbered``: it may be a file as shown."""
     if not text:
         return b""
-    raw = without_sequences(text).encode("utf-8", "replace")
-    if numbered and _LINE_NUMBERS.match(lines := b"\n" + raw):
-        raw = _LINE_NUMBERS.sub(b"\n", lines)
+    plain = without_sequences(text)
+    raw = (without_line_numbers(plain) if numbered else plain).encode("utf-8", "replace")
     tokens = raw.translate(_TO_WORDS).split()
     return b" ".join(map(_known.__getitem__, islice(dict.fromkeys(tokens), MOST_TOKENS)))
 

@@ -53,7 +53,7 @@ def told_at(sent: list[tuple[str, Any]]) -> int:
     assert (role, answering) == ("user", "assistant")
     assert told["text"].startswith(LINEAGE)
     assert GOAL in told["text"]
-    assert card["text"].startswith("**Rewound** to the checkpoint of ")
+    assert card["text"].startswith("**Back** to 20")
     return place
 
 
@@ -111,7 +111,7 @@ def test_mark_explore_rewind_paste(tui: Tui, plugin: Path, xserver: XServer) -> 
     tui.wait_gone("already rewound")
     tui.wait_idle()
     shown = "\n".join(tui.screen())
-    assert "Rewound to the checkpoint" in shown
+    assert "Back to 20" in shown
     assert "EXPLORED" not in shown
     assert "What was to be tried" not in shown
     tui.key("C-o")
@@ -142,7 +142,7 @@ def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
     tui.key("C-c")
     tui.wait_idle()
     tui.submit(f"/resume-hooks:rewind {REPORT}")
-    tui.wait_for("Rewound to the checkpoint")
+    tui.wait_for("Back to 20")
     (child,) = children(tui.home, parent)
     assert "EXPLORED" not in child.read_text()
     assert "remember ALPHA" in child.read_text()

@@ -78,6 +78,9 @@ class RolloutEnds(HeadTail):
             begun["context_window"] = self.window
         return [begun, *self._converted(self.head)]
 
+    def _opening(self, field: str = "") -> Iterator[Record]:  # noqa: ARG002 - what is converted is no text of the head
+        return iter(self.first_records)
+
     @cached_property
     def last_records(self) -> list[Record]:
         """The records of the tail."""

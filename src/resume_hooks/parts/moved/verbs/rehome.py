@@ -25,7 +25,7 @@ def rehome_folder(options: RehomeOptions) -> int:
         raise UsageError(f"{old} is still there", "Its sessions go on there; fork --home copies one of them.")
     sessions = own_sessions(old, options.where)
     if not sessions:
-        raise SessionNotFound(f"No session was started in {old}", "resume-hooks sessions --all shows what there is.")
+        raise SessionNotFound(f"No session was started in {old}", "See resume-hooks sessions --all for what there is.")
     with at_work("Copying", quiet=options.as_json) as advance:
         made, left = rehome(sessions, new, options.where, advance, dry_run=options.dry_run)
     warnings = list(dict.fromkeys(warning for receipt in made for warning in receipt.warnings))

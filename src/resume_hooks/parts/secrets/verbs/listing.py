@@ -15,6 +15,7 @@ from resume_hooks.parts.secrets.verbs import ScrubOptions
 from resume_hooks.paths import project_names
 from resume_hooks.sessions.agents.registry import store_of
 from resume_hooks.system.invocation import typed
+from resume_hooks.system.text import counted
 
 SHOWN = 200  # secrets that are listed to people; ``--json`` lists all
 
@@ -69,6 +70,6 @@ def _scope(options: ScrubOptions) -> tuple[set[str] | None, str]:
     if options.project:
         names = project_names(current_folder(), options.where)
         sessions = {session.session_id for session in store_of(options.where).sessions(names)}
-        return sessions, f" of this project's {len(sessions):,} sessions (others: --all)"
+        return sessions, f" of this project's {counted(len(sessions), 'session')} (others: --all)"
     session_id = options.located(foreign=True).session_id
     return {session_id}, f" of session {session_id[:8]} alone (others: --project, --all)"

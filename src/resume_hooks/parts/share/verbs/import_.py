@@ -123,7 +123,7 @@ def _text(decided: ImportPlan, made: Receipt) -> str:
             ("sha256", decided.source.sha256),
             ("id", made.session_id),
             ("file", made.file),
-            ("took over", f"{decided.records:,} records of {decided.lines:,} lines{damaged}{hidden}"),
+            ("took over", f"{counted(decided.records, 'record')} of {counted(decided.lines, 'line')}{damaged}{hidden}"),
             ("tokens", f"about {made.tokens_after:,}"),
             ("checks", checks_text(made)),
             ("note", UNVERIFIED),
@@ -166,7 +166,7 @@ def _bundle_warnings(packed: list[BundledSession], wish: BundleOptions) -> list[
     damaged = sum(each.sums.damaged for each in packed)
     lost = sum(each.sums.left_out + each.refused for each in packed)
     said = [f"{counted(damaged, 'damaged line')} left out: no bundle holds such."] if damaged else []
-    said += [f"{lost:,} files beside the sessions did not come along."] if lost else []
+    said += [f"{counted(lost, 'file')} beside the sessions did not come along."] if lost else []
     return said + ([CHECKPOINTS_STAY] if wish.whole else [])
 
 

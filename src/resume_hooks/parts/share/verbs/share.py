@@ -11,7 +11,7 @@ from resume_hooks.parts.share.export.writing import measured, require_place, wri
 from resume_hooks.parts.share.verbs import ShareOptions
 from resume_hooks.parts.share.verbs.export import left_out_text, lineage_or_alone, place_of, receipt
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.invocation import typed
+from resume_hooks.system.invocation import quoted, typed
 from resume_hooks.system.text import counted
 
 TRIMMED = (
@@ -48,7 +48,7 @@ def share(options: ShareOptions) -> None:
         ("size", f"{size_text(written.size)}, of it {size_text(bundle.size)} the session, packed"),
         *([] if asks else _taken(bundle)),
         ("to read it", "open it in a browser"),
-        ("to go on", typed(f"import {path.rpartition('/')[2]}")),
+        ("to go on", f"resume-hooks import {quoted(path.rpartition('/')[2])}"),  # in another one's shell
     ]
     last = "" if agreed else "\n\nNothing was written."
     options.emit(data, lambda: table(facts) + last, warnings)

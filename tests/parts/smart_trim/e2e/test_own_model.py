@@ -1,0 +1,160 @@
+"""``/trim --smart`` in a client whose cache is warm: its own model chooses, behind the request that was sent last."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.harness.asked import Request, last_user_text
+from tests.e2e.harness.client import Tui
+from tests.e2e.harness.mock_api import Usage
+from tests.e2e.harness.processes import wait_until
+from tests.e2e.plugin import ENGINE, child_of, children, spoken
+from tests.e2e.test_context_rollover import is_headless
+from tests.e2e.test_forked_rollover import CALL, saying, unmarked
+from tests.e2e.test_trim_trigger import SOURCE, outputs
+from tests.needs import corpus
+from tests.parts.smart_trim.models import SHOWN
+
+ASKING = r"asking this session's model \(42,300 tokens cached\)"
+WISH = "keep what has an even number"
+
+
+def begin(tui: Tui, plugin: Path) -> Path:
+    """A real session, in which one more turn was answered, its cache warm by what the API counted."""
+    parent = tui.home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
+    tui.api.usage = Usage(11, 7, 41_000, 1_300)
+    tui.start(resume=parent.stem, plugin_dir=plugin, extra_env=ENGINE)
+    tui.submit("remember the word ALPHA")
+    tui.wait_for("Mock reply 1")
+    tui.wait_idle()
+    return parent
+
+
+def choosing(request: Request) -> Any:
+    """The session's model, which gives up every odd number that it is shown, and one that it is not."""
+    numbers = [int(number) for number in SHOWN.findall(last_user_text(request))]
+    rows = [{"number": n, "description": f"piece {n}", "rationale": "done with"} for n in numbers if n % 2]
+    return f"Here you are.\n```json\n{json.dumps({'choices': [*rows, {**rows[0], 'number': 9_999}]})}\n```"
+
+
+def has_asked(tui: Tui, count: int) -> bool:
+    """Whether so many requests come."""
+    return wait_until(lambda: len(tui.api.main_requests()) == count)
+
+
+@pytest.mark.parametrize("size", [None, (80, 24)])
+def test_what_it_chose_is_trimmed(modern: Tui, plugin: Path, size: tuple[int, int] | None) -> None:
+    """One request: the last one, its answer with the cache's mark, our prompt; on a yes a copy opens without it."""
+    if size:
+        modern.columns, modern.rows = size
+    parent = begin(modern, plugin)
+    (last,) = modern.api.main_requests()
+    before = parent.read_bytes()
+    modern.api.script = choosing
+    modern.submit(f"/trim --smart {WISH}")
+    modern.wait_for("1. Open the trimmed copy")
+    modern.wait_idle()
+    for words in ("saves about", "chosen by claude-", "piece [0-9]+ · ", "it took 41,000 tokens read from the cache"):
+        assert re.search(words, modern.text())
+    assert "Trim here" not in modern.text()
+    first, again = modern.api.main_requests()
+    assert first == last
+    assert {name for name in again if again[name] != last.get(name)} == {"messages"}
+    sent, kept = again["messages"], last["messages"]
+    assert unmarked(sent[: len(kept)]) == unmarked(kept)
+    answer, asked = sent[len(kept) :]
+    assert answer["content"][-1] == {"type": "text", "text": "Mock reply 1.", "cache_control": {"type": "ephemeral"}}
+    assert json.dumps(asked).count(WISH) == 1
+    assert "cache_control" not in json.dumps(asked)
+    assert children(modern.home, parent) == []
+    modern.key("1")
+    modern.wait_gone("1. Open the trimmed copy")
+    modern.wait_idle()
+    child = child_of(modern.home, parent)
+    modern.wait_idle(1)
+    assert parent.read_bytes().startswith(before), "the client appends; nothing else may change"
+    modern.api.script = ()
+    modern.api.clear()
+    modern.submit("now go on GAMMA")
+    assert has_asked(modern, 1)
+    said = spoken(modern.api.main_requests()[-1])
+    old, new = outputs(parent), outputs(child)
+    gone = {call for call in old if '"piece ' in new[call]}
+    assert len(gone) > 3
+    assert [new[call] for call in gone if new[call] not in said] == []
+    assert [old[call][:80] for call in gone if old[call] in said and old[call] not in new.values()] == []
+
+
+@pytest.mark.parametrize(
+    ("replies", "shown"),
+    [
+        ([CALL, CALL], r"empty-reply"),
+        (["I would rather say it in prose."], r"in\s+prose"),
+    ],
+    ids=["a-tool-call", "prose"],
+)
+def test_without_an_answer_nothing_is_made(tui: Tui, plugin: Path, replies: list[Any], shown: str) -> None:
+    """Why is told, and the shell's command for it; no tool runs, no other model is asked."""
+    parent = begin(tui, plugin)
+    asked = len(tui.api.main_requests())
+    tui.api.script = saying(*replies)
+    tui.submit("/trim --smart")
+    tui.wait_for(shown)
+    tui.wait_for(rf"trim\s+--smart\s+{parent.stem}")
+    tui.wait_idle()
+    assert not any(map(is_headless, tui.api.main_requests()[asked:]))
+    assert children(tui.home, parent) == []
+    assert not (tui.home.cwd / "ran").exists()
+
+
+def test_a_session_that_was_just_opened_is_not_asked(tui: Tui, plugin: Path) -> None:
+    """Nothing of it is in the cache, so nothing is sent."""
+    parent = tui.home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
+    tui.start(resume=parent.stem, plugin_dir=plugin, extra_env=ENGINE)
+    tui.submit("/trim --smart")
+    tui.wait_for("its cache is cold")
+    tui.wait_for(rf"trim\s+--smart\s+{parent.stem}")
+    assert not tui.api.main_requests()
+
+
+def test_esc_leaves_nothing(tui: Tui, plugin: Path) -> None:
+    """Neither a copy nor a question, and what came too late counts for nothing."""
+    parent = begin(tui, plugin)
+    tui.api.script = saying([120.0, "late"])
+    tui.submit("/trim --smart")
+    tui.wait_for(ASKING)
+    assert has_asked(tui, 2)
+    tui.key("Escape")
+    tui.wait_gone("asking this session's model")
+    tui.api.release()
+    tui.wait_idle()
+    tui.submit("/trim yes")
+    tui.wait_for("nothing to confirm")
+    assert children(tui.home, parent) == []
+
+
+def test_words_in_place_of_an_answer_ask_anew(tui: Tui, plugin: Path) -> None:
+    """For those words, and the same after a question by rules."""
+    begin(tui, plugin)
+    tui.api.clear()
+    tui.api.script = choosing
+    tui.submit("/trim")
+    for number, words in enumerate(("keep the ALPHAS", "keep the BETAS"), 1):
+        tui.wait_for("1. Open the trimmed copy")
+        tui.wait_idle()
+        for _ in range(4 - number):  # to the line behind the labels
+            tui.key("Down")
+        tui.type(f"--smart {words}")
+        tui.wait_for(f"--smart {words}")
+        tui.key("Enter")
+        assert has_asked(tui, number)
+        assert words in spoken(tui.api.main_requests()[-1])
+        tui.wait_gone(words)
+    tui.wait_for("chosen by claude-")
+    tui.wait_for("1. Open the trimmed copy")

@@ -1,0 +1,231 @@
+"""``/trim --smart`` inside the client: what its module is told, and what is written on a yes and on nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks import clock, seam
+from resume_hooks.hooks import confirmations
+from resume_hooks.hooks.inside import answered
+from resume_hooks.parts.smart_trim.plan import KIND
+from tests.builders import SESSION, ConfigHome, line, user
+from tests.derive.trim.sessions import LONG, Chain, by_uuid, rows_of, written
+from tests.hooks.conftest import Say, children
+from tests.parts.smart_trim.models import SHOWN, row
+
+OWN = "claude-opus-4-5"
+USED = {
+    "input_tokens": 11, "output_tokens": 7, "cache_read_input_tokens": 41_000, "cache_creation_input_tokens": 1_300,
+}  # fmt: skip
+COUNTED = "41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 answered"
+
+
+@pytest.fixture
+def warm(config_home: ConfigHome) -> Path:
+    """A session with two old outputs, the first of which the second repeats not; its model answered just now."""
+    chain = Chain().ask("go").tool("t1", "Bash", LONG * 4, command="ls").tool("t2", "Bash", LONG * 8, command="make")
+    chain.turns(4).answer("Half of it is done.", tokens={**USED, "cache_creation": {}}, model=OWN)
+    chain.rows[-1]["timestamp"] = clock.now()
+    return written(config_home, chain)
+
+
+def told(args: str = "--smart", **more: Any) -> dict[str, Any]:
+    """What the module gets for what was typed behind ``/trim``."""
+    event = {"session_id": SESSION, "screen": True, "args": args, **more}
+    reply = answered("trim", event)
+    json.dumps(reply)
+    return reply
+
+
+def inside(args: str = "--smart", **forked: Any) -> dict[str, Any]:
+    """The same once it waits, with what it tells of the session's own model."""
+    return told(args, waiting=True, forked={"model": OWN, **forked})
+
+
+def saying(*rows: dict[str, Any], args: str = "--smart") -> dict[str, Any]:
+    """The same once the model was asked, and chose so."""
+    text = f"Here you are.\n```json\n{json.dumps({'choices': rows})}\n```"
+    return inside(args, isAnswered=True, text=text, usage=USED)
+
+
+def test_it_asks_shows_and_writes_what_was_shown(warm: Path) -> None:
+    """Nothing but a note before the yes; of the answer what counts in a shell; the parent stays as it is."""
+    before = warm.read_bytes()
+    assert set(told()) == {"wait"}
+    asked = inside("--smart keep the build")
+    assert asked["wait"] == "asking this session's model (42,300 tokens cached): up to two minutes"
+    assert "keep the build" in asked["fork"]
+    assert "No tool is allowed here" in asked["fork"]
+    assert SHOWN.findall(asked["fork"]) == ["1", "2"]
+    shown = saying(row(2, "a build"), row(3), row(2), args="--smart keep the build")
+    assert [word for _, word in shown["choices"]] == ["yes", "cancel"]
+    for words in (
+        "saves about", f"chosen by {OWN}: 1, the largest:", "a build · Bash make", f"it took {COUNTED}",
+        "1 of its choices were not shown to it, 1 were named twice",
+    ):  # fmt: skip
+        assert words in shown["ask"]
+    assert children(warm) == []
+    made = told("yes")
+    (child,) = children(warm)
+    assert made["open"] == child.stem
+    old, new = by_uuid(warm), by_uuid(child)
+    assert {uuid for uuid in old if old[uuid]["message"]["content"] != new[uuid]["message"]["content"]} == {"c4"}
+    assert '"a build"' in str(new["c4"])
+    assert rows_of(child)[0]["continue_metadata"]["continuation_type"] == "smart-trim"
+    assert warm.read_bytes() == before
+    again = told("yes")
+    assert (again["open"], children(warm)) == (child.stem, [child]), "one question makes one child"
+
+
+@pytest.mark.parametrize("why", ["named", "another", "cold", "unknown"])
+def test_where_its_model_is_not_asked(warm: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    """The user named one, chose another one since, or the cache is gone: no other is asked in its place."""
+    if why == "named":
+        monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
+    if why == "cold":
+        monkeypatch.setattr(clock, "now", lambda: "2099-01-01T00:00:00.000Z")
+    said = inside(model={"another": "claude-sonnet-4-5", "unknown": None}.get(why, OWN))
+    assert set(said) == {"text"}
+    assert "its cache is cold, or summary_model names another one" in said["text"]
+    assert re.search(rf"In a shell a model is asked for it: .* trim --smart {SESSION}", said["text"])
+
+
+@pytest.mark.parametrize(
+    ("forked", "why"),
+    [
+        ({"isAnswered": False, "reason": "nothing-to-fork"}, "gave no answer: nothing-to-fork"),
+        ({"isAnswered": False, "reason": "empty-reply"}, f"gave no answer: empty-reply; it took {COUNTED}"),
+        ({"isAnswered": True, "text": "I can't help with [1, 2]."}, "answered in prose where JSON was asked for"),
+        ({"isAnswered": True, "text": '{"choices": "all"}'}, "does not fit: choices: "),
+        ({"reason": "late"}, "did not answer within 120 s"),
+    ],
+    ids=["resumed", "a-tool-call", "prose", "form", "late"],
+)
+def test_without_its_answer_nothing_is_made(warm: Path, forked: dict[str, Any], why: str) -> None:
+    """Why is told, with what it took and the way in a shell; no question is open."""
+    assert inside()["fork"]
+    said = inside(**forked, usage=USED if "it took" in why else {})
+    assert set(said) == {"text"}
+    assert f"The model chose nothing: {OWN} {why}".replace(f"{OWN} does", f"the answer of {OWN} does") in said["text"]
+    assert f"trim --smart {SESSION}" in said["text"]
+    assert "nothing to confirm" in told("yes")["text"]
+    assert children(warm) == []
+
+
+def test_nothing_chosen_is_not_worth_a_session(warm: Path) -> None:
+    """A model may find that all is needed; what that took is told all the same."""
+    inside()
+    said = saying()["text"]
+    assert "not worth a new session" in said
+    assert COUNTED in said
+    assert "nothing to confirm" in told("yes")["text"]
+
+
+def changed(session: Path) -> None:
+    """Another output in the place of the first one: the numbers are those of other contents."""
+    session.write_bytes(session.read_bytes().replace(b"long output line", b"LONG OUTPUT LINE", 1))
+
+
+@pytest.mark.parametrize("when", ["asked", "shown"])
+def test_a_session_that_changed_meanwhile(warm: Path, when: str) -> None:
+    """While the model was asked, or after its choice was shown: nothing is written, and that is said."""
+    inside()
+    if when == "asked":
+        changed(warm)
+    said = saying(row(2))
+    if when == "shown":
+        assert said["choices"]
+        changed(warm)
+        said = told("yes")
+    assert "The session is not as its model was shown it, so nothing was made" in said["text"]
+    assert children(warm) == []
+
+
+def test_what_comes_behind_its_contents_does_no_harm(warm: Path) -> None:
+    """A notification, say: the same contents have the same numbers, and the child holds that too."""
+    inside()
+    with warm.open("ab") as stream:
+        stream.write(line({"type": "system", "subtype": "note", "sessionId": SESSION}) + b"\n")
+    assert saying(row(2))["choices"]
+    with warm.open("ab") as stream:
+        stream.write(line({"type": "system", "subtype": "note", "sessionId": SESSION}) + b"\n")
+    assert told("yes")["open"] == children(warm)[0].stem
+
+
+def test_a_newer_preview_is_what_a_yes_answers(warm: Path) -> None:
+    """By rules after one by the model; and while the model is asked nothing is open."""
+    told("--threshold 100")
+    inside()
+    assert "nothing to confirm" in told("yes")["text"]
+    saying(row(2, "a build"))
+    told("--threshold 100")
+    told("yes")
+    (child,) = children(warm)
+    assert rows_of(child)[0]["continue_metadata"]["continuation_type"] == "trim"
+
+
+def test_a_note_that_is_gone(warm: Path) -> None:
+    """What was shown is not known any more."""
+    inside()
+    saying(row(2))
+    confirmations.take(SESSION, KIND)
+    assert "so nothing was made" in told("yes")["text"]
+    assert children(warm) == []
+
+
+def test_esc_while_it_is_asked_says_nothing_of_a_rollover(warm: Path) -> None:
+    """Nothing was made, so there is nothing to tell."""
+    inside()
+    assert answered("left", {"session_id": SESSION, "screen": True, "args": "trim"}) == {}
+
+
+def test_without_the_module_the_shell_does_it(warm: Path, say: Say) -> None:
+    """As a prompt, and in print mode; what follows may be any words."""
+    for text in (say(">trim --smart keep what I cancel, yes"), told("--smart", screen=False)["text"]):
+        assert "In this client no model is asked" in text
+        assert f"trim --smart {SESSION}" in text
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["an option behind it", "without the part"])
+def test_what_is_no_option(warm: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool) -> None:
+    """The shell's options are not taken for words; without the part it is an option like any that there is not."""
+    monkeypatch.setattr(seam, "is_there", lambda _: there)
+    said = "stand plain words here, and no options" if there else "'--smart' is not an option of /trim"
+    assert said in told("--smart --keep-recent 3" if there else "--smart")["text"]
+
+
+def test_a_description_holds_no_secret(warm: Path) -> None:
+    """Its model has seen them; neither the note nor the child has them from there."""
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    inside()
+    assert secret not in saying(row(2, f"the token {secret}"))["ask"]
+    told("yes")
+    assert "the token (secret removed" in children(warm)[0].read_text(encoding="utf-8")
+
+
+def test_a_session_without_contents_is_not_asked_about(config_home: ConfigHome) -> None:
+    """There is nothing to choose from, so nothing is paid."""
+    chain = Chain().ask("go").answer("done", tokens={**USED}, model=OWN)
+    chain.rows[-1]["timestamp"] = clock.now()
+    chain.rows.append(user("on", uuid="x", parent="c1", ts=clock.now()))
+    written(config_home, chain)
+    assert "There is nothing for a model to choose" in inside()["text"]
+
+
+def test_of_many_contents_the_largest_are_shown(config_home: ConfigHome) -> None:
+    """As many as one prompt takes; how many were not is told."""
+    chain = Chain()
+    for number in range(90):
+        chain.ask(f"do {number}").tool(
+            f"t{number}", "Bash", f"{number} {LONG * (1 + number % 2)}", command=f"r {number}"
+        )
+    chain.turns(4).answer("Done.", tokens={**USED}, model=OWN)
+    chain.rows[-1]["timestamp"] = clock.now()
+    written(config_home, chain)
+    assert len(SHOWN.findall(inside()["fork"])) == 60
+    assert "30 smaller contents were not shown to the model, and stay." in saying(*map(row, range(1, 61)))["ask"]
