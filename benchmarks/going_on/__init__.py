@@ -1,17 +1,23 @@
 """The ways on from a session beside each other: what a reader of labels finds in context, one read away, or not at all.
 
-``python -m benchmarks.going_on [all | tune final unseen sample] [--missed]`` on labelled sessions: of the corpus, or
-``sample``, which we wrote and which may be given away. ``--own [COUNT]`` on the latest of this home, without what needs
-labels. ``python -m benchmarks.going_on.bounds`` says how far another choice of decisions could go.
+After ``make setup``: ``.venv/bin/python -m benchmarks.going_on [all | tune final unseen sample] [--missed]``, on
+labelled sessions: of the corpus, which lies where ``RESUME_HOOKS_CORPUS`` says or in ``../shared/corpus``, or
+``sample``, which we wrote and which may be given away.
+``--own [COUNT]`` on the latest of this home (20), without what needs labels.
+``--missed`` lists what a handoff loses. ``python -m benchmarks.going_on.bounds`` says how far another choice of
+decisions could go.
 
 To add a way, in ``ways.py``:
 
 - One that makes a file: a line in ``ways``. It has the row's name; what makes a child of the path of a copy and tells
-  its path, another file of the same folder; what says of that path what is ``Left``: ``cut`` of a shortened copy,
-  ``fresh`` of a new session. The copy lies in a home of its own, which ``HOME`` and ``CLAUDE_CONFIG_DIR`` name; the
-  child is deleted once it was looked at. None, where nothing was made, counts as the session as it is; an error ends
-  the run. A program that not everybody has goes behind a variable, as ``BENCH_PEER``.
-- One that is a text: a line in ``naive``. It is found as it stands, or by its lines.
+  its path, another file of the same folder; what says of that path what is ``Left``. That is ``cut`` for a shortened
+  copy: items are found word for word, and one read away by the keys of our trim; a program that refers in words needs
+  its pattern, as ``referring`` has the peer's. It is ``fresh`` for a new session, found by its lines, too. The copy is
+  in a home of its own, which ``HOME`` and ``CLAUDE_CONFIG_DIR`` name; the child is deleted once it was looked at. None,
+  where nothing was made, counts as the session as it is; an error ends the run. A program that not everybody has goes
+  behind a variable, as ``BENCH_PEER``.
+- One that is a text: a line in ``naive``; 900 tokens are ``as_text.OPENING`` characters. It is found as it stands, or
+  by its lines, a file by its name.
 - One that a model writes: a name in ``MODEL``. The texts are in the folder that ``BENCH_SUMMARIES`` names, as
   ``<name>/<file of the session, without .jsonl>.md``; without any its row is empty.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -37,6 +38,8 @@ MODEL = ("rollover", "peer: aichat rollover")
 
 COMPACT = "compaction, recorded"
 PEER_ANSWER = b"n\n"
+PEER_REFERENCE = re.compile(r"\bline (\d+) of \S+\.jsonl\b")
+"""What stands in the peer's copy for what it cut; lines count from 1."""
 LIMIT = 120
 """Seconds that one way may take on one session."""
 
@@ -112,8 +115,16 @@ def left_of(path: Path, before: Left | None, parent: Path) -> Left:
     return Left(count, text, named)
 
 
+def referring(left: Left) -> Left:
+    """With the records that the peer's references lead to."""
+    return left._replace(named=left.named | {int(line) - 1 for line in PEER_REFERENCE.findall(left.text)})
+
+
 def fresh(path: Path, base: int, tier: Sequence[Row], more: Sequence[Row]) -> Left:
-    """What a fresh child sends: what every session begins with, and its opening."""
+    """What a fresh child sends: what every session begins with, and its opening.
+
+    ``tier`` are the lines that it opens with, which are looked at one by one; ``more`` are one read away.
+    """
     said = round(sum(node.characters for node in scan(str(path)).chain) / tokens.CHARACTERS_PER_TOKEN)
     return left_of(path, None, path)._replace(tokens=base + said, rows=tier, more=more)
 
@@ -153,7 +164,7 @@ def ways(path: Path, source: Path, here: Left) -> Iterator[tuple[str, Make, Call
     yield "trim", trimmed(), cut
     yield "trim, all it can", trimmed(threshold=["100"], keep_recent=0, assistant=1_000), cut
     if os.environ.get("BENCH_PEER"):
-        yield "peer: aichat trim", theirs, cut
+        yield "peer: aichat trim", theirs, lambda child: referring(cut(child))
     yield "fork", forked, cut
     yield "rollover --quick", rolled(""), lambda child: fresh(child, base, (), ())
     yield "handoff", rolled("go on"), lambda child: fresh(child, base, opening(source), whole(source))
