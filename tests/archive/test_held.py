@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.archive import held
 from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 from resume_hooks.archive.vault import delete as deletion
-from resume_hooks.archive.vault import restore, trash
+from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault import restore as restoring
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import as_it_was, states
@@ -23,6 +23,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links, rename
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, find
+from resume_hooks.sessions.archived.unpack import stored
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_settings
@@ -232,7 +233,7 @@ def test_a_deleted_session_is_not_lost(config_home: ConfigHome) -> None:
         if looking:
             link = Path(held_links.folder(config_home.where), config_home.project().name, f"{session_id(number)}.jsonl")
             link.parent.mkdir(exist_ok=True)
-            os.link(trash.stored(entry, entry.transcript), link)  # as one that was made while the delete began
+            os.link(stored(entry.folder, entry.transcript), link)  # as one that was made while the delete began
             look(config_home)
         deletion.empty([entry], config_home.where)
         look(config_home)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.archive.retention import pending
-from resume_hooks.archive.vault import delete, trash
+from resume_hooks.archive.vault import delete
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.hooks import background, expiring_sessions, hook_state
 from resume_hooks.hooks.pending_handoff import PendingHandoff, leave
@@ -19,6 +19,7 @@ from resume_hooks.hooks.session import NEAR_END, handle
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, find
+from resume_hooks.sessions.archived.unpack import stored
 from resume_hooks.sessions.link_log import Link, record_link
 from tests.archive.retention.aged import DAY, aged
 from tests.builders import CWD, ConfigHome, session_id
@@ -164,7 +165,7 @@ def test_once_a_day_what_was_deleted_is_packed(config_home: ConfigHome) -> None:
     """The delete itself waits for no compression."""
     session = aged(config_home, 1, 3)
     entry = delete.write(delete.plan(session, config_home.where), config_home.where)
-    assert os.path.exists(trash.stored(entry, entry.transcript))
+    assert os.path.exists(stored(entry.folder, entry.transcript))
     background.catch_up(start(config_home))
     assert sorted(os.listdir(entry.folder)) == ["manifest.json", "pack-1.xz"]
 

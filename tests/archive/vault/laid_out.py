@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from resume_hooks.sessions import locate
@@ -23,17 +24,23 @@ def laid_out(home: ConfigHome, number: str = SESSION, title: str = "Fix the pars
     rows = [*conversation(turns, session_id=number), custom_title(title, number)]
     path = write_session(folder, number, rows, mtime=OLD)
     own, backups = folder / number, home.config / "file-history" / number
-    for place, content in (
+    files = (
         (own / "subagents" / "deep" / "agent-a1.jsonl", f'{{"sessionId":"{number}"}}\n'.encode()),
         (own / "tool-results" / "toolu_1.txt", b"large\n" * 10),
         (backups / "abc@v1", b"the user's file"),
         (folder / f"agent-{number[:4]}.jsonl", json.dumps({"sessionId": number}).encode() + b"\n"),
         (folder / f"agent-{number[:4]}.meta.json", b"{}"),
-    ):
+    )
+    put(files)
+    return locate.session_file(path)
+
+
+def put(files: Iterable[tuple[Path, bytes]]) -> None:
+    """Write files into their places, as old as their session."""
+    for place, content in files:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
         os.utime(place, (OLD, OLD))
-    return locate.session_file(path)
 
 
 def client_files(home: ConfigHome) -> dict[str, bytes]:

@@ -23,15 +23,16 @@ from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import MANIFEST, real
 from resume_hooks.sessions.archived.manifest import ArchivedSession
+from resume_hooks.sessions.archived.unpack import stored
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import move
 from tests.archive.vault import former_trash
+from tests.archive.vault.laid_out import OLD, put
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
 from tests.crashes import crashes, outcome
 from tests.needs import corpus, corpus_sessions
 from tests.storage.test_move import across, digested
 
-OLD = time.time() - 5 * 24 * 60 * 60
 OTHER = session_id(2)
 
 
@@ -40,17 +41,15 @@ def laid_out(home: ConfigHome, number: str = SESSION, title: str = "Fix the pars
     folder = home.project()
     path = write_session(folder, number, [*conversation(2, session_id=number), custom_title(title, number)], mtime=OLD)
     own, history = folder / number, home.config / "file-history" / number
-    for place, content in (
+    files = (
         (own / "subagents" / "agent-a1.jsonl", b'{"isSidechain":true}\n'),
         (own / "tool-results" / "toolu_1.txt", b"large"),
         (history / "abc@v1", b"the user's file"),
         (home.config / "tasks" / number / "1.json", b'{"id":"1"}'),
         (folder / f"agent-{number[:4]}.jsonl", json.dumps({"sessionId": number}).encode() + b"\n"),
         (folder / f"agent-{number[:4]}.meta.json", b"{}"),
-    ):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
-        os.utime(place, (OLD, OLD))
+    )
+    put(files)
     return locate.session_file(path)
 
 
@@ -611,7 +610,7 @@ def test_a_folder_of_no_session_is_none(config_home: ConfigHome) -> None:
     other.mkdir()
     (other / MANIFEST).write_text((Path(entry.folder) / MANIFEST).read_text().replace(SESSION, "other"))
     for part in entry.parts:
-        move.remove(trash.stored(entry, part))
+        move.remove(stored(entry.folder, part))
     assert trash.all_deleted(config_home.where) == [entry]
     (stray,) = trash.strays(config_home.where)
     assert (stray.folder, stray.gone) == (str(other), False)
@@ -696,7 +695,7 @@ def test_nothing_is_called_safe_that_is_not_there(config_home: ConfigHome, monke
     entry = delete(laid_out(config_home), config_home)
 
     def refused(source: str, target: str) -> None:
-        move.remove(trash.stored(entry, entry.parts[0]))
+        move.remove(stored(entry.folder, entry.parts[0]))
         raise OSError(errno.EIO, os.strerror(errno.EIO), source)
 
     monkeypatch.setattr(restoring, "second_name", refused)
@@ -865,7 +864,7 @@ def test_packed_since_it_was_looked_up_it_comes_back(config_home: ConfigHome, tm
     before, entry = everything(config_home), delete(session, config_home)
     (config_home.config / "resume-hooks" / "vault").symlink_to(tmp_path)
     trash.pack(config_home.where, lambda: False)
-    assert not os.path.lexists(trash.stored(entry, entry.transcript))
+    assert not os.path.lexists(stored(entry.folder, entry.transcript))
     assert restoring.write(restoring.plan(entry, config_home.where), config_home.where).warnings == ()
     assert everything(config_home) == before
     assert link.lstat().st_mtime_ns == int(OLD) * 10**9

@@ -17,12 +17,13 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit, restore, trash
 from resume_hooks.archive.vault.archive_session import ClientFiles, described
-from resume_hooks.archive.vault.trash import GONE, StrayFolder, settled, stored
+from resume_hooks.archive.vault.trash import GONE, StrayFolder, settled
 from resume_hooks.errors import ResumeHooksError, SessionLive, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, all_folders, is_session_file, private_folder
 from resume_hooks.sessions.archived.layout import BY_ID, real
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read, stored_file
 from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.archived.unpack import stored
 from resume_hooks.sessions.held_links import release
 from resume_hooks.sessions.lineage import Descendant, Family
 from resume_hooks.sessions.liveness import why_live
@@ -117,7 +118,7 @@ class _Move:
         """Give every file a name in the trash, then the trash its manifest, then the folder its name."""
         folder = self._entry.folder
         for part in self._entry.parts:
-            kept = stored(self._entry, part)
+            kept = stored(self._entry.folder, part)
             private_folder(os.path.dirname(kept), self._where)
             second_name(real(part.place, self._where), kept)
         for root, _, _ in os.walk(folder):
@@ -151,13 +152,13 @@ class _Move:
         """Raise OSError where a file is not in the trash, and not what was copied there."""
         there = os.lstat(place)
         is_copied = (there.st_size, there.st_mtime_ns) == (part.size, part.mtime_ns)
-        if not is_copied and not os.path.samestat(there, os.lstat(stored(self._entry, part))):
+        if not is_copied and not os.path.samestat(there, os.lstat(stored(self._entry.folder, part))):
             raise OSError(errno.EBUSY, "Changed while it was copied", place)
 
     def _put_back(self) -> None:
         """Undo what was unlinked. What can't be put back stays in the trash, which says so."""
         for part in reversed(self._gone):
-            kept, place = stored(self._entry, part), real(part.place, self._where)
+            kept, place = stored(self._entry.folder, part), real(part.place, self._where)
             try:
                 if not os.path.lexists(place):
                     private_folder(os.path.dirname(place), self._where)

@@ -16,8 +16,9 @@ from resume_hooks.archive.vault import commit, former
 from resume_hooks.archive.vault.pack_writer import PackWriter
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, is_session_id, private_folder
-from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH, beside, unpacked
+from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read
+from resume_hooks.sessions.archived.unpack import stored
 from resume_hooks.storage.move import digest, remove, sizes_in
 from resume_hooks.storage.state_file import sync_folder
 from resume_hooks.system.text import encodable
@@ -99,18 +100,14 @@ def _contents(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
                 yield StrayFolder(folder, len(sizes), sum(sizes), gone)
 
 
-def stored(entry: ArchivedSession, part: ArchivedFile) -> str:
-    """Where a file of a deleted session lies in the trash, as long as it is not packed."""
-    return os.path.join(entry.folder, beside(part.place))
-
-
 def settled(entry: ArchivedSession) -> ArchivedSession:
     """A deleted session with its files as they lie in the trash now, each with its hash. OSError."""
     return entry._replace(parts=tuple(part if part.where else _settled(entry, part) for part in entry.parts))
 
 
 def _settled(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
-    status, sha256 = os.lstat(stored(entry, part)), digest(stored(entry, part))
+    kept = stored(entry.folder, part)
+    status, sha256 = os.lstat(kept), digest(kept)
     return part._replace(size=status.st_size, seen=status.st_size, mtime_ns=status.st_mtime_ns, sha256=sha256)
 
 

@@ -73,9 +73,14 @@ def pack_contents(folder: str, parts: Sequence[ArchivedFile]) -> Iterator[tuple[
                 pass
 
 
+def stored(folder: str, part: ArchivedFile) -> str:
+    """Where a file of a deleted session lies in the folder of its delete, as long as it is not packed."""
+    return os.path.join(folder, beside(part.place))
+
+
 def stored_content(folder: str, part: ArchivedFile) -> Iterator[bytes]:
     """What an archived file holds that lies in a folder as the client laid it out. OSError where it can't be read."""
-    path = os.path.join(folder, beside(part.place))
+    path = stored(folder, part)
     return iter([os.fsencode(os.readlink(path))]) if part.is_link else pieces_of(path, part.size)
 
 
