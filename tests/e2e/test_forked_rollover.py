@@ -45,6 +45,18 @@ def saying(*replies: Reply) -> Callable[[Request], Reply | None]:
     return reply
 
 
+def asked_behind(last: Request, again: Request) -> Any:
+    """The prompt of a request that is the ``last`` one, word for word, its answer with the cache's mark, and that."""
+    assert {name for name in again if again[name] != last.get(name)} == {"messages"}
+    sent, kept = again["messages"], last["messages"]
+    assert unmarked(sent[: len(kept)]) == unmarked(kept)
+    answer, asked = sent[len(kept) :]
+    assert answer["role"] == "assistant"
+    assert answer["content"][-1] == {"type": "text", "text": "Mock reply 1.", "cache_control": {"type": "ephemeral"}}
+    assert asked["role"] == "user"
+    return asked
+
+
 def unmarked(value: Any) -> Any:
     """A request without the marks of its cache, and a text alone as the one block that it is."""
     if isinstance(value, list):
@@ -81,13 +93,7 @@ def test_the_last_request_goes_again(modern: Tui, plugin: Path, tmp_path: Path, 
     modern.wait_idle()
     first, again = modern.api.main_requests()
     assert first == last
-    assert {name for name in again if again[name] != last.get(name)} == {"messages"}
-    sent, kept = again["messages"], last["messages"]
-    assert unmarked(sent[: len(kept)]) == unmarked(kept)
-    answer, asked = sent[len(kept) :]
-    assert answer["role"] == "assistant"
-    assert answer["content"][-1] == {"type": "text", "text": "Mock reply 1.", "cache_control": {"type": "ephemeral"}}
-    assert asked["role"] == "user"
+    asked = asked_behind(last, again)
     assert json.dumps(asked).count("focus on BETA of @notes.txt") == 1
     assert not {word for word in ("cache_control", "WORDS-OF-A-FILE") if word in json.dumps(asked)}
     assert parent.read_bytes().startswith(before)

@@ -16,7 +16,7 @@ from tests.e2e.harness.mock_api import Usage
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import ENGINE, child_of, children, spoken
 from tests.e2e.test_context_rollover import is_headless
-from tests.e2e.test_forked_rollover import CALL, saying, unmarked
+from tests.e2e.test_forked_rollover import CALL, asked_behind, saying
 from tests.e2e.test_trim_trigger import SOURCE, outputs
 from tests.needs import corpus
 from tests.parts.smart_trim.models import SHOWN
@@ -65,11 +65,7 @@ def test_what_it_chose_is_trimmed(modern: Tui, plugin: Path, size: tuple[int, in
     assert "Trim here" not in modern.text()
     first, again = modern.api.main_requests()
     assert first == last
-    assert {name for name in again if again[name] != last.get(name)} == {"messages"}
-    sent, kept = again["messages"], last["messages"]
-    assert unmarked(sent[: len(kept)]) == unmarked(kept)
-    answer, asked = sent[len(kept) :]
-    assert answer["content"][-1] == {"type": "text", "text": "Mock reply 1.", "cache_control": {"type": "ephemeral"}}
+    asked = asked_behind(last, again)
     assert json.dumps(asked).count(WISH) == 1
     assert "cache_control" not in json.dumps(asked)
     assert children(modern.home, parent) == []
