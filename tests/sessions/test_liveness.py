@@ -1,4 +1,4 @@
-"""Whether a session is live: by the clients' own entries, their processes, and the last write; in doubt it is."""
+"""Whether a session is live: by the clients' own entries and the last write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import pytest
 from resume_hooks import clock
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
-from resume_hooks.sessions import liveness
 from resume_hooks.sessions.liveness import FRESH, Clients, why_live
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system import processes
@@ -75,7 +74,7 @@ def test_a_child_of_ours_that_nobody_went_on_in(config_home: ConfigHome, session
     assert "it was written" in why_live(child, config_home.where)
 
 
-HAS_IT_OPEN, SAYS_NOTHING = f"the running client {os.getpid()} has it open", "does not say which session it has open"
+HAS_IT_OPEN = f"the running client {os.getpid()} has it open"
 ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
     "a running client that names it": ({}, HAS_IT_OPEN),
     "a running client that names another": ({"sessionId": OTHER}, ""),
@@ -84,12 +83,9 @@ ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
     "a client that started when it says so": ({"procStart": processes.started(os.getpid()) or None}, HAS_IT_OPEN),
     "a machine that can't be seen": ({"ended": True, "pidDomain": "linux:another-machine:pid:[4026531836]"}, "it open"),
     "a container that can't be seen": ({"ended": True, "pidDomain": "linux::pid:[1]"}, "it open"),
-    "an entry without a session": ({"sessionId": None}, SAYS_NOTHING),
-    "a damaged entry": ({"body": "{"}, SAYS_NOTHING),
-    "a damaged entry of a process that is gone": ({"body": "{", "ended": True}, ""),
-    "2.1.112 after /clear, in the same folder": ({"sessionId": OTHER, "updatedAt": None}, "since /clear"),
-    "2.1.112 elsewhere": ({"sessionId": OTHER, "updatedAt": None, "cwd": "/elsewhere"}, ""),
-    "2.1.112 without a folder": ({"sessionId": OTHER, "updatedAt": None, "cwd": None}, "since /clear"),
+    "an entry without a session": ({"sessionId": None}, ""),
+    "a damaged entry": ({"body": "{"}, ""),
+    "2.1.112 after /clear, in the same folder": ({"sessionId": OTHER, "updatedAt": None}, ""),
 }
 """What a client says of itself (of 2.1.329 unless told otherwise), and the reason that it gives."""
 
@@ -105,7 +101,6 @@ def test_what_clients_say_of_themselves(config_home: ConfigHome, session: Sessio
     why = why_live(session, config_home.where)
     assert reason in why
     assert bool(why) is bool(reason)
-    assert Clients(config_home.where).is_known_live(session) is ("it open" in reason and reason != SAYS_NOTHING)
 
 
 def test_what_cannot_be_told_is_live(config_home: ConfigHome, session: SessionFile) -> None:
@@ -117,54 +112,39 @@ def test_what_cannot_be_told_is_live(config_home: ConfigHome, session: SessionFi
 
 
 @pytest.fixture
-def a_silent_client(tmp_path: Path) -> Iterator[Path]:
-    """A process called as clients are, in a folder of its own, that lists itself nowhere, as 2.1.42."""
+def a_silent_client(tmp_path: Path) -> Iterator[int]:
+    """A process called as clients are, that lists itself nowhere, as 2.1.42."""
     if not os.path.isdir("/proc/self"):
         pytest.skip("without /proc other processes' folders are not seen")
-    folder, program = tmp_path / "worked-in", tmp_path / "claude"
-    folder.mkdir()
+    program = tmp_path / "claude"
     shutil.copy(str(shutil.which("sleep")), program)
-    process = subprocess.Popen([str(program), "60"], cwd=folder)
+    process = subprocess.Popen([str(program), "60"], cwd=tmp_path)
     while Path(f"/proc/{process.pid}/comm").read_bytes() != b"claude\n":  # the name comes a moment after the program
         time.sleep(0.001)
-    yield folder
+    yield process.pid
     process.kill()
     process.wait()
 
 
-def test_a_client_that_lists_itself_nowhere(config_home: ConfigHome, a_silent_client: Path) -> None:
-    """It may have any session of its folder open, and none of another."""
-    own = write_session(config_home.project(str(a_silent_client)), SESSION, conversation(1), mtime=LONG_AGO)
-    assert "does not list" in why_live(session_file(own), config_home.where)
-    assert not Clients(config_home.where).is_known_live(session_file(own))
-    other = write_session(config_home.project("/elsewhere"), OTHER, conversation(1), mtime=LONG_AGO)
-    assert why_live(session_file(other), config_home.where) == ""
-
-
-def test_without_proc_the_version_decides(
-    config_home: ConfigHome, session: SessionFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where processes can't be looked at, a client that lists itself is believed, an older one counts as running."""
-    monkeypatch.setattr(liveness, "PROC", "/nowhere")
-    assert why_live(session, config_home.where) == ""
-    old = [{**record, "version": "2.1.42"} for record in conversation(1)]
-    path = write_session(config_home.project(), OTHER, old, mtime=LONG_AGO)
-    assert "too old" in why_live(session_file(path), config_home.where)
-
-
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_an_entry_that_is_no_file(config_home: ConfigHome, session: SessionFile, ended: int, kind: str) -> None:
-    """It says nothing: of a running client that counts as live, of one that is gone as nothing."""
+def test_an_entry_that_is_no_file(config_home: ConfigHome, session: SessionFile, kind: str) -> None:
+    """It says nothing, and is not waited for."""
     folder = config_home.config / "sessions"
     folder.mkdir()
-    for pid in (ended, os.getpid()):
-        if kind == "pipe":
-            os.mkfifo(folder / f"{pid}.json")
-        else:
-            (folder / f"{pid}.json").symlink_to("/dev/zero")
-    assert "does not say which session" in why_live(session, config_home.where)
-    (folder / f"{os.getpid()}.json").unlink()
+    if kind == "pipe":
+        os.mkfifo(folder / f"{os.getpid()}.json")
+    else:
+        (folder / f"{os.getpid()}.json").symlink_to("/dev/zero")
     assert why_live(session, config_home.where) == ""
+
+
+def test_a_client_that_lists_itself_nowhere(config_home: ConfigHome, a_silent_client: int) -> None:
+    """It makes no session of its folder live, and its child is left to it."""
+    path = write_session(
+        config_home.project(os.readlink(f"/proc/{a_silent_client}/cwd")), SESSION, conversation(1), mtime=LONG_AGO
+    )
+    assert why_live(session_file(path), config_home.where) == ""
+    assert not Clients(config_home.where).leave_to(os.getpid(), SESSION, a_silent_client)
 
 
 def test_a_child_is_left_to_the_client_that_made_it(config_home: ConfigHome, ended: int) -> None:

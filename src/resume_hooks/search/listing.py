@@ -235,7 +235,7 @@ class SessionLister:
             expires_days=None if expires is None else max(0, int((expires - self._now) // DAY)),
             expires_at=None if expires is None else clock.from_epoch(expires),
             kept=is_archived(session.session_id, 0.0, self.where),
-            live=self._clients.is_known_live(session) if own else bool(agent.why_live(session)),
+            live=bool(self._clients.why_live(session)) if own else bool(agent.why_live(session)),
             commands=agent.commands(session.session_id, folder),
         )
 

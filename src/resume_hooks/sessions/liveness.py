@@ -1,4 +1,6 @@
-"""Whether a session is live: open in a client that may still write to it. What can't be told counts as live.
+"""Whether a session is live: a client says that it has it open, or it was just written to.
+
+A client that names another session, or none, makes none of its folder live; what can't be looked at counts as live.
 
 Clients list themselves in ``sessions/<pid>.json`` of the config home (2.1.112 and later; measured): the file is gone
 after a clean end, stays after a kill, and names another session after ``/resume``, from 2.1.329 also after ``/clear``.
@@ -6,7 +8,6 @@ after a clean end, stays after a kill, and names another session after ``/resume
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -14,14 +15,13 @@ from functools import cached_property
 from typing import Any
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import Where, is_session_id, project_key, read_object
+from resume_hooks.paths import Where, read_object
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system import processes
 from resume_hooks.transcripts.head_tail import HeadTail
 
 FRESH = 60  # seconds after a write during which a session counts as live
-LISTED_SINCE = (2, 1, 112)  # the oldest client that is known to list itself
 CLIENT = "claude"  # the name that clients give their process
 PROC = "/proc"
 
@@ -40,29 +40,14 @@ class Clients:
     def why_live(self, session: SessionFile) -> str:
         """Why a session counts as live, as the end of a sentence; ``""`` where it is not."""
         try:
-            return self._why_known(session) or self._why_possible(session)
+            age = time.time() - os.stat(session.path).st_mtime
+            if age < FRESH and not _is_newborn(session):
+                ahead = "it was written later than this machine's clock says it is"
+                return ahead if age < -FRESH else f"it was written {max(0, round(age))} seconds ago"
+            pid = next((pid for pid, entry in self._running if entry.get("sessionId") == session.session_id), 0)
+            return f"the running client {pid} has it open" if pid else ""
         except OSError as error:
             return f"it can't be told whether a client has it open ({error.strerror})"
-
-    def is_known_live(self, session: SessionFile) -> bool:
-        """Whether a session is live for certain, which a client that says nothing makes none of its folder."""
-        with contextlib.suppress(OSError):
-            return bool(self._why_known(session))
-        return False
-
-    def _why_known(self, session: SessionFile) -> str:
-        age = time.time() - os.stat(session.path).st_mtime
-        if age < FRESH and not _is_newborn(session):
-            ahead = "it was written later than this machine's clock says it is"
-            return ahead if age < -FRESH else f"it was written {max(0, round(age))} seconds ago"
-        pid = next((pid for pid, entry in self._running if entry.get("sessionId") == session.session_id), 0)
-        return f"the running client {pid} has it open" if pid else ""
-
-    def _why_possible(self, session: SessionFile) -> str:
-        for pid, entry in self._running:
-            if why := _may_be_of(entry, session):
-                return f"the running client {pid} {why}"
-        return self._why_unlisted(session)
 
     def leave_to(self, pid: int | None, child_id: str, maker: int | None) -> bool:
         """Whether a child may be opened by the client ``pid``: no other one that runs made it, or has it open."""
@@ -70,7 +55,8 @@ class Clients:
             return False
         if maker is None or maker == pid:
             return True
-        return maker not in {each for each, _ in self._running} | {int(each) for each, _ in self._unlisted or ()}
+        listed = maker in {each for each, _ in self._listed}
+        return maker not in {each for each, _ in self._running} and (listed or not _is_client(maker))
 
     @cached_property
     def _listed(self) -> list[tuple[int, dict[str, Any]]]:
@@ -79,25 +65,6 @@ class Clients:
     @cached_property
     def _running(self) -> list[tuple[int, dict[str, Any]]]:
         return [(pid, entry) for pid, entry in self._listed if _runs(pid, entry)]
-
-    @cached_property
-    def _unlisted(self) -> list[tuple[str, str]] | None:
-        """The running clients that don't list themselves, with their folders; None where none can be seen."""
-        if not os.path.isdir(f"{PROC}/self"):
-            return None
-        known = {pid for pid, _ in self._listed}
-        pids = (name for name in os.listdir(PROC) if name.isdecimal() and int(name) not in known)
-        return [(pid, cwd) for pid in pids if (cwd := _client_folder(pid))]
-
-    def _why_unlisted(self, session: SessionFile) -> str:
-        """Why it may be open in a client that does not list itself; processes are seen only where there is /proc."""
-        if self._unlisted is None:
-            parts = HeadTail(session.path).version.split(".")
-            version = tuple(int(part) for part in parts if part.isascii() and part.isdecimal())
-            return "" if version >= LISTED_SINCE else "its client is too old to tell whether it still runs"
-        inside = (pid for pid, cwd in self._unlisted if _is_folder_of(cwd, session))
-        pid = next(inside, "")
-        return f"the running client {pid} was started in its folder, and does not list what it has open" if pid else ""
 
 
 def _is_newborn(session: SessionFile) -> bool:
@@ -122,16 +89,6 @@ def _listed(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
             yield int(stem), read_object(os.path.join(folder, name))
 
 
-def _may_be_of(entry: dict[str, Any], session: SessionFile) -> str:
-    """Why a running client may have a session open that its entry does not name; ``""`` where it has another one."""
-    if not is_session_id(entry.get("sessionId")):
-        return "does not say which session it has open"
-    # An entry that is never brought up to date still names what was open before /clear.
-    if "updatedAt" not in entry and _is_folder_of(entry.get("cwd"), session):
-        return "runs in its folder, and may have it open since /clear"
-    return ""
-
-
 def _runs(pid: int, entry: dict[str, Any]) -> bool:
     """Whether a listed client runs; one of another machine or container can't be seen from here, and counts."""
     domain, started = entry.get("pidDomain"), entry.get("procStart")
@@ -143,23 +100,13 @@ def _runs(pid: int, entry: dict[str, Any]) -> bool:
     return not now or now == started  # else the number went to another process since
 
 
-def _client_folder(pid: str) -> str:
-    """The folder that a process runs in, if it is a client; ``""`` for any other."""
+def _is_client(pid: int) -> bool:
+    """Whether a process is a client, one that lists itself nowhere too; none is where processes can't be seen."""
     try:
         with open(f"{PROC}/{pid}/comm", "rb") as stream:
-            if stream.read().rstrip(b"\n") != CLIENT.encode():
-                return ""
-        return os.readlink(f"{PROC}/{pid}/cwd")
+            return stream.read().rstrip(b"\n") == CLIENT.encode()
     except OSError:
-        return ""  # ended since, or another user's: it could not write here
-
-
-def _is_folder_of(cwd: object, session: SessionFile) -> bool:
-    """Whether a client that runs in ``cwd`` keeps its sessions where this one lies; it may where no ``cwd`` is said."""
-    try:
-        return not isinstance(cwd, str) or project_key(cwd) == os.path.basename(os.path.dirname(session.path))
-    except ValueError:
-        return True
+        return False  # ended since, or another user's: it could not write here
 
 
 def _is_here(domain: str) -> bool:
