@@ -56,3 +56,30 @@ def test_per_cent_are_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:
         trim = cli("trim", SESSION, "--dry-run", "--keep-recent", "0").stdout.decode()
         assert info["context"]["percent"] == row["context"]["percent"] == percent
         assert f"({percent} % of" in trim
+
+
+@pytest.mark.parametrize(
+    "verb", [["fork", "--turn", "1"], ["trim", "--keep-recent", "0", "--min-savings", "1"], ["handoff"]]
+)
+def test_a_child_goes_on_in_the_window_of_its_parent(config_home: ConfigHome, cli: Cli, verb: list[str]) -> None:
+    """One that needed a million tokens has them in each child and in the child's, wherever per cent are shown."""
+    records = [
+        user("read it", uuid="u1"),
+        tool_use("t1", uuid="a1", parent="u1", tool_input={"file_path": "/x"}),
+        tool_result("t1", "a line of output\n" * 40_000, uuid="u2", parent="a1"),
+        assistant("done", uuid="a2", parent="u2", tokens=150_000),
+        user("and now?", uuid="u3", parent="a2"),
+        assistant("done again", uuid="a3", parent="u3", tokens=240_000),
+    ]
+    for row in records:
+        if row["type"] == "assistant":
+            row["message"]["model"] = "claude-opus-4-6"
+    write_session(config_home.project(CWD), SESSION, records)
+    name = SESSION
+    for made in (verb, ["fork"]):
+        name = json.loads(cli(made[0], name, *made[1:], "--json").stdout)["data"]["session_id"]
+        info = json.loads(cli("info", name, "--json").stdout)["data"]["context"]
+        rows = json.loads(cli("sessions", "--all", "--json").stdout)["data"]["sessions"]
+        full = json.loads(cli("resume", name, "--json").stdout)["data"]["context"]
+        (listed,) = [row["context"] for row in rows if row["session_id"] == name]
+        assert {each["window"] for each in (info, listed, full)} == {1_000_000}

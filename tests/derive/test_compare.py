@@ -294,3 +294,15 @@ def test_a_receipt_says_what_the_card_said(config_home: ConfigHome, real_session
         decided = agents.trim(session, where, options_of())
         if decided.pays:
             assert write(decided, where).tokens_after == found.leaves(TRIM)
+
+
+def test_what_came_after_the_last_count(config_home: ConfigHome) -> None:
+    """It is in the context that is compared, as it is in that of a trim: one session has one figure."""
+    rows = bulky()
+    rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))
+    found = compared(config_home, rows, 300)
+    trimmed = agents.trim(
+        locate.session_file(str(config_home.project() / f"{SESSION}.jsonl")), config_home.where, options_of()
+    )
+    assert found.context == trimmed.before
+    assert found.context.tokens > compared(config_home, rows[:-1], 300).context.tokens

@@ -119,8 +119,9 @@ class _Measured(NamedTuple):
 
 
 class _Trimmed(NamedTuple):
-    """What a trim would leave of the conversation ``chain``."""
+    """What a resume sends of the conversation ``chain``, and what a trim would leave of it."""
 
+    before: ContextUse
     after: ContextUse
     chain: list[Node]
 
@@ -133,11 +134,12 @@ def compare(session: SessionFile, where: Where, window: int, at: str, *, limit: 
     now_ms = clock.milliseconds(at) or 0
     path = session.path
     glance = HeadTail(path)
-    context = as_client_acts(tokens.recent_context(path, window), glance, session.agent, where)
+    trim_estimated = is_live_part_within(path, limit)
+    trimmed = _trimmed(session, window, where) if trim_estimated else None
+    context = trimmed.before if trimmed else tokens.recent_context(path, window)
+    context = as_client_acts(context, glance, session.agent, where)
     seen, base = traffic.traffic_of(path), traffic.base_of(glance, where)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
-    trim_estimated = is_live_part_within(path, limit)
-    trimmed = _trimmed(path, context.window, where) if trim_estimated else None
     warm = seen.is_warm(now_ms)
     planned = glance.size <= limit
     longest = 0 if planned else _longest_opening(path, glance, where)
@@ -169,7 +171,7 @@ def advise(path: str, context: ContextUse, where: Where) -> Advice:
 
 def trimmed_use(path: str, window: int, where: Where) -> ContextUse | None:
     """What a trim with the usual options would leave; None where there is nothing to trim, or too much to look at."""
-    trimmed = _trimmed(path, window, where) if is_live_part_within(path, QUICK_LIMIT) else None
+    trimmed = _trimmed(locate.session_file(path), window, where) if is_live_part_within(path, QUICK_LIMIT) else None
     return trimmed.after if trimmed else None
 
 
@@ -198,14 +200,14 @@ def _best(trimmed: ContextUse | None) -> Advice:
     return Advice(HANDOFF, "it leaves the most room")
 
 
-def _trimmed(path: str, window: int, where: Where) -> _Trimmed | None:
+def _trimmed(session: SessionFile, window: int, where: Where) -> _Trimmed | None:
     """What a trim with the usual options would leave; None if there is no conversation."""
     try:
-        scanned = plan.read(locate.session_file(path), window)
+        scanned = plan.read(session, window)
     except NothingToTrim:
         return None
     decided = plan.decide(scanned, options_of(), where)
-    return _Trimmed(decided.after, scanned.transcript.chain)
+    return _Trimmed(decided.before, decided.after, scanned.transcript.chain)
 
 
 def _handed_off(session: SessionFile, where: Where) -> int:

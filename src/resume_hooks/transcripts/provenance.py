@@ -80,8 +80,12 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
     trim: Trim | None = None,
     rewound: RewindTimes | None = None,
     subagent: str = "",
+    window: int = 0,
 ) -> bytes:
-    """The first line of a child, without its ending; readable by other tools of the field."""
+    """The first line of a child, without its ending; readable by other tools of the field.
+
+    ``window`` are the tokens of a context window that only its parent shows, 0 for none.
+    """
     file = encodable(parent_file)  # a name that is no UTF-8 can't be told in JSON; the id still leads there
     line: dict[str, Any] = {
         "continue_metadata": {
@@ -99,6 +103,8 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
         line["continue_metadata"] |= {"startedAt": rewound.started_at, "rewoundAt": rewound.rewound_at}
     if subagent:
         line["continue_metadata"]["subagent"] = subagent
+    if window:
+        line["context_window"] = window
     if trim is not None:
         line["trim_metadata"] = {
             "parent_file": file,

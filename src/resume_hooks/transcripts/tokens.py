@@ -244,7 +244,8 @@ class StatedSize(NamedTuple):
     """What a child of ours says of itself in its first line, until an answer counts it.
 
     ``original`` are the tokens of the session that it is a trim of, 0 for none; ``ratio`` is characters a token.
-    ``window`` is that of the model where another agent told it, else 0. ``tokens`` is 0 where only that is stated.
+    ``window`` is that of the model where another agent told it, or a large one that its parent showed, else 0.
+    ``tokens`` is 0 where only that is stated.
     """
 
     tokens: int

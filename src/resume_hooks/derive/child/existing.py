@@ -84,7 +84,7 @@ def existing_child(
         folder=home_folder(child, where),
         agent=agent.name,
         tokens_before=before,
-        tokens_after=stated.tokens if stated else base + tokens.recent_context(path).tokens,
+        tokens_after=stated.tokens if stated and stated.tokens else base + tokens.recent_context(path).tokens,
     )
 
 
