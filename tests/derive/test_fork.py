@@ -14,7 +14,7 @@ import pytest
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.cut_point import AtRecord, AtTurn, Truncator
+from resume_hooks.derive.cut_point import AtRecord, AtTurn, BeforeCompaction, Truncator
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trimmed_session import read_trimmed
@@ -37,6 +37,7 @@ from tests.builders import (
     conversation,
     custom_title,
     last_prompt,
+    session_bytes,
     session_id,
     summary,
     tool_result,
@@ -183,6 +184,23 @@ def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
     assert record["original_session_id"] == SESSION
     assert record["message"]["content"][0]["content"].startswith("[Results from Bash tool suppressed")
     assert problems(made.file) == set()
+
+
+def test_a_trimmed_session_from_before_its_compaction(config_home: ConfigHome) -> None:
+    """Nothing there was counted: what every session starts with is in its size, beside its own records."""
+    path = written(config_home, [user("hi", uuid="u"), assistant("x" * 4_000, uuid="a", parent="u", tokens=31_000)])
+    options = Options(threshold=100, keep_recent=0, min_savings=0, assistant=1)
+    trimmed = write(plan.plan(plan.read(locate.session_file(path)), Where(), options), Where())
+    last = chain(trimmed.file)[-1]["uuid"]
+    more = [
+        boundary(uuid="b", before=last, ts=100, session_id=trimmed.session_id),
+        summary("all of it", uuid="s", parent="b", ts=101, session_id=trimmed.session_id),
+        assistant("done", uuid="d", parent="s", ts=102, session_id=trimmed.session_id, tokens=31_000),
+    ]
+    with open(trimmed.file, "ab") as stream:
+        stream.write(session_bytes(more))
+    made = forked(trimmed.file, BeforeCompaction())
+    assert made.tokens_after == pytest.approx(trimmed.tokens_after, rel=0.1)
 
 
 def test_a_cut(config_home: ConfigHome) -> None:

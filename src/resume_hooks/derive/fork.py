@@ -32,6 +32,7 @@ from resume_hooks.sessions.lineage_block import moved_note
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.api_usage import base_of
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
@@ -101,7 +102,9 @@ def plan(
     move = _move(parent, home, where)
     child = draft(session, parent.ends, REHOMED if move else FORK, where, output_dir, home=move.new if move else "")
     before = parent.tokens
-    after = tokens.sent_context(part.chain, parent.ratio).tokens if place else before
+    sent = tokens.sent_context(part.chain, parent.ratio)
+    uncounted = 0 if sent.measured else base_of(parent.ends, where).tokens  # its records are not all that is sent
+    after = sent.tokens + uncounted if place else before
     return ForkPlan(
         draft=child,
         body=_body(child, part, parent, move, after),
