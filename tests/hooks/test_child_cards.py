@@ -126,7 +126,7 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
         trim_cards.question_card("numbers", "", "", trim): f"To make it: {trim} yes",
         trim_cards.question_card("numbers", "", "It can't.", trim): "Nothing was changed.",
         trim_cards.no_use_card("numbers", ">handoff"): "Instead: >handoff",
-        trim_cards.help_card("options", trim): f"Type: {trim}",
+        trim_cards.help_card("options", of_command("trim", ""), asked=slash): "Type: /trim",
         trim_cards.cancelled_card(asked=slash): "Nothing was changed.",
         trim_cards.unasked_card(trim): f"First: {trim}",
         trim_cards.answered_card(question, trim, gone=False): f"First: {trim}",

@@ -58,9 +58,26 @@ def test_help_names_what_is_typed_there() -> None:
     assert "  handoff [next step] " in ask("resume-hooks:help", screen=False)["text"]
 
 
+@pytest.mark.parametrize("command", ["handoff", "rollover", "mark", "back", "resume-hooks:handoff"])
+@pytest.mark.parametrize("word", ["help", "--help"])
+def test_help_alone_is_no_text(parent: Path, command: str, word: str) -> None:
+    """It is answered with the usage, and nothing is made; more words are text."""
+    assert ask(command, word)["text"].startswith(f"/{command} ")
+    assert children(parent) == []
+    if "handoff" in command:
+        assert ask(command, f"{word} me with the parser"[2 * (word[0] == "-") :])["open"]
+
+
+def test_help_of_a_trim_names_the_one_in_place(parent: Path) -> None:
+    """Where the module runs, which alone can do it."""
+    assert "/trim here [options]" in ask("trim", "help")["text"]
+
+
 @pytest.mark.parametrize(
     ("command", "words", "said"),
     [
+        ("search", "--all words --sinc 2w", "--sinc is no option here: there is --all, before all words"),
+        ("sessions", "words --al", "--al is no option here"),
         ("lineage", "foo", "/lineage takes no words"),
         ("recall", "foo", "/recall takes no words"),
         ("resume-hooks:lineage", "foo", "/resume-hooks:lineage takes no words"),

@@ -78,7 +78,14 @@ def test_nothing_found(home: ConfigHome, card: Card) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "kept"), [(">search", ""), (">search --all", "--all"), (">search -redis", "-redis"), (">search ?!", "?!")]
+    ("typed", "kept"),
+    [
+        (">search redis --sinc 2w", "redis --sinc 2w"),
+        (">search", ""),
+        (">search --all", "--all"),
+        (">search -redis", "-redis"),
+        (">search ?!", "?!"),
+    ],
 )
 def test_nothing_to_search_for(home: ConfigHome, card: Card, typed: str, kept: str) -> None:
     """A sentence with an example; what was typed is shown again."""

@@ -305,11 +305,21 @@ def test_cancel(say: Say, parent: Path, word: str) -> None:
 
 @pytest.mark.parametrize("prompt", [">trim help", "/resume-hooks:trim HELP", ">trim --help", "/resume-hooks:trim -h"])
 def test_help(say: Say, parent: Path, prompt: str) -> None:
-    """Every option and every word; it is no question."""
+    """Every option, and what answers a preview where there is one; it is no question."""
     text = say(prompt)
-    for word in ("--tools", "--threshold", "--keep-recent", "--target-tokens", "--assistant", "--skip", "trim yes"):
+    for word in ("--tools", "--threshold", "--keep-recent", "--target-tokens", "--assistant", "--skip"):
         assert word in text
+    assert "trim yes" not in text
+    say(">trim")
+    assert "trim yes" in say(prompt)
+    say(">trim cancel")
     assert "no question about a trim is open" in say(">trim yes")
+
+
+def test_nothing_to_trim_yet(say: Say, config_home: ConfigHome) -> None:
+    """A session with hardly anything in it is advised nothing."""
+    write_session(config_home.project(), SESSION, conversation(1))
+    assert say(">trim") == "resume-hooks: There is nothing to trim yet.\n\nNothing was changed."
 
 
 def test_a_trim_that_does_not_pay_is_no_question(say: Say, parent: Path) -> None:

@@ -35,6 +35,15 @@ def help_card(command: str, trigger: Trigger) -> str:
 
 NOTHING = "Nothing was changed."
 
+LITTLE = 20
+"""Per cent of a window below which no way to make a session smaller is worth a word."""
+
+
+def usage_card(trigger: Trigger) -> str:
+    """How a trigger is used that takes any words."""
+    row = ROWS[trigger.verb]
+    return f"resume-hooks · {trigger.name(trigger.verb)} {row.argument}\n  {row.about}\n\n{NOTHING}"
+
 
 def refusal_card(words: str, *paragraphs: str, last: str = "") -> str:
     """Say why nothing was done, then paragraphs that are not empty; ``last`` is what to type next."""

@@ -14,7 +14,7 @@ from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.hosts import host_of
-from resume_hooks.hooks.plain_cards import help_card, pasted_card, refusal_card, session_card
+from resume_hooks.hooks.plain_cards import help_card, pasted_card, refusal_card, session_card, usage_card
 from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger, recognise
 from resume_hooks.paths import Where, is_session_id
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from resume_hooks.system.clipboard import Copied
 
 T = TypeVar("T")
+
+HELP = {"help", "--help", "-h"}
+"""What alone behind a trigger is no text for it, but asks how it is used; a trim has its own answer."""
 
 
 def main() -> None:
@@ -88,10 +91,13 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
 
 def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> TriggerAnswer:
     """What the module of a trigger that reads a transcript answers. Raises ResumeHooksError."""
-    _require(session_id)
-    from resume_hooks.hooks.request import Request
+    from resume_hooks.hooks.request import Request, show
 
-    module = importlib.import_module(ROWS[trigger.verb].lane)
+    row = ROWS[trigger.verb]
+    if row.argument and not row.reads and trigger.verb != "trim" and trigger.text.lower() in HELP:
+        return show(usage_card(trigger))
+    _require(session_id)
+    module = importlib.import_module(row.lane)
     window, where, in_subagent = settings.load()["context_window"].value, Where(), bool(reply.field(event, "agent_id"))
     path = reply.transcript(event, session_id, where) or _of_another(session_id, where)
     forked = event.get("forked")

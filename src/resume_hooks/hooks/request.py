@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -25,6 +26,9 @@ from resume_hooks.system.invocation import typed
 
 EVERYWHERE = "--all"
 """The word before others that means every project."""
+
+_OPTION = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)')
+"""What looks like an option outside of quotes."""
 
 LIMIT = 3.0
 """Seconds that reading may take; the clipboard has its own two."""
@@ -101,6 +105,19 @@ class Request(NamedTuple):
     def command(self) -> str:
         """The same in a shell."""
         return typed(f"{self.trigger.verb} {self.session_id}")
+
+
+def searched(text: str) -> tuple[bool, str]:
+    """Whether every project is meant, and the words. UsageError for an option that there is not."""
+    first, *rest = text.split(maxsplit=1) or [""]
+    everywhere = first.lower() == EVERYWHERE
+    words = " ".join(rest) if everywhere else text
+    if option := next((found[1] for found in _OPTION.finditer(words) if found[1]), ""):
+        raise UsageError(
+            f"{option} is no option here: there is {EVERYWHERE}, before all words",
+            f'Others, in a shell: resume-hooks search --help. As a word: "{option}", in quotes.',
+        )
+    return everywhere, words
 
 
 OPENS = "/resume "

@@ -12,7 +12,7 @@ from resume_hooks import clock
 from resume_hooks.clock import span
 from resume_hooks.derive.compare import GO_ON, HANDOFF, TRIM, WORTH, Advice, Comparison, Estimate, compare
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.plain_cards import offer, session_card
+from resume_hooks.hooks.plain_cards import LITTLE, offer, session_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.sessions.lineage_block import size_text
@@ -23,9 +23,6 @@ from resume_hooks.transcripts.tokens import ContextUse
 
 TABLE = "--table"
 """Typed to see all ways to go on."""
-
-LITTLE = 20
-"""Per cent below which no other way is worth a word."""
 
 MOST_TURNS = 200
 """Turns after which something may be said to pay off; no session has as many."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import COLUMNS, ROW
-from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, current_folder, show, time_limit
+from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, current_folder, searched, show, time_limit
 from resume_hooks.hooks.session_list.rows import around, cut
 from resume_hooks.hooks.session_list.said import PATIENCE
 from resume_hooks.paths import Where
@@ -31,21 +30,12 @@ TITLE = 28
 LONGEST = 200
 """Characters of a query that a command is worth printing with."""
 
-_OPTION = re.compile(r"--[a-z][a-z-]*")
-"""How words begin that were meant for the verb; inside a question it is a word like any other."""
-
 
 def answer(request: Request) -> TriggerAnswer:
     """Search for the words of a trigger. UsageError where there are none."""
-    first, *rest = request.text.split(maxsplit=1) or [""]
-    everywhere = first.lower() == EVERYWHERE
-    words = " ".join(rest) if everywhere else request.text
+    everywhere, words = searched(request.text)
     if not words:
         raise UsageError("No search words given", "Type: >search words, or >search --all words")
-    if option := _OPTION.match(words):
-        raise UsageError(
-            f"{option[0]} is no option here: there is {EVERYWHERE}", "Others, in a shell: resume-hooks search --help"
-        )
     scope = Scope() if everywhere else _project(request)
     with time_limit(_command(words, everywhere=everywhere)):
         found = find([words], scope, request.where, most=HITS, limit=PATIENCE)

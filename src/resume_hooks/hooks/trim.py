@@ -19,6 +19,7 @@ from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound
 from resume_hooks.hooks import confirmations, trim_cards
 from resume_hooks.hooks.child_cards import opened
 from resume_hooks.hooks.confirmations import Question
+from resume_hooks.hooks.plain_cards import LITTLE
 from resume_hooks.hooks.request import Request, TimeLimit, TriggerAnswer, show, time_limit
 from resume_hooks.paths import Where, find_session
 from resume_hooks.seam import answers
@@ -52,12 +53,13 @@ WRITING = 1.5
 def answer(request: Request) -> TriggerAnswer:
     """Preview a trim, or act on the word that was given. Raises ResumeHooksError."""
     word = SAME.get(request.text.lower(), request.text.lower())
-    if word == "help":
-        return show(trim_cards.help_card(HELP, request.typed))
-    if word == "cancel":
+    if word in {"help", "cancel"}:
         question = confirmations.find(request.session_id)
+        asked = question is not None and question.is_open
+        if word == "help":
+            return show(trim_cards.help_card(HELP, request.trigger, asked=asked))
         confirmations.take(request.session_id)
-        return show(trim_cards.cancelled_card(asked=question is not None and question.is_open))
+        return show(trim_cards.cancelled_card(asked=asked))
     if request.path is None and confirmations.find(request.session_id) is not None:
         raise NothingToTrim(
             "There is nothing to trim: the file of this session is gone since the preview",
@@ -83,6 +85,8 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
     _refuse(request.text)
     with time_limit(request.command):
         decided = _decide(parent, request.text, request)
+    if not (request.text or decided.choices) and decided.before.percent < LITTLE:
+        raise NothingToTrim("There is nothing to trim yet")
     confirmations.take(parent.session_id)  # a yes to this preview never answers an older one
     if not decided.pays:
         return show(trim_cards.no_use_card(brief(decided), request.trigger.name("handoff")))

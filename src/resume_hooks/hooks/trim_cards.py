@@ -11,6 +11,7 @@ from resume_hooks.derive.trim.preview import remarks, totals
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN, Question
 from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card
+from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.text import one_line
 
@@ -45,9 +46,12 @@ def no_use_card(preview: str, handoff: str) -> str:
     return f"trim · not worth a new session\n{_indented(preview)}\n\n{NOTHING}\n\nInstead: {handoff}"
 
 
-def help_card(options: str, trim: str) -> str:
-    """The options, and the words that answer a preview."""
-    return f"{trim} {options}\n\n{_WAYS.format(trim=trim)}\n\nType: {trim}"
+def help_card(options: str, trigger: Trigger, *, asked: bool) -> str:
+    """The options; where the module runs how to trim in place, where a preview was ``asked`` the words that answer."""
+    trim = trigger.name("trim")
+    here = [f"  in place           {trim} here [options]"] if trigger.sign == BARE else []
+    ways = "\n".join([*here, *([_WAYS.format(trim=trim)] if asked else [])])
+    return "\n\n".join(filter(None, [f"{trim} {options}", ways, f"Type: {trim}"]))
 
 
 def cancelled_card(*, asked: bool) -> str:

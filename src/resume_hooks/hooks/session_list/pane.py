@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.request import EVERYWHERE, TriggerAnswer, current_folder, time_limit
+from resume_hooks.hooks.request import EVERYWHERE, TriggerAnswer, current_folder, searched, time_limit
 from resume_hooks.hooks.session_list.found import found
 from resume_hooks.hooks.session_list.rows import cut, listed, told
 from resume_hooks.hooks.session_list.said import PATIENCE, Said, said_of
@@ -86,12 +86,14 @@ class PaneEvent(NamedTuple):
 
 
 def opened(text: str) -> dict[str, Any]:
-    """The pane that a command opens, ``text`` being what followed it; what it lists is asked for once it has a size."""
-    first, _, rest = text.partition(" ")
-    everywhere = first == EVERYWHERE
+    """The pane that a command opens, ``text`` being what followed it; what it lists is asked for once it has a size.
+
+    UsageError for an option that there is not.
+    """
+    everywhere, words = searched(text)
     return {
         "everywhere": everywhere,
-        "words": rest.strip() if everywhere else text,
+        "words": words.strip(),
         "keys": KEYS,
         "head": BUSY,
         "away": AWAY,
