@@ -114,15 +114,17 @@ def tell(receipt: Receipt) -> None:
 
 def receipt_text(receipt: Receipt, more: Sequence[tuple[str, object]] = ()) -> str:
     """A receipt for people, with ``more`` facts before its commands."""
+    facts = [("parent", f"{receipt.parent_session_id} (unchanged)"), ("tokens", receipt.sizes), *more]
+    checks = ("checks", checks_text(receipt))
+    if not receipt.written:
+        return table([("would write", receipt.title), *facts, checks])
     return table(
         [
-            ("would write" if not receipt.written else "wrote", receipt.title),
+            ("wrote", receipt.title),
             ("id", receipt.session_id),
             ("file", receipt.file),
-            ("parent", f"{receipt.parent_session_id} (unchanged)"),
-            ("tokens", receipt.sizes),
-            *more,
-            ("checks", checks_text(receipt)),
+            *facts,
+            checks,
             (f"in {label_of(receipt.agent, Where())}", receipt.in_client),
             ("in a shell", receipt.shell),
         ]

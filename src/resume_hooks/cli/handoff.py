@@ -10,8 +10,7 @@ from resume_hooks.cli.verbs.children import HandoffOptions, RolloverOptions
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import receipt as child_receipt
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import carry_out, write
 from resume_hooks.derive.fresh_child import (
     Contents,
     FilesBeside,
@@ -131,7 +130,7 @@ def _make(decided: RolloverPlan, options: HandoffOptions) -> Made:
     """Write a child and what it is to leave in the project, or only say so."""
     files = beside(decided, options.where, options)
     if options.dry_run:
-        return child_receipt(decided), files(None)
+        return carry_out(decided, options.where, dry_run=True), files(None)
     receipt = write(decided, options.where)
     return receipt, files(receipt)
 
@@ -145,9 +144,9 @@ def rollover(options: RolloverOptions) -> Receipt:
     """Make the child, with a summary unless ``--quick``."""
     if not options.quick:
         # What asks a model takes 100 ms to load, which a quick rollover need not wait for.
-        from resume_hooks.cli.rollover_summary import carry_out
+        from resume_hooks.cli.rollover_summary import roll_over
 
-        return carry_out(options)
+        return roll_over(options)
     if options.with_summary or options.prompt or options.model or options.timeout:
         raise UsageError("--quick asks no model", "Leave out --quick, or --with-summary, -p, --model and --timeout.")
     require_client(options)

@@ -17,7 +17,7 @@ from resume_hooks.cli.output import say
 from resume_hooks.cli.verbs.children import RolloverOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import receipt
+from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.model.port import HeadlessModel, ModelCalls
 from resume_hooks.derive.summary import add_summary
 from resume_hooks.derive.summary.parts import material
@@ -25,7 +25,7 @@ from resume_hooks.system.text import counted
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 
-def carry_out(options: RolloverOptions) -> Receipt:
+def roll_over(options: RolloverOptions) -> Receipt:
     """Make the child, or show what would be made and read."""
     require_client(options)
     parent = options.located(foreign=True)
@@ -53,7 +53,7 @@ def _make(begun: add_summary.SummaryRollover, model: HeadlessModel, options: Rol
 
 def _show(begun: add_summary.SummaryRollover, name: str, options: RolloverOptions) -> Receipt:
     """A dry run: the child with the digest, and what the model would be given."""
-    made, found = receipt(begun.plan), material(begun.parent, options.where)
+    made, found = carry_out(begun.plan, options.where, dry_run=True), material(begun.parent, options.where)
     tokens = round(found.characters / CHARACTERS_PER_TOKEN)
     said = (
         f"{name} would be asked {counted(found.calls, 'time')} to read {len(found.numbers):,} of "

@@ -17,8 +17,8 @@ FRESH = frozenset({"handoff", "rollover"})
 class Receipt(NamedTuple):
     """What a verb wrote, or would write where ``written`` is false. Sizes are tokens of the live chain.
 
-    Where there is nothing to write, ``session_id`` and ``file`` are empty and the way on is the parent: a script that
-    removes what it was told of must never be given the user's own file.
+    Where nothing was written, ``session_id`` and ``file`` are empty and the way on is the parent: a script that removes
+    what it was told of must never be given the user's own file.
     """
 
     session_id: str

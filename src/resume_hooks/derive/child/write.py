@@ -150,8 +150,8 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
 
 
 def carry_out(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
-    """Write a child, unless there is nothing to write or only the receipt is wanted."""
-    return receipt(plan) if dry_run or plan.is_idle else write(plan, where)
+    """Write a child, unless there is nothing to write or only the receipt is wanted, which then names none."""
+    return receipt(plan)._replace(session_id="", file="") if dry_run or plan.is_idle else write(plan, where)
 
 
 def receipt(plan: ChildPlan, written: Written | None = None) -> Receipt:

@@ -22,7 +22,7 @@ from resume_hooks.cli.options import located
 from resume_hooks.cli.output import say
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import receipt
+from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.trim.plan import Trimmable
 from resume_hooks.derive.trim.preview import remarks
 from resume_hooks.errors import UsageError
@@ -65,7 +65,7 @@ def smart_trim(options: Any) -> Receipt:
     if asks:
         say(_plan_text(planned))
     agreed = wanted and (options.yes or (asks and options.agreed("Write this child?", asks=True)))
-    made = smart.write(decided, options.where) if agreed else receipt(decided.trim)
+    made = smart.write(decided, options.where) if agreed else carry_out(decided.trim, options.where, dry_run=True)
     notes = [UNASKED] if wanted and not options.yes and not asks else []
     made = made._replace(warnings=(*made.warnings, *preview.warnings(decided, planned.asked), *notes))
     more = {"savings": decided.trim, "smart": {**preview.data(decided), "spent": planned.asked.spent}}

@@ -13,7 +13,7 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import table
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import carry_out
+from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
@@ -77,7 +77,7 @@ def _brought(taken: ImportSource, bringing: Bringing) -> tuple[ImportPlan, Recei
     decided = plan.plan(taken, bringing.folder, Where())
     if decided.existing is not None and not bringing.force:
         return decided, plan.known(decided, decided.existing)
-    return decided, carry_out(decided, Where(), dry_run=bringing.dry_run)
+    return decided, receipt(decided) if bringing.dry_run else write(decided, Where())
 
 
 @contextlib.contextmanager
