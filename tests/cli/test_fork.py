@@ -131,3 +131,15 @@ def test_what_is_refused(cli: Cli, parent: Path, name: str) -> None:
     assert done.returncode == 2
     assert b"Traceback" not in done.stderr
     assert files(parent) == 1
+
+
+def test_which_session_is_taken_unnamed(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """The parent, with a line that says so, while nobody asked anything in its child."""
+    rows = [{**record, "cwd": str(config_home.root / "here")} for record in conversation(2)]
+    write_session(config_home.project(str(config_home.root / "here")), SESSION, rows)
+    assert cli("info").stderr == b""
+    child = document("fork")["data"]["session_id"]
+    done = cli("info", "--json")
+    assert SESSION.encode() in done.stdout
+    assert done.stderr.decode() == f"prompt 0 · {SESSION}: in its child {child} nobody asked anything yet.\n"
+    assert cli("info", SESSION).stderr == b""

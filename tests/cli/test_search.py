@@ -39,6 +39,18 @@ def test_as_text(cli: Cli, home: ConfigHome) -> None:
     assert lines[-1].startswith("    read: resume-hooks read 00000002:")
 
 
+def test_more_is_one_command_away(cli: Cli, home: ConfigHome) -> None:
+    """The whole of it, as it was typed, unless that is long."""
+    lines = cli("search", "redis or why", "--all", "--limit", "1").stdout.decode().splitlines()
+    assert lines[-1] == "2 more turns: resume-hooks search 'redis or why' --all --limit 3 --max-chars 0"
+    assert (
+        cli("search", "redis", "x" * 200, "--limit", "1")
+        .stdout.decode()
+        .splitlines()[-1]
+        .endswith("turn: --limit 2 --max-chars 0")
+    )
+
+
 def test_where_it_looks(document: Document, home: ConfigHome) -> None:
     """This project, another folder's, all, a session; the document says which."""
     for words, scope, sessions in [

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, tool_result, tool_use, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    boundary,
+    conversation,
+    custom_title,
+    session_bytes,
+    summary,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 
 BULK = "many words, " * 200
@@ -102,3 +116,21 @@ def test_originals_that_are_gone(cli: Cli, document: Document, parent: Path, chi
     shutil.rmtree(parent.parents[2] / "resume-hooks" / "vault")
     assert document("untrim", child.stem, "--all", code=1)["error"]["remedy"] == "Nothing was written."
     assert b"stays" not in cli("untrim", child.stem, "--all").stdout
+
+
+def test_what_was_trimmed_before_a_compaction(cli: Cli, document: Document, child: Path) -> None:
+    """It is said where it lies, and the way back that is named brings it back."""
+    last = json.loads(child.read_text().splitlines()[-2])["uuid"]
+    more = [
+        boundary(uuid="b", before=last, ts=100, session_id=child.stem),
+        summary("all of it", uuid="s", parent="b", ts=101, session_id=child.stem),
+        assistant("done", uuid="d", parent="s", ts=102, session_id=child.stem, tokens=31_000),
+    ]
+    with child.open("ab") as stream:
+        stream.write(session_bytes(more))
+    text = cli("untrim", child.stem, "--all").stdout.decode()
+    assert "before the last compaction" in text
+    way = f"fork {child.stem[:8]} --before-compaction"
+    assert way in text
+    fork = document(*way.split())["data"]["session_id"]
+    assert document("untrim", fork, "--all")["data"]["restoration"]["restored"] == 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from textwrap import indent
 
 import click
 
@@ -77,9 +79,21 @@ def _print_derived(options: LineageOptions) -> None:
     def text() -> str:
         if not found:
             return f"Nothing came from {session.session_id} yet."
-        return _tree(session.session_id, found) if options.tree else "\n".join(line(child.row) for child in found)
+        return _tree(session.session_id, found) if options.tree else _indented(session.session_id, found)
 
     options.emit({"rows": [child.row for child in found]}, text)
+
+
+def _indented(root_id: str, found: list[Descendant]) -> str:
+    """Every row beneath the one that it came from, each generation two columns deeper."""
+
+    def below(parent_id: str, depth: int) -> Iterator[str]:
+        for child in found:
+            if child.parent_session_id == parent_id:
+                yield indent(line(child.row), "  " * depth)
+                yield from below(child.row.session_id, depth + 1)
+
+    return "\n".join(below(root_id, 0))
 
 
 def _tree(root_id: str, found: list[Descendant]) -> str:

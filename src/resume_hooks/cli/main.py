@@ -124,7 +124,7 @@ def _spelled_out(arguments: list[str]) -> list[str]:
 def _called(arguments: list[str], colour: bool | None) -> object:
     """Run a verb; where a locator fits several sessions, once more with the one that is chosen on the terminal."""
     try:
-        return cli.main(arguments, prog_name="resume-hooks", standalone_mode=False, color=colour)
+        return cli.main(arguments, prog_name="resume-hooks", standalone_mode=False, color=colour, obj=arguments)
     except AmbiguousLocator as error:
         from resume_hooks.cli.question import meant  # nobody whose words are clear waits for it
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import click
 
 from resume_hooks import clock, part_table
-from resume_hooks.cli.output import emit
+from resume_hooks.cli.output import emit, say
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.seam import answers, function_of, is_there, with_parts
@@ -237,7 +237,24 @@ def located(locator: str | None, where: Where, *, foreign: bool = False) -> Sess
                 f"Make a session of it first: resume-hooks fork {shlex.quote(plain_line(found.session_id))}",
             )
         return found
-    return locate.resolve(locator, folder, where, foreign=foreign)
+    found = locate.resolve(locator, folder, where, foreign=foreign)
+    if locator is None:
+        _tell_taken(found, folder, where)
+    return found
+
+
+def _tell_taken(taken: SessionFile, folder: str, where: Where) -> None:
+    """Say which session was taken where the newest one of the folder is a child of it that nobody went on in yet."""
+    from resume_hooks.transcripts.head_tail import HeadTail  # help and completion wait for this module
+    from resume_hooks.transcripts.provenance import read_parent
+
+    newest = next(iter(locate.sessions_of(folder, where)), taken)
+    if newest.session_id == taken.session_id or taken.session_id == where.environ.get("CLAUDE_CODE_SESSION_ID"):
+        return
+    parent = read_parent(newest.path)
+    if parent is not None and parent.session_id == taken.session_id and not HeadTail(newest.path).touched:
+        title = plain_line(HeadTail(taken.path).title)
+        say(f"{title} · {taken.session_id}: in its child {newest.session_id} nobody asked anything yet.", err=True)
 
 
 def located_parent(locator: str | None, where: Where) -> SessionFile:

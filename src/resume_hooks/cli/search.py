@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -19,12 +20,13 @@ from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.sessions.agents.registry import ALL
-from resume_hooks.system.invocation import is_model
+from resume_hooks.system.invocation import is_model, typed
 
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
 _HERE = "."
+LONGEST = 120  # characters of what was typed that are worth printing again
 PATIENCE = 1.5
 """Seconds that a search brings the index up to date for; two after it was asked it answers from what there is."""
 
@@ -40,7 +42,13 @@ def search(options: SearchOptions) -> None:
     with at_work("Indexing", quiet=options.as_json) as progress:
         found = _found(options, progress)
     data = {**_data(found), "scope": _scope_name(options)}
-    options.emit(data, lambda: text_of(found, limit, mark=_bold, title=_title, model=is_model()), found.notes)
+    given = re.sub(r" --(limit|max-chars)[ =]\d+", "", shlex.join(click.get_current_context().obj or ()))
+    command = typed(given) if 0 < len(given) <= LONGEST else ""
+    options.emit(
+        data,
+        lambda: text_of(found, limit, mark=_bold, title=_title, command=command, model=is_model()),
+        found.notes,
+    )
 
 
 def _found(options: SearchOptions, progress: Progress | None) -> SearchResult:

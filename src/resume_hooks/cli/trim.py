@@ -111,7 +111,7 @@ def untrim(options: UntrimOptions) -> None:
     numbers = _numbers(reading, options)
     decided = agents.untrim(reading, options.where, numbers, strict=options.strict, output_dir=options.output_dir)
     made = make(options, decided)
-    answer(options, made, {"restoration": decided}, lambda: _restored_text(decided, made))
+    answer(options, made, {"restoration": decided}, lambda: _restored_text(reading, decided, made))
 
 
 def _numbers(reading: TrimmedSession, options: UntrimOptions) -> tuple[int, ...] | None:
@@ -125,9 +125,10 @@ def _numbers(reading: TrimmedSession, options: UntrimOptions) -> tuple[int, ...]
     return numbers or None
 
 
-def _restored_text(decided: UntrimPlan, made: Receipt) -> str:
+def _restored_text(reading: TrimmedSession, decided: UntrimPlan, made: Receipt) -> str:
     if decided.is_idle:
-        return "Nothing in this session is trimmed.\n\nNothing was written."
+        why = reading.nothing
+        return "\n\n".join(filter(None, [f"{why.message}.", why.remedy and f"  {why.remedy}", "Nothing was written."]))
     facts = [
         *(("restored", fact) for fact in decided.facts),
         ("characters", f"{decided.characters:,} more"),

@@ -15,9 +15,9 @@ from itertools import dropwhile
 from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.originals import Originals, is_marked, origins_in
 from resume_hooks.derive.trim.calibration import Scale, weigh
-from resume_hooks.errors import SessionNotFound
+from resume_hooks.errors import NothingToTrim, SessionNotFound
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.record_references import RecordLine
+from resume_hooks.sessions.record_references import SHORT, RecordLine
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.chain import chain_to
 from resume_hooks.transcripts.lines import Line
@@ -106,6 +106,7 @@ class TrimmedSession:
 
     Where the running client was trimmed in place the chain is what it would be without that: ``undone`` times, which
     brings ``back`` so many characters, and makes of the context ``whole_tokens`` (0 where nothing is undone).
+    ``earlier`` are those before the compaction.
     """
 
     session: SessionFile
@@ -118,6 +119,18 @@ class TrimmedSession:
     undone: int = 0
     back: int = 0
     whole_tokens: int = 0
+    earlier: int = 0
+
+    @property
+    def nothing(self) -> NothingToTrim:
+        """What is said where nothing can come back."""
+        if not self.earlier:
+            return NothingToTrim("Nothing in this session is trimmed")
+        fork = f"resume-hooks fork {self.session.session_id[:SHORT]} --before-compaction"
+        return NothingToTrim(
+            "What was trimmed here lies before the last compaction, and is not sent any more",
+            f"A fork from before it can be untrimmed: {fork}",
+        )
 
 
 def read_trimmed(session: SessionFile, window: int = 0) -> TrimmedSession:
@@ -130,7 +143,9 @@ def read_trimmed(session: SessionFile, window: int = 0) -> TrimmedSession:
     chain = [*before, *since]
     trimmed = tuple(node for node in chain if node.number in marked.numbers)
     if not undone:
-        return TrimmedSession(session, transcript, pieces, survey, context, scale, trimmed)
+        floor = live[0].number if live and live[0].boundary else 0
+        earlier = sum(number < floor for number in marked.numbers)
+        return TrimmedSession(session, transcript, pieces, survey, context, scale, trimmed, earlier=earlier)
     # Counts that the client wrote since are of what the trim left.
     counted, scale = weigh(session.path, before, pieces, window)
     added = sum(node.characters for node in since)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trimmed_session import read_trimmed
-from resume_hooks.errors import NothingToTrim
 from resume_hooks.hooks.child_cards import child_card, opened
 from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 
@@ -14,9 +13,10 @@ def answer(request: Request) -> TriggerAnswer:
     """Make the child. Raises ResumeHooksError."""
     parent = request.session
     with time_limit(f"{request.command} --all"):
-        decided = agents.untrim(read_trimmed(parent, request.window), request.where)
+        reading = read_trimmed(parent, request.window)
+        decided = agents.untrim(reading, request.where)
     if decided.is_idle:
-        raise NothingToTrim("Nothing in this session is trimmed")
+        raise reading.nothing
     receipt = write(decided, request.where)
     facts = decided.facts
     if decided.after.compacts_at_once:

@@ -36,23 +36,33 @@ def as_typed(text: str) -> str:
 
 
 def text_of(
-    result: SearchResult, budget: int = 0, mark: Style = as_typed, title: Style = as_typed, *, model: bool = False
+    result: SearchResult,
+    budget: int = 0,
+    mark: Style = as_typed,
+    title: Style = as_typed,
+    *,
+    command: str = "",
+    model: bool = False,
 ) -> str:
     """The hits within ``budget`` characters (0: no limit), by sessions, the one with the best hit first.
 
-    ``mark`` styles found words, ``title`` sessions; the characters of styles are not counted. A ``model`` is not told
-    what only a user can do.
+    ``mark`` styles found words, ``title`` sessions; the characters of styles are not counted. ``command`` is what was
+    typed. A ``model`` is not told what only a user can do.
     """
     head = f"resume-hooks search: {_asked(result)} · {_counted(result)} · {EVIDENCE}"
     if not result.hits:
         return _cut("\n".join([head, "", *_empty(result)]), budget)
     pieces = [(hit, hit is session[0]) for session in _sessions(result.hits) for hit in session]
     plain = [_piece(hit, top=top, model=model) for hit, top in pieces]
-    shown = _fitting([head, *plain], result, budget)
+
+    def left(shown: int) -> list[str]:
+        return _left(result, shown, command)
+
+    shown = _fitting([head, *plain], left, budget)
     if not shown:
-        return _brief(head, result, pieces[0][0], budget)
+        return _brief(head, left(1), pieces[0][0], budget)
     styled = (_piece(hit, top=top, mark=mark, title=title, model=model) for hit, top in pieces[:shown])
-    return "\n".join([head, *styled, *_left(result, shown)])
+    return "\n".join([head, *styled, *left(shown)])
 
 
 def _asked(result: SearchResult) -> str:
@@ -63,17 +73,16 @@ def _asked(result: SearchResult) -> str:
     return one_line(texts[0], QUESTION) or "no words"
 
 
-def _fitting(pieces: Sequence[str], result: SearchResult, budget: int) -> int:
+def _fitting(pieces: Sequence[str], left: Callable[[int], list[str]], budget: int) -> int:
     """How many hits fit, with what must then be said of the others; ``pieces`` begin with the head."""
     for shown in range(len(pieces) - 1, 0, -1):
-        if not budget or len("\n".join([*pieces[: shown + 1], *_left(result, shown)])) <= budget:
+        if not budget or len("\n".join([*pieces[: shown + 1], *left(shown)])) <= budget:
             return shown
     return 0
 
 
-def _brief(head: str, result: SearchResult, hit: Hit, budget: int) -> str:
+def _brief(head: str, rest: list[str], hit: Hit, budget: int) -> str:
     """The best hit on one line, where there is no room for more; at least what was found."""
-    rest = _left(result, 1)
     room = budget - len("\n".join([head, "", *rest]))
     if room < SHORTEST:
         return _cut(head, budget)
@@ -164,11 +173,11 @@ def _empty(result: SearchResult) -> list[str]:
     ]
 
 
-def _left(result: SearchResult, shown: int) -> list[str]:
-    """What is not shown, and how to get it."""
+def _left(result: SearchResult, shown: int, command: str) -> list[str]:
+    """What is not shown, and how to get it: by the ``command`` again, with these options."""
     more = result.total - shown
-    limit = f"--limit {min(result.total, MOST_LIMIT)} --max-chars 0"
-    notes = [f"{counted(more, 'more turn')}: {limit}"] if more > 0 else []
+    limit = f"{command} --limit {min(result.total, MOST_LIMIT)} --max-chars 0"
+    notes = [f"{counted(more, 'more turn')}: {limit.strip()}"] if more > 0 else []
     notes += [*_helpers(result), *_provisional(result)]
     return ["", *notes] if notes else []
 

@@ -37,7 +37,7 @@ def three(_everywhere: bool) -> Iterator[Listed]:
 def typed(sessions: Sessions, contents: Any = None, **options: Any) -> Iterator[tuple[Chooser, PipeInput]]:
     """A chooser, and the keys that it is given."""
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
-        deeds: dict[str, Deed] = {"c-y": lambda one: f"GO {one.title.upper()}"}
+        deeds: dict[str, Deed] = {"c-y": lambda one, _: f"GO {one.title.upper()}"}
         yield Chooser(Offered(sessions, "/home/me/proj", deeds, contents), Where({}), **options), keys
 
 

@@ -20,7 +20,9 @@ from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import agent_at, readable, require_whole
 from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.transcripts.tail_scan import was_compacted
 
+AGAIN = "Ctrl+B again: a fork from before its last compaction is made; the session stays as it is"
 LISTED = 30  # sessions of a numbered list
 LOOKED_AT = 2_000  # sessions among which words are looked for where all of them would be waited for
 
@@ -39,8 +41,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
         from resume_hooks.cli.picker.contents import ContentSearch
         from resume_hooks.cli.picker.screen import Chooser, Offered
 
-        deeds = {"c-y": _copy, "c-b": _before_compaction}
-        offered = Offered(sessions_of, folder, deeds, lambda told: ContentSearch(folder, Where(), told))
+        offered = Offered(sessions_of, folder, DEEDS, lambda told: ContentSearch(folder, Where(), told))
         row = Chooser(offered, Where(), typed=typed, everywhere=everywhere).run()
     if row is None:
         raise click.Abort
@@ -64,8 +65,10 @@ def _numbered(sessions: Iterator[Listed], typed: str) -> ListedSession:
     return rows[ask("Which session?", answers)]
 
 
-def _before_compaction(row: ListedSession) -> str | ListedSession:
-    """A fork of a session as it was before its last compaction; why there is none."""
+def _before_compaction(row: ListedSession, said: str) -> str | ListedSession:
+    """A fork of a session as it was before its last compaction, once that was asked for twice; why there is none."""
+    if said != AGAIN:
+        return AGAIN if was_compacted(row.path) else "There is no compaction in it to go back before."
     # Only who forks waits for what writes.
     from resume_hooks.derive import agents
     from resume_hooks.derive.child.write import write
@@ -80,7 +83,11 @@ def _before_compaction(row: ListedSession) -> str | ListedSession:
     return row._replace(session_id=made.session_id, path=made.path, mtime=made.mtime, size=made.size)
 
 
-def _copy(row: ListedSession) -> str:
+def _copy(row: ListedSession, _said: str) -> str:
     """Copy the command that continues a session; what became of it, and the command itself."""
     session = SessionFile(row.session_id, row.path, row.mtime, row.size)
     return copy_command(relocate.way_on(session, row.folder, Where()))
+
+
+DEEDS = {"c-y": _copy, "c-b": _before_compaction}
+"""What further keys do with the session that is marked."""

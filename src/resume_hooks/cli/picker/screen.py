@@ -47,8 +47,9 @@ MOVES = {
 }  # fmt: skip
 
 Listing = Callable[[bool], Iterator[Listed]]
-Deed = Callable[[ListedSession], str | ListedSession]
-"""What a key does with a session: what is to be said of it, or the session that is chosen in its place."""
+Deed = Callable[[ListedSession, str], str | ListedSession]
+"""What a key does with a session of which something is said already: what is to be said of it, or the session that is
+chosen in its place."""
 
 
 class Loading:
@@ -215,7 +216,7 @@ class Chooser:
 
     def _do(self, deed: Deed) -> None:
         """Show what a deed says of the session that is chosen, or leave with the one that it made."""
-        done = deed(self.choices.chosen) if self.choices.chosen is not None else ""
+        done = deed(self.choices.chosen, self.message) if self.choices.chosen is not None else ""
         if isinstance(done, str):
             self.message = done
         else:

@@ -1,0 +1,27 @@
+"""What keys of the chooser do with a session on disk."""
+
+from __future__ import annotations
+
+from resume_hooks.cli.picker.choose import AGAIN, DEEDS
+from resume_hooks.search.listing import ListedSession
+from tests.builders import SESSION, ConfigHome, assistant, boundary, conversation, summary, write_session
+from tests.hooks.session_list.rows import row
+
+
+def test_a_fork_from_before_a_compaction_is_asked_for_twice(config_home: ConfigHome) -> None:
+    """The first press says what the second one does; where nothing was compacted, that."""
+    rows = [
+        *conversation(2),
+        boundary(uuid="b", before="r3", ts=100),
+        summary("all of it", uuid="s", parent="b", ts=101),
+        assistant("done", uuid="d", parent="s", ts=102, tokens=31_000),
+    ]
+    folder, fork = config_home.project(), DEEDS["c-b"]
+    one = row(1)._replace(session_id=SESSION, path=write_session(folder, SESSION, rows))
+    assert fork(one, "") == AGAIN
+    assert len(list(folder.glob("*.jsonl"))) == 1
+    made = fork(one, AGAIN)
+    assert isinstance(made, ListedSession)
+    assert made.session_id != SESSION
+    write_session(folder, SESSION, conversation(2))
+    assert fork(one, "") == "There is no compaction in it to go back before."
