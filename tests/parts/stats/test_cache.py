@@ -9,11 +9,15 @@ from typing import Any
 import orjson
 import pytest
 
+from resume_hooks.derive import agents
+from resume_hooks.derive.child.write import write
 from resume_hooks.parts.stats import cache
 from resume_hooks.parts.stats.cache import TranscriptCounts, gather
 from resume_hooks.parts.stats.count import Child, Counts, Day
 from resume_hooks.parts.stats.state_sizes import parts
 from resume_hooks.parts.stats.totals import Figures, figures, percentile
+from resume_hooks.sessions.link_log import Link, record_link, record_superseded
+from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION, ConfigHome, assistant, conversation, line, session_id, user, write_session
 
 OTHER = session_id(2)
@@ -242,3 +246,19 @@ def test_the_state_folder_part_by_part(config_home: ConfigHome, tmp_path: Path) 
     (tmp_path / "big").write_bytes(b"x" * 10_000)
     (state / "link").symlink_to(tmp_path / "big")
     assert parts(config_home.where) == [("vault", 2, 510), ("links.jsonl", 1, 100), ("link", 0, 0)]
+
+
+def test_a_handoff_that_clear_led_to(config_home: ConfigHome) -> None:
+    """The session that ``/clear`` began is the handoff, and the child that it took the place of is none."""
+    project, where = config_home.project(), config_home.where
+    rows = [user("go", uuid="u"), assistant("done", uuid="a", parent="u", tokens=90_000)]
+    parent = session_file(write_session(project, SESSION, rows))
+    made = write(agents.fresh(parent, where, kind="handoff"), where)
+    record_link(Link(OTHER, SESSION, "handoff", "2026-01-31T10:00:00.000Z"), where)
+    record_superseded(made.session_id, OTHER, "2026-01-31T10:00:00.000Z", where)
+    late = 3_600
+    own = [user("go on", uuid="v", ts=late), assistant("ok", uuid="b", parent="v", ts=late + 1, tokens=30_000)]
+    write_session(project, OTHER, [{**row, "sessionId": OTHER} for row in own])
+    (row,) = everything(gather(where)).savings
+    assert (row.kind, row.made, row.used) == ("handoff", 1, 1)
+    assert row.saved == pytest.approx(60_000, abs=100)

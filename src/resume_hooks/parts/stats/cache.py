@@ -73,11 +73,11 @@ def gather(where: Where, progress: Progress = lambda _done, _total: None) -> All
         done += file.size
         with contextlib.suppress(SessionNotFound):  # gone since it was listed
             with briefly(file.path, where) as path:
-                counts = count(path, agent=bool(file.agent))
+                counts = count(path, agent=bool(file.agent), linked=None if file.agent else family.parent_of(file.path))
             fresh[key] = _Kept(_stamp(file), _with_before(counts, file, family))
     if due:
         _write(fresh, files.keys(), where)
-    found = [_counted(key, row, where, there=key in files) for key, row in fresh.items()]
+    found = [_counted(key, row, where, family, there=key in files) for key, row in fresh.items()]
     return AllCounts(found, len(due))
 
 
@@ -117,14 +117,16 @@ def _with_before(counts: Counts, file: TranscriptFile, family: Family) -> Counts
     return counts
 
 
-def _counted(key: str, row: _Kept, where: Where, *, there: bool) -> TranscriptCounts:
+def _counted(key: str, row: _Kept, where: Where, family: Family, *, there: bool) -> TranscriptCounts:
     session_id, _, agent = key.partition("/")
     path, size, _ = row.stamp
     program = name_at(path, where)
     folder = path.removeprefix(where.projects + os.sep).partition(os.sep)[0]
     if program != NAME:
         folder = next(map(project_key, row.counts.folders), "")
-    return TranscriptCounts(session_id, agent, folder, size, there, row.counts, program, path)
+    gave_way = there and row.counts.child is not None and family.is_superseded(path)
+    counts = row.counts._replace(child=None) if gave_way else row.counts
+    return TranscriptCounts(session_id, agent, folder, size, there, counts, program, path)
 
 
 def _path(where: Where) -> str:

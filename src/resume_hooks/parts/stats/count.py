@@ -52,12 +52,13 @@ class Request(NamedTuple):
     aside: bool
 
 
-def count(path: str, *, agent: bool = False) -> Counts:
+def count(path: str, *, agent: bool = False, linked: Parent | None = None) -> Counts:
     """Count the transcript at ``path``; a sub-agent's (``agent``) has no turns of a person. SessionNotFound.
 
-    Of a child ``before`` is what its own first line says, 0 if that says nothing.
+    Of a child ``before`` is what its own first line says, 0 if that says nothing. Where the file names no parent, it is
+    a handoff if that is how our links have it (``linked``): one that ``/clear`` led to.
     """
-    seen = _seen(path, agent=agent)
+    seen = _seen(path, agent=agent, linked=linked if linked and linked.kind == "handoff" else None)
     size = stated_size(path) if seen.parent else None
     return seen.counts(size.original if size else 0)
 
@@ -67,9 +68,9 @@ def requests(path: str) -> list[Request]:
     return [request for request in _seen(path).requests.values() if not request.aside]
 
 
-def _seen(path: str, *, agent: bool = False) -> _Seen:
+def _seen(path: str, *, agent: bool = False, linked: Parent | None = None) -> _Seen:
     try:
-        seen = _Seen(read_parent(path))
+        seen = _Seen(read_parent(path) or linked)
     except OSError:
         seen = _Seen(None)
     with open_transcript(path) as stream:

@@ -138,7 +138,8 @@ def _savings(rows: Sequence[Saving]) -> str:
         (
             row.month,
             plain_line(row.kind),
-            *(f"{number:,}" for number in (row.made, row.used, row.before, row.after, row.saved)),
+            *(f"{number:,}" for number in (row.made, row.used)),
+            *(f"{number:,}" if row.measured else "-" for number in (row.before, row.after, row.saved)),
         )
         for row in rows
     ]
