@@ -127,3 +127,18 @@ def test_what_was_made(config_home: ConfigHome) -> None:
         "https://github.com/o/r/pull/12", "commit 1a2b3c4 Fix it", "https://github.com/o/r/pull/9",
     ]  # fmt: skip
     assert lines(digest, "artefacts")["commit 1a2b3c4 Fix it"] == 2
+
+
+def test_a_file_that_was_removed_later(config_home: ConfigHome) -> None:
+    """That is said where the command worked and nothing else in it could have; also of what lay in a folder."""
+    talk = Talk().prompt("go")
+    for name in ("a.py", "tmp/b.py", "c.py", "d.py", "e.py"):
+        talk.edits(f"{CWD}/{name}")
+    talk.runs("rm a.py && rm -r tmp").runs("rm c.py; true").fails("rm d.py").runs("git rm --cached e.py").runs(
+        "rm f.py"
+    )
+    talk.edits(f"{CWD}/f.py")
+    said = notes(talk.digest(config_home), "changed")
+    removed = {name for name, note in said.items() if "removed" in note}
+    assert removed == {"a.py", "tmp", "tmp/b.py"}
+    assert said["a.py"] == "removed"

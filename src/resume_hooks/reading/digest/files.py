@@ -22,7 +22,7 @@ PATH = 300  # characters of a path; of a longer one its end is told
 LISTED = "listed by git"  # what is said of a file that nothing in the session names as written, but git as changed
 UNSURE = "its command failed"  # what is said of a file that a command was to write which failed, before that or after
 
-UNCOMMITTED = "uncommitted"
+UNCOMMITTED, REMOVED = "uncommitted", "removed"
 
 WRITES = 60  # files at most that one command is taken to name as what it changes
 LISTINGS = 300  # files at most that git is taken to list after one command
@@ -35,10 +35,14 @@ _MAKES = late(r"\b(?:create|push|release|publish|deploy)\b")
 
 
 class Touch(NamedTuple):
-    """A change of a file: where, and what has to be said of how sure it is, ``""`` for nothing."""
+    """A change of a file: where, and what has to be said of how sure it is, ``""`` for nothing.
+
+    ``removed``: it is gone, as a command proves that worked.
+    """
 
     place: RecordPlace
     doubt: str = ""
+    removed: bool = False
 
 
 class Paths:
@@ -80,8 +84,13 @@ def touched_files(
         found.setdefault(paths.relative(change.path, change.folder), []).append(Touch(change.place))
     for command in commands:
         doubt = UNSURE if command.run.failed else ""
-        for path in islice(shell.changed_by(command.parts), WRITES):
-            found.setdefault(paths.relative(path, command.run.folder), []).append(Touch(command.run.place, doubt))
+        proved = command.worked and shell.ends_with_all(command.run.command)
+        for path, gone in islice(shell.changes_by(command.parts), WRITES):
+            name, touch = paths.relative(path, command.run.folder), Touch(command.run.place, doubt, gone and proved)
+            found.setdefault(name, []).append(touch)
+            if touch.removed:
+                for inner in [each for each in found if each.startswith(f"{name.rstrip('/')}/")]:
+                    found[inner].append(touch)
     # The first thing that may have changed a file; what git listed before that lay there already.
     works = (c.run.place.order for c in commands if c.program and not c.program.startswith(("git ", "gh ")))
     began = min((*(change.place.order for change in changes[:1]), *works), default=0)
@@ -115,9 +124,9 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
 
     for path in sorted(found, key=rank):
         sure = [touch for touch in found[path] if not touch.doubt]
-        last = max(sure or found[path], key=lambda touch: touch.place.order)
+        last = max(reversed(sure or found[path]), key=lambda touch: touch.place.order)
         notes = (
-            f"{len(sure)} changes" if len(sure) > 1 else "",
+            REMOVED if last.removed else f"{len(sure)} changes" if len(sure) > 1 else "",
             last.doubt,
             UNCOMMITTED if paths.is_dirty(path) else "",
         )

@@ -25,6 +25,7 @@ _SPLIT = late(r"[;&|()\n]+")
 _BREAKS = frozenset({"&&", "||", ";", "&", "|", "\n", "(", ")"})
 _CONDITIONS = frozenset({"[", "[[", "(("})
 _LEADING_CD = late(r"\s*cd\s+('[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
+_ONE_OF_SEVERAL = late(r"[;|\n]|(?<!&)&(?!&)")
 _CUTS = late(r"\s*(?:tail|head)(?:\s+-?\w+)*\s*")
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
@@ -240,15 +241,33 @@ class GitListing(NamedTuple):
 
 def changed_by(parts: tuple[SimpleCommand, ...]) -> Iterator[str]:
     """Files that a command names as what it writes, moves or removes, as told from where it was started."""
+    return (path for path, _ in changes_by(parts))
+
+
+def changes_by(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str, bool]]:
+    """The same, each with whether it is removed."""
     if not any(targets or not _CHANGERS.isdisjoint(words) for words, targets in parts):
         return
     base: str | None = ""
     for words, targets in parts:
         if words[:1] in {("cd",), ("pushd",)}:
             base = _moved(base, words)
-        for path in (*targets, *_named(words)):
+        removes = _removes(words)
+        for path, gone in (*((path, False) for path in targets), *((path, removes) for path in _named(words))):
             if _UNKNOWN.search(path) is None and (base is not None or path.startswith(("/", "~"))):
-                yield path if path.startswith(("/", "~")) else posixpath.join(base or "", path)
+                yield path if path.startswith(("/", "~")) else posixpath.join(base or "", path), gone
+
+
+def _removes(words: tuple[str, ...]) -> bool:
+    """Whether a simple command removes the files that it names."""
+    if words[:1] == ("git",):
+        return next(git_words(words), "") == "rm" and "--cached" not in words
+    return bool(words) and words[0].rpartition("/")[2] in {"rm", "unlink"}
+
+
+def ends_with_all(command: str) -> bool:
+    """Whether the exit status of a command speaks for every simple command in it: they are joined by ``&&`` alone."""
+    return _ONE_OF_SEVERAL.search(without_documents(command).replace("2>&1", "").strip()) is None
 
 
 def started_in(parts: tuple[SimpleCommand, ...]) -> str | None:
