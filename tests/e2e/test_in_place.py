@@ -193,6 +193,7 @@ def test_trimmed_again_and_again_between_compactions(tui: Tui, plugin: Path) -> 
     assert [turn.first_words for turn in turns] == [f"take step {step}" for step in range(1, steps + 1)]
     tui.submit("/untrim")
     tui.wait_for("This is the new session")
+    tui.wait_for(r"where the old one has\s+1\d\d,\d{3}")
     tui.wait_idle()
     tui.api.clear()
     tui.submit(GO_ON)

@@ -289,3 +289,20 @@ def test_killed_on_the_way(config_home: ConfigHome) -> None:
     assert len(counts[-1]) == 1
     assert all(found in ([], counts[-1]) for found in counts)
     assert len(counts) > 5
+
+
+def test_a_trimmed_copy_has_the_checkpoint_of_its_parent(parent: Path, document: Document, cli: Cli) -> None:
+    """It holds the same records; once it went back, the parent has none any more."""
+    assert cli("checkpoint", SESSION).returncode == 0
+    go_on(parent, at=-6)
+    rows = [
+        tool_use("big", uuid="b0", parent="x5"),
+        tool_result("big", "a long line\n" * 1_000, uuid="b1", parent="b0"),
+    ]
+    with parent.open("ab") as stream:
+        stream.write(session_bytes([{**row, "timestamp": later(0)} for row in rows]))
+    copy = document("trim", SESSION, "--keep-recent", "0")["data"]
+    made = document("rewind", copy["session_id"], "--report", "a dead end")["data"]
+    assert made["parent_session_id"] == copy["session_id"]
+    assert [node.uuid for node in scan(made["file"]).chain if node.prompt] == ["r0", "r2"]
+    assert cli("rewind", SESSION, "--report", "again").returncode == 1

@@ -1,4 +1,4 @@
-"""Where a fork left its parent: what a rewind goes back to in a session without a checkpoint."""
+"""What a rewind goes back to in a session without a checkpoint: its original's, or where a fork left its parent."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 from resume_hooks import clock
 from resume_hooks.derive.child.existing import went_on
 from resume_hooks.errors import NoCheckpoint
+from resume_hooks.parts.checkpoints import state
 from resume_hooks.parts.checkpoints.checkpoint import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_at, readable
@@ -19,16 +20,23 @@ from resume_hooks.transcripts.records import Record, mapping
 from resume_hooks.transcripts.transcript import scan
 
 FORK: Final = "fork"
+COPIES = frozenset({"trim", "untrim"})
+"""The kinds of children that hold every record of their parent, so that its checkpoint is theirs, too."""
 
 
 def fork_point(session: SessionFile, where: Where) -> Mark | None:
     """The last message that a fork holds of its parent; None for a session that is no fork. Reads, writes nothing.
 
-    Where its records don't name those that they were, it is the last one that the parent has, too. NoCheckpoint where
-    nothing tells.
+    Of a trimmed or untrimmed copy the checkpoint of what it is a copy of. Where a fork's records don't name those that
+    they were, it is the last one that the parent has, too. NoCheckpoint where nothing tells.
     """
     family = Family(where)
-    parent = family.parent_of(session.path)
+    parent = above = family.parent_of(session.path)
+    while above is not None and above.kind in COPIES:
+        if (mark := state.settled(above.session_id)) is not None:
+            return mark
+        path = family.locate(above, session.path)
+        above = family.parent_of(path) if path else None
     if parent is None or parent.kind != FORK or parent.subagent or not parent.session_id:
         return None
     copied: list[Node] = []
