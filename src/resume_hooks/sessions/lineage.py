@@ -25,7 +25,7 @@ from resume_hooks.sessions.child_titles import kind_beside, word_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
 from resume_hooks.system.text import one_line, plain, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
-from resume_hooks.transcripts.provenance import Parent
+from resume_hooks.transcripts.provenance import Parent, kind_now
 
 KEPT, TYPED, MISSING = "kept", "prompts", "missing"  # what a row's status is beside ``present``
 LEFT = {KEPT: " (kept copy)", TYPED: " (prompts only)"}
@@ -94,7 +94,7 @@ class Family:
 
     def _or_linked(self, recorded: Parent | None, session_id: str, path: str) -> Parent | None:
         link = self._links.get(session_id)
-        linked = Parent(link.parent_id, "", "continued", link.kind, link.at) if link else None
+        linked = Parent(link.parent_id, "", "continued", kind_now(link.kind), link.at) if link else None
         if recorded is None or linked is None or recorded.session_id == linked.session_id:
             return recorded or linked
         # The two disagree: the one whose session still exists is right.

@@ -10,7 +10,7 @@ import pytest
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import recognise
-from resume_hooks.parts.checkpoints import state as checkpoint_state
+from resume_hooks.parts.checkpoints import state as mark_state
 from tests.builders import SESSION, ConfigHome, conversation
 from tests.cli.conftest import Cli
 from tests.hooks.test_prompt import OTHER, event, is_pasted_over
@@ -25,23 +25,23 @@ __all__ = ["hands", "path", "session"]
 
 def test_it_is_refused(config_home: ConfigHome, cli: Cli) -> None:
     """With the one command that brings it back; nothing of the copy changes."""
-    assert_refused(config_home, cli, ("checkpoint", SESSION))
+    assert_refused(config_home, cli, ("mark", SESSION))
 
 
 @pytest.mark.parametrize("jump", [-YEAR, -60, 0, 86_400])
-def test_between_a_checkpoint_and_its_rewind(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
+def test_between_a_mark_and_the_way_back(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
     """A mark outlives it: where it was set is told by the record, not by the time."""
-    assert "checkpoint" in send(prompt.main, path, prompt=">checkpoint goal")["reason"]
+    assert "mark" in send(prompt.main, path, prompt=">mark goal")["reason"]
     hands.ahead = jump
-    assert checkpoint_state.find(SESSION) is not None
+    assert mark_state.find(SESSION) is not None
     with open(path, "ab") as stream:
         stream.writelines(json.dumps(record).encode() + b"\n" for record in conversation(8)[12:])
-    said = send(prompt.main, path, prompt=">rewind what came of it")["reason"]
+    said = send(prompt.main, path, prompt=">back what came of it")["reason"]
     assert "resume-hooks failed" not in said
     assert len(list(config_home.project().glob("*.jsonl"))) == 2, said
 
 
-@pytest.mark.parametrize("prompt", [">checkpoint x", ">rewind x"])
+@pytest.mark.parametrize("prompt", [">mark x", ">back x"])
 def test_the_lanes_of_a_mark(config_home: ConfigHome, prompt: str) -> None:
     """No more than others that read a transcript."""
     reads_a_transcript(config_home, prompt)
@@ -52,7 +52,7 @@ def test_it_says_that_it_could_not_be_kept(config_home: ConfigHome, path: str, n
     """Nothing is claimed, and the way back has nothing to go to."""
     before = Path(path).read_bytes()
     with TROUBLES[name](config_home.config / "resume-hooks"):
-        answers = [said(path, ">checkpoint goal"), said(path, ">rewind report")]
+        answers = [said(path, ">mark goal"), said(path, ">back report")]
     for answer in answers:
         assert answer
         assert "resume-hooks failed" not in answer
@@ -64,8 +64,8 @@ def test_it_says_that_it_could_not_be_kept(config_home: ConfigHome, path: str, n
 def test_a_mark_and_the_way_back(config_home: ConfigHome, session: Path) -> None:
     """Both are made, and the parent stays."""
     before = session.read_bytes()
-    run(config_home, "checkpoint", SESSION)
-    run(config_home, "rewind", SESSION, "--report", "nothing was there")
+    run(config_home, "mark", SESSION)
+    run(config_home, "back", SESSION, "--report", "nothing was there")
     assert session.read_bytes() == before
     assert len(list(session.parent.glob("*.jsonl"))) == 2
 
@@ -73,12 +73,12 @@ def test_a_mark_and_the_way_back(config_home: ConfigHome, session: Path) -> None
 @pytest.mark.parametrize("tail", [f"/resume {OTHER}", "/clear", f"cd /x && claude --resume {OTHER}"])
 def test_a_paste_over_left_over_text(config_home: ConfigHome, tail: str) -> None:
     """Nothing is made, and nothing that was typed is lost."""
-    is_pasted_over(config_home, f">rewind it was slower {tail}", "rewind it was slower")
+    is_pasted_over(config_home, f">back it was slower {tail}", "back it was slower")
 
 
 def test_a_session_without_a_transcript(config_home: ConfigHome) -> None:
     """What can't be done there, what to do first, and the user's words."""
-    trigger = recognise(">checkpoint my words")
+    trigger = recognise(">mark my words")
     assert trigger is not None
     text = card(trigger, event("", session_id=OTHER))
     assert "There is nothing to mark: this session has no transcript yet.\n\nSend a prompt first." in text

@@ -1,10 +1,11 @@
-"""The rewind that a session has already."""
+"""The way back that a session has already."""
 
 from __future__ import annotations
 
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.write import write
-from resume_hooks.parts.checkpoints import checkpoint, rewind
+from resume_hooks.parts.checkpoints import back
+from resume_hooks.parts.checkpoints import mark as marks
 from resume_hooks.sessions import locate
 from tests.builders import ConfigHome
 from tests.derive.child.test_existing import hand_off, parent
@@ -12,18 +13,18 @@ from tests.derive.child.test_existing import hand_off, parent
 __all__ = ["parent"]
 
 
-def rewound(parent: locate.SessionFile, home: ConfigHome) -> str:
-    """Make a child by a rewind to the end of the session; its id."""
-    mark = checkpoint.place(parent).mark
-    return write(rewind.plan(parent, mark, "it was slower", home.where).child, home.where).session_id
+def went_back(parent: locate.SessionFile, home: ConfigHome) -> str:
+    """Make a child by a way back to the end of the session; its id."""
+    mark = marks.place(parent).mark
+    return write(back.plan(parent, mark, "it was slower", home.where).child, home.where).session_id
 
 
-def test_the_newest_rewind_stands(parent: locate.SessionFile, config_home: ConfigHome) -> None:
-    """Until another child was made of the session; a handoff is no rewind, a rewind no handoff."""
+def test_the_newest_way_back_stands(parent: locate.SessionFile, config_home: ConfigHome) -> None:
+    """Until another child was made of the session; a handoff is no way back, a way back no handoff."""
     hand_off(parent, config_home, "")
-    assert existing_child(parent, "rewind", config_home.where) is None
-    child = rewound(parent, config_home)
-    found = existing_child(parent, "rewind", config_home.where)
+    assert existing_child(parent, "back", config_home.where) is None
+    child = went_back(parent, config_home)
+    found = existing_child(parent, "back", config_home.where)
     assert found is not None
-    assert (found.session_id, found.written, found.kind) == (child, False, "rewind")
+    assert (found.session_id, found.written, found.kind) == (child, False, "back")
     assert existing_child(parent, "handoff", config_home.where, "") is None

@@ -1,4 +1,4 @@
-"""A rewind of a fork: back to where it left its parent, with what it found, whatever became of the parent."""
+"""The way back of a fork to where it left its parent, with what it found, whatever became of the parent."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_asked_for_four_times_at_once_it_is_one_child(parent: Path, document: Do
     """Where a fork left is used up by nothing, so who comes second waits, and names the first one's."""
     fork = forked(document, SESSION)
     go_on(fork, at=-6)
-    event = {"session_id": fork.stem, "transcript_path": str(fork), "prompt": ">rewind the lexer is faster"}
+    event = {"session_id": fork.stem, "transcript_path": str(fork), "prompt": ">back the lexer is faster"}
     before = set(children(parent))
     with ThreadPoolExecutor(4) as pool:
         replies = list(pool.map(lambda _: reason(run_hook("prompt", event, python=sys.executable)), range(4)))
     assert len(set(children(parent)) - before) == 1
-    assert sum(reply.startswith("rewound") for reply in replies) == 1
+    assert sum(reply.startswith("back") for reply in replies) == 1
 
 
 def later(seconds: int) -> str:
@@ -102,10 +102,10 @@ def test_a_fork_comes_back(parent: Path, document: Document, cli: Cli, config_ho
     fork = forked(document, SESSION)
     go_on(fork)
     before, rows = fork.read_bytes(), len(said(parent))
-    shown = document("rewind", fork.stem, "--dry-run")["data"]
-    assert (shown["written"], shown["rewind"]["left"], shown["rewind"]["resolved"]) == (False, SESSION, True)
+    shown = document("back", fork.stem, "--dry-run")["data"]
+    assert (shown["written"], shown["back"]["left"], shown["back"]["resolved"]) == (False, SESSION, True)
     assert sorted(config_home.project().iterdir()) == sorted([parent, fork])
-    made = document("rewind", fork.stem)["data"]
+    made = document("back", fork.stem)["data"]
     assert said(made["file"])[:rows] == said(parent)
     told, card = said(made["file"])[rows:]
     number = fork.read_bytes().count(b"\n") - 6
@@ -117,12 +117,12 @@ def test_a_fork_comes_back(parent: Path, document: Document, cli: Cli, config_ho
     assert "prompt 0" not in told
     assert "The user's report" not in told
     assert card.startswith(f"**Back** to where the fork left `{SESSION[:8]}`")
-    assert (made["rewind"]["first_left_out"], made["rewind"]["report_characters"]) == (f"{fork.stem}:{number}", 0)
+    assert (made["back"]["first_left_out"], made["back"]["report_characters"]) == (f"{fork.stem}:{number}", 0)
     assert made["title"] == "Fix the parser · back"
     assert all(check["ok"] for check in made["checks"])
     assert [row.session_id for row in Family(config_home.where).lineage(made["file"])][:2] == [SESSION, fork.stem]
     assert fork.read_bytes() == before
-    text = cli("rewind", fork.stem, "--report", "the lexer is the way").stdout.decode()
+    text = cli("back", fork.stem, "--report", "the lexer is the way").stdout.decode()
     assert f"where this fork left {SESSION}" in text
 
 
@@ -130,7 +130,7 @@ def test_with_a_report_of_the_users_own(parent: Path, document: Document) -> Non
     """It stands last."""
     fork = forked(document, SESSION)
     go_on(fork)
-    made = document("rewind", fork.stem, "--report", "the lexer is the way")["data"]
+    made = document("back", fork.stem, "--report", "the lexer is the way")["data"]
     assert said(made["file"])[-2].endswith(":\nthe lexer is the way")
     assert "- pytest -q" in said(made["file"])[-2]
 
@@ -139,7 +139,7 @@ def test_no_secret_comes_back(parent: Path, document: Document) -> None:
     """As in any digest."""
     fork = forked(document, SESSION)
     go_on(fork, f"use the token {SECRET}")
-    assert SECRET not in Path(document("rewind", fork.stem)["data"]["file"]).read_text()
+    assert SECRET not in Path(document("back", fork.stem)["data"]["file"]).read_text()
 
 
 def test_a_parent_that_went_on(parent: Path, document: Document) -> None:
@@ -147,7 +147,7 @@ def test_a_parent_that_went_on(parent: Path, document: Document) -> None:
     fork = forked(document, SESSION)
     go_on(fork)
     go_on(parent, "MEANWHILE", prefix="m", at=2)
-    found = document("rewind", fork.stem)
+    found = document("back", fork.stem)
     (warning,) = found["warnings"]
     assert "The parent went on after this fork left it" in warning
     assert f"/resume {SESSION}" in warning
@@ -160,18 +160,18 @@ def test_a_fork_of_a_fork(parent: Path, document: Document) -> None:
     go_on(first, "FIRST")
     second = forked(document, first.stem)
     go_on(second, "SECOND", after="x5", prefix="y", at=20)
-    made = document("rewind", second.stem)["data"]
+    made = document("back", second.stem)["data"]
     rows = said(made["file"])
     assert rows[:-2] == said(first)
     assert "SECOND" in rows[-2]
-    assert made["rewind"]["left"] == first.stem
+    assert made["back"]["left"] == first.stem
 
 
 def test_a_fork_up_to_a_turn(parent: Path, document: Document) -> None:
     """Its parent had gone on when it was made, which is said as well."""
     fork = forked(document, SESSION, "--turn", "1")
     go_on(fork, after="r1")
-    found = document("rewind", fork.stem)
+    found = document("back", fork.stem)
     assert said(found["data"]["file"])[:-2] == said(parent)[:2]
     assert "The parent went on" in found["warnings"][0]
 
@@ -188,7 +188,7 @@ def test_a_fork_that_was_compacted(parent: Path, document: Document) -> None:
     ]
     with fork.open("ab") as stream:
         stream.write(session_bytes([{**row, "sessionId": fork.stem} for row in rows]))
-    found = document("rewind", fork.stem)
+    found = document("back", fork.stem)
     assert said(found["data"]["file"])[:-2] == said(parent)
     assert "The cut lies before a compaction" in found["warnings"][0]
     assert "- pytest -q" in said(found["data"]["file"])[-2]
@@ -204,7 +204,7 @@ def test_a_parent_that_is_gone(parent: Path, document: Document, config_home: Co
     else:
         parent.unlink()
         shutil.rmtree(config_home.config / "resume-hooks" / "vault", ignore_errors=True)
-    found = document("rewind", fork.stem)
+    found = document("back", fork.stem)
     assert said(found["data"]["file"])[:-2] == rows
     assert found["warnings"] == []
 
@@ -219,32 +219,32 @@ def test_one_that_the_client_or_the_sdk_made(parent: Path, document: Document, c
     ]  # fmt: skip
     fork = Path(write_session(config_home.project(), name, rows))
     go_on(fork, after="nr3")
-    made = document("rewind", name)["data"]
+    made = document("back", name)["data"]
     assert said(made["file"])[:-2] == said(parent)
-    assert made["rewind"]["left"] == SESSION
+    assert made["back"]["left"] == SESSION
 
 
 def test_where_there_is_nothing_to_bring_back(parent: Path, document: Document) -> None:
     """A fork in which nobody said anything, and a session that is none: what else there is to do."""
     fork = forked(document, SESSION)
-    error = document("rewind", fork.stem, code=1)["error"]
+    error = document("back", fork.stem, code=1)["error"]
     assert "Nothing was said in this fork since it left its parent" in error["message"]
     assert f"resume {SESSION}" in error["remedy"]
-    error = document("rewind", SESSION, code=1)["error"]
-    assert error["message"] == "No active checkpoint."
-    assert "resume-hooks checkpoint" in error["remedy"]
+    error = document("back", SESSION, code=1)["error"]
+    assert error["message"] == "No active mark."
+    assert "resume-hooks mark" in error["remedy"]
     assert "Only a fork goes back without one" in error["remedy"]
 
 
-def test_a_checkpoint_comes_first(parent: Path, document: Document) -> None:
+def test_a_mark_comes_first(parent: Path, document: Document) -> None:
     """In a fork as anywhere, and then a report is needed."""
     fork = forked(document, SESSION)
     go_on(fork)
-    document("checkpoint", fork.stem)
-    assert document("rewind", fork.stem, code=2)["error"]["message"] == "Report cannot be empty."
+    document("mark", fork.stem)
+    assert document("back", fork.stem, code=2)["error"]["message"] == "Report cannot be empty."
     go_on(fork, "MORE", after="x5", prefix="y", at=30)
-    made = document("rewind", fork.stem, "--report", "no")["data"]
-    assert made["rewind"]["left"] is None
+    made = document("back", fork.stem, "--report", "no")["data"]
+    assert made["back"]["left"] is None
     assert any("EXPLORE" in row for row in said(made["file"]))
 
 
@@ -253,15 +253,15 @@ def test_in_the_client(parent: Path, document: Document, monkeypatch: pytest.Mon
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     fork = forked(document, SESSION)
     go_on(fork, at=-20)  # who goes on after the child was made gets another one
-    back = ask("rewind", session_id=fork.stem)
+    back = ask("back", session_id=fork.stem)
     assert back["fill"] == ""
     assert said(fork.with_name(f"{back['open']}.jsonl"))[:4] == said(parent)
-    assert ask("rewind", session_id=fork.stem)["open"] == back["open"]
-    told = ask("rewind", session_id=fork.stem, args="it was\nthe ZEBRA")["open"]
+    assert ask("back", session_id=fork.stem)["open"] == back["open"]
+    told = ask("back", session_id=fork.stem, args="it was\nthe ZEBRA")["open"]
     assert told != back["open"]
     assert "the ZEBRA" in fork.with_name(f"{told}.jsonl").read_text()
-    assert ask("rewind", session_id=fork.stem, args="it was\nthe ZEBRA")["open"] == told
-    assert "No active mark" in ask("rewind")["text"]
+    assert ask("back", session_id=fork.stem, args="it was\nthe ZEBRA")["open"] == told
+    assert "No active mark" in ask("back")["text"]
 
 
 def test_killed_on_the_way(config_home: ConfigHome) -> None:
@@ -279,7 +279,7 @@ def test_killed_on_the_way(config_home: ConfigHome) -> None:
         go_on(fork)
         before.clear()
         before.update(files())
-        return lambda: run(config_home, "rewind", session_id(7))
+        return lambda: run(config_home, "back", session_id(7))
 
     counts = []
     for _ in crashes(prepare, every=3):

@@ -12,8 +12,8 @@ __all__ = ["parent"]
 
 def test_a_mark_and_the_way_back(parent: Path) -> None:
     """The mark is told in a text; the way back opens the child."""
-    assert ask("checkpoint", "try it")["text"].startswith("mark set")
-    assert "Type it after the command" in ask("rewind")["text"]
-    back = ask("rewind", "it does not work")
+    assert ask("mark", "try it")["text"].startswith("mark set")
+    assert "Type it after the command" in ask("back")["text"]
+    back = ask("back", "it does not work")
     (child,) = children(parent)
     assert (back["open"], back["fill"]) == (child.stem, "")

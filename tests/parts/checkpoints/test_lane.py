@@ -1,4 +1,4 @@
-"""``>checkpoint`` and ``>rewind``, run as the client runs them: one mark a session, one child a mark."""
+"""``>mark`` and ``>back``, run as the client runs them: one mark a session, one child a mark."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.hooks import confirmations, hook_state
-from resume_hooks.hooks.prompt import card
+from resume_hooks.hooks.prompt import card, is_off
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.checkpoints import state
-from resume_hooks.parts.checkpoints.cards import not_rewound
-from resume_hooks.parts.checkpoints.checkpoint import Mark
-from resume_hooks.parts.checkpoints.lane import CHECKPOINT
-from resume_hooks.parts.checkpoints.rewind_text import LeftOut
+from resume_hooks.parts.checkpoints.back_text import LeftOut
+from resume_hooks.parts.checkpoints.cards import left_alone
+from resume_hooks.parts.checkpoints.lane import AGAIN
+from resume_hooks.parts.checkpoints.mark import Mark
 from resume_hooks.sessions.record_references import TranscriptNames
 from tests.builders import (
     SESSION,
@@ -53,27 +53,27 @@ def explore(parent: Path, uuid: str = "x") -> None:
 
 
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
-def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
-    """The mark, then the child with its numbers, what is not rewound and how to get in; the parent stays."""
-    text = say(f"{sign}checkpoint try the other parser")
-    assert text.startswith("checkpoint set")
+def test_mark_explore_back(say: Say, parent: Path, sign: str) -> None:
+    """The mark, then the child with its numbers, what stays as it is and how to get in; the parent stays."""
+    text = say(f"{sign}mark try the other parser")
+    assert text.startswith("mark set")
     assert "goal: try the other parser" in text
     assert "after record 11111111:3" in text
-    assert f"   {sign}rewind what you found out\n" in text
+    assert f"   {sign}back what you found out\n" in text
     assert text.endswith("Set. Box not empty? Ctrl+C (once!)." if sign == ">" else "Set. Go on.")
     assert children(parent) == []
     explore(parent)
     raw = parent.read_bytes()
-    text = say(f"{sign}rewind it was slower\nso we stay")
+    text = say(f"{sign}back it was slower\nso we stay")
     (child,) = children(parent)
-    assert text.startswith("rewound · ")
+    assert text.startswith("back · ")
     for part in (
         "Fix the parser · back",
         "9,000 tokens here; there about ",
         "just now: try the other parser",
         "report: it was slower so we stay",
         "not in the new session, still in this one: 11111111:5 to 11111111:6",
-        "files, git and processes are not rewound",
+        "files, git and processes stay as they are",
         "Claude Code has no file copies to restore",
         f"  in this client   /resume {child.stem}\n",
         f"claude --resume {child.stem}",
@@ -87,68 +87,68 @@ def test_mark_explore_rewind(say: Say, parent: Path, sign: str) -> None:
 
 def test_the_mark_is_private(say: Say, parent: Path, config_home: ConfigHome) -> None:
     """A file that its owner alone can read, by the session's name."""
-    say(">checkpoint x")
+    say(">mark x")
     path = config_home.config / "resume-hooks" / "pending" / f"mark-{SESSION}.json"
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_same_again_is_already_set(say: Say, parent: Path) -> None:
     """A stray Enter on what came back into the box changes nothing; what a client notes of it is no new place."""
-    say(">checkpoint try it")
+    say(">mark try it")
     first = state.find(SESSION)
     with parent.open("a") as stream:
         stream.write(json.dumps({"type": "system", "subtype": "informational", "uuid": "s", "parentUuid": "r3"}) + "\n")
-    assert say(">checkpoint try it").startswith("checkpoint already set here")
+    assert say(">mark try it").startswith("mark already set here")
     assert state.find(SESSION) == first
 
 
 def test_a_second_one_asks(say: Say, parent: Path) -> None:
     """It says what is active and how old, changes nothing, and replaces on the exact word."""
-    say(">checkpoint the old goal")
+    say(">mark the old goal")
     first = state.find(SESSION)
     explore(parent)
-    text = say(">checkpoint the new goal")
-    assert text.startswith("checkpoint not set · another is active, set just now")
-    for part in ("goal: the old goal", "new goal: the new goal", ">checkpoint yes"):
+    text = say(">mark the new goal")
+    assert text.startswith("mark not set · another is active, set just now")
+    for part in ("goal: the old goal", "new goal: the new goal", ">mark yes"):
         assert part in text
-    assert text.endswith("\nTo replace it: >checkpoint yes")
+    assert text.endswith("\nTo replace it: >mark yes")
     assert state.find(SESSION) == first
-    assert say(">checkpoint the new goal>checkpoint YES").startswith("checkpoint replaced")
+    assert say(">mark the new goal>mark YES").startswith("mark replaced")
     now = state.find(SESSION)
     assert now is not None
     assert (now.uuid, now.goal) == ("xa", "the new goal")
-    assert "nothing to confirm" in say(">checkpoint yes")
+    assert "nothing to confirm" in say(">mark yes")
     assert state.find(SESSION) == now
 
 
 def test_cancel_is_no_goal(say: Say, parent: Path) -> None:
     """It ends a question and leaves what is active; without a question it forgets that."""
-    assert "No active checkpoint" in say(">checkpoint cancel")
-    say(">checkpoint the old goal")
+    assert "No active mark" in say(">mark cancel")
+    say(">mark the old goal")
     explore(parent)
-    say(">checkpoint the new goal")
-    assert say(">checkpoint cancel").startswith("checkpoint stays, set just now\n  goal: the old goal")
-    assert "nothing to confirm" in say(">checkpoint yes")
-    assert say(">checkpoint Cancel").startswith("checkpoint forgotten, set just now\n  goal: the old goal")
+    say(">mark the new goal")
+    assert say(">mark cancel").startswith("mark stays, set just now\n  goal: the old goal")
+    assert "nothing to confirm" in say(">mark yes")
+    assert say(">mark Cancel").startswith("mark forgotten, set just now\n  goal: the old goal")
     assert state.find(SESSION) is None
 
 
 def test_one_without_a_goal_asks_too(say: Say, parent: Path) -> None:
     """The place is another."""
-    say("/resume-hooks:checkpoint")
+    say("/resume-hooks:mark")
     explore(parent)
-    assert say("/resume-hooks:checkpoint").endswith("\nReplace: /resume-hooks:checkpoint yes")
+    assert say("/resume-hooks:mark").endswith("\nReplace: /resume-hooks:mark yes")
 
 
 @pytest.mark.parametrize("age", [confirmations.OPEN + 1, -60])
 def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
     """After ten minutes nothing is replaced, and the message shows what is active."""
-    say(">checkpoint old")
-    say(">checkpoint new")
-    question = confirmations.find(SESSION, CHECKPOINT)
+    say(">mark old")
+    say(">mark new")
+    question = confirmations.find(SESSION, AGAIN)
     assert question is not None
     confirmations.keep(question._replace(asked=time.time() - age))
-    text = say(">checkpoint yes")
+    text = say(">mark yes")
     assert "older than 10 minutes" in text
     assert "goal: old" in text
     found = state.find(SESSION)
@@ -157,73 +157,84 @@ def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
 
 
 def test_a_yes_without_a_question(say: Say, parent: Path) -> None:
-    """It sets no checkpoint with the goal yes; nor does that of a trim, or of another session."""
-    text = say(">checkpoint yes")
-    assert "no question about a checkpoint is open" in text
-    assert "No active checkpoint." in text
+    """It sets no mark with the goal yes; nor does that of a trim, or of another session."""
+    text = say(">mark yes")
+    assert "no question about a mark is open" in text
+    assert "No active mark." in text
     assert state.find(SESSION) is None
     confirmations.keep(confirmations.Question(SESSION, "", time.time()))
-    confirmations.keep(confirmations.Question(session_id(2), "x", time.time(), kind=CHECKPOINT))
-    assert "nothing to confirm" in say(">checkpoint yes")
+    confirmations.keep(confirmations.Question(session_id(2), "x", time.time(), kind=AGAIN))
+    assert "nothing to confirm" in say(">mark yes")
     assert state.find(SESSION) is None
     assert confirmations.find(SESSION) is not None, "the question of a trim is still open"
 
 
-def test_no_checkpoint(say: Say, parent: Path) -> None:
+def test_a_former_name_is_answered_by_the_new_one(say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """0.2.0 had it; one that was switched off stays off."""
+    text = say(">checkpoint try it")
+    assert "back to here   >back what" in text
+    assert "checkpoint" not in text
+    assert say(">rewind it was slower").startswith("back · ")
+    assert len(children(parent)) == 1
+    monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "rewind")
+    assert is_off("back")
+
+
+def test_no_mark(say: Say, parent: Path) -> None:
     """In the exact words; the text is not lost, and the last line says what to do first."""
-    text = say(">rewind it was slower")
-    assert "No active checkpoint." in text
+    text = say(">back it was slower")
+    assert "No active mark." in text
     assert "Your text: it was slower" in text
-    assert text.endswith("\nFirst: >checkpoint [goal]")
+    assert text.endswith("\nFirst: >mark [goal]")
     assert children(parent) == []
 
 
-@pytest.mark.parametrize("prompt", [">rewind", "/resume-hooks:rewind", ">rewind  \n "])
+@pytest.mark.parametrize("prompt", [">back", "/resume-hooks:back", ">back  \n "])
 def test_an_empty_report(say: Say, parent: Path, prompt: str) -> None:
-    """In the exact words; the checkpoint stays."""
-    say(">checkpoint x")
+    """In the exact words; the mark stays."""
+    say(">mark x")
     assert "Report cannot be empty." in say(prompt)
     assert state.find(SESSION) is not None
     assert children(parent) == []
 
 
-@pytest.mark.parametrize("prompt", [">checkpoint x", ">rewind x", "/resume-hooks:checkpoint"])
+@pytest.mark.parametrize("prompt", [">mark x", ">back x", "/resume-hooks:mark"])
 def test_in_a_sub_agent(say: Say, parent: Path, prompt: str) -> None:
     """The client says so with an agent's id; the type alone is also given where a whole session runs as an agent."""
     text = say(prompt, fields={"agent_id": "a1b2c3", "agent_type": "Explore"})
-    assert "Checkpoint not available in subagents." in text
+    assert "A sub-agent has no marks" in text
     assert state.find(SESSION) is None
     assert "subagents" not in say(prompt, fields={"agent_type": "reviewer"})
 
 
 def test_a_session_without_a_transcript(say: Say) -> None:
     """Nothing to go back to."""
-    assert "No active checkpoint." in say(">rewind x", session_id(7))
+    assert "No active mark." in say(">back x", session_id(7))
 
 
 def test_a_stray_enter_shows_the_child_that_stands(say: Say, parent: Path) -> None:
     """The mark is gone, which is said, with the way into what it made; once somebody went on, it is no longer shown."""
-    say(">checkpoint x")
+    say(">mark x")
     explore(parent)
-    say(">rewind it was slower")
+    say(">back it was slower")
     (child,) = children(parent)
     for _ in range(2):
-        text = say(">rewind it was slower")
-        assert text.startswith("already rewound")
-        assert "No active checkpoint." in text
+        text = say(">back it was slower")
+        assert text.startswith("already back")
+        assert "No active mark." in text
         assert f"/resume {child.stem}" in text
     assert children(parent) == [child]
-    assert "Your new report was not used: another report" in say("/resume-hooks:rewind another report")
+    assert "Your new report was not used: another report" in say("/resume-hooks:back another report")
     with child.open("ab") as stream:
         stream.write(line(user("go on", uuid="g", parent="r3", ts=LATER)) + b"\n")
-    assert f"/resume {child.stem}" not in say(">rewind it was slower")
+    assert f"/resume {child.stem}" not in say(">back it was slower")
 
 
 def test_while_the_model_works(say: Say, parent: Path) -> None:
     """Marked is the last step that is whole, which the card says."""
     with parent.open("ab") as stream:
         stream.write(line(tool_use("c", uuid="t", parent="r3", ts=60)) + b"\n")
-    text = say(">checkpoint x")
+    text = say(">mark x")
     assert "the mark stands after the last whole step" in text
     assert text.endswith("\nSet. Go on once the answer ends.")
     found = state.find(SESSION)
@@ -233,10 +244,10 @@ def test_while_the_model_works(say: Say, parent: Path) -> None:
 
 def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
     """A child at the root, with a warning on the card; the mark is used up."""
-    say(">checkpoint x")
+    say(">mark x")
     write_session(parent.parent, SESSION, conversation(2, prefix="q"))
-    text = say(">rewind it was slower")
-    assert text.startswith("rewound")
+    text = say(">back it was slower")
+    assert text.startswith("back")
     assert "does not resolve any more (its record is gone): the new session starts at the root" in text
     assert len(children(parent)) == 1
     assert state.find(SESSION) is None
@@ -244,22 +255,20 @@ def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
 
 def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: Path) -> None:
     """The others show it, or say that it is being made."""
-    say(">checkpoint x")
+    say(">mark x")
     explore(parent)
-    event = {"session_id": SESSION, "prompt": ">rewind it was slower"}
+    event = {"session_id": SESSION, "prompt": ">back it was slower"}
     with ThreadPoolExecutor(4) as pool:
         done = pool.map(lambda _: run_hook("prompt", event, python=sys.executable), range(4))
     texts = [reason(one) for one in done]
     assert len(children(parent)) == 1
-    assert sum(text.startswith("rewound") for text in texts) == 1
-    assert all(
-        "No active checkpoint." in text or "is rewinding" in text for text in texts if not text.startswith("rewound")
-    )
+    assert sum(text.startswith("back") for text in texts) == 1
+    assert all("No active mark." in text or "is going back" in text for text in texts if not text.startswith("back"))
 
 
 def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was made, so it can be tried again."""
-    say(">checkpoint x")
+    say(">mark x")
     before = state.find(SESSION)
 
     def refuse(*_: object) -> None:
@@ -267,10 +276,10 @@ def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: 
 
     with monkeypatch.context() as patch:
         patch.setattr("resume_hooks.derive.child.write.write", refuse)
-        trigger = Trigger("rewind", "it was slower", slash=False, pasted=False)
+        trigger = Trigger("back", "it was slower", slash=False, pasted=False)
         assert "The disk is full" in card(trigger, {"session_id": SESSION})
     assert state.find(SESSION) == before
-    assert say(">rewind it was slower").startswith("rewound")
+    assert say(">back it was slower").startswith("back")
 
 
 GARBAGE: dict[str, Any] = {
@@ -289,7 +298,7 @@ GARBAGE: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", GARBAGE)
 def test_garbage_is_no_mark(config_home: ConfigHome, name: str) -> None:
-    """What was not written by a checkpoint is none."""
+    """What was not written by a mark is none."""
     mark = Mark(SESSION, "r3", 3, "x", "2026-01-31T09:31:00.000Z")
     state.keep(mark)
     assert state.find(SESSION) == mark
@@ -302,13 +311,13 @@ def test_garbage_is_no_mark(config_home: ConfigHome, name: str) -> None:
 def test_a_state_folder_that_can_t_be_written(say: Say, parent: Path, config_home: ConfigHome) -> None:
     """A sentence, and what to do."""
     (config_home.root / "file").touch()
-    text = say(">checkpoint x", RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
-    assert "The checkpoint could not be kept" in text
+    text = say(">mark x", RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
+    assert "The mark could not be kept" in text
 
 
-def test_a_rewind_says_how_files_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_way_back_says_how_files_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where copies were kept, by the verb that shows what would change and asks, as the shell at hand runs it."""
     kept = LeftOut(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
-    assert f"    resume-hooks rewind-files {SESSION} --to e1" in not_rewound(receipt(parent_session_id=SESSION), kept)
+    assert f"    resume-hooks rewind-files {SESSION} --to e1" in left_alone(receipt(parent_session_id=SESSION), kept)
     monkeypatch.delenv("PATH")
-    assert "/hooks/engine rewind-files " in not_rewound(receipt(parent_session_id=SESSION), kept)[-1]
+    assert "/hooks/engine rewind-files " in left_alone(receipt(parent_session_id=SESSION), kept)[-1]

@@ -8,37 +8,43 @@ from resume_hooks.hooks.triggers import recognise
 from tests.hooks.test_triggers import ID, is_ours, is_pasted
 
 OURS = [
-    (">checkpoint", "checkpoint", ""),
-    (">Checkpoint try it", "checkpoint", "try it"),
-    ("/resume-hooks:checkpoint YES", "checkpoint", "YES"),
-    (">checkpoint try it>checkpoint yes", "checkpoint", "yes"),
-    (">checkpoint try it >checkpoint YES\n", "checkpoint", "YES"),
-    (">checkpoint>checkpoint yes", "checkpoint", "yes"),
-    (">checkpoint try it/resume-hooks:checkpoint yes", "checkpoint", "yes"),
-    (">checkpoint try it>checkpoint another", "checkpoint", "another"),
-    (">checkpoint test the >checkpoint trigger", "checkpoint", "test the >checkpoint trigger"),
-    (">checkpoint see >checkpoint yes please", "checkpoint", "see >checkpoint yes please"),
-    (">rewind", "rewind", ""),
-    (">rewind it was slower", "rewind", "it was slower"),
-    ("/resume-hooks:rewind\nlong\nreport", "rewind", "long\nreport"),
-    (">rewind>rewind it was slower", "rewind", "it was slower"),
-    (">rewind>REWIND>rewind", "rewind", ""),
-    (">rewind/resume-hooks:rewind it", "rewind", "it"),
-    (">rewind >handoff was tried", "rewind", ">handoff was tried"),
-    (">rewind a >rewind b", "rewind", "a >rewind b"),
-    (">rewind a>rewind b", "rewind", "a>rewind b"),
-    (">checkpoint>rewind it was slower", "rewind", "it was slower"),
+    (">mark", "mark", ""),
+    (">Mark try it", "mark", "try it"),
+    ("/resume-hooks:mark YES", "mark", "YES"),
+    (">mark try it>mark yes", "mark", "yes"),
+    (">mark try it >mark YES\n", "mark", "YES"),
+    (">mark>mark yes", "mark", "yes"),
+    (">mark try it/resume-hooks:mark yes", "mark", "yes"),
+    (">mark try it>mark another", "mark", "another"),
+    (">mark test the >mark trigger", "mark", "test the >mark trigger"),
+    (">mark see >mark yes please", "mark", "see >mark yes please"),
+    (">back", "back", ""),
+    (">back it was slower", "back", "it was slower"),
+    ("/resume-hooks:back\nlong\nreport", "back", "long\nreport"),
+    (">back>back it was slower", "back", "it was slower"),
+    (">back>BACK>back", "back", ""),
+    (">back/resume-hooks:back it", "back", "it"),
+    (">back >handoff was tried", "back", ">handoff was tried"),
+    (">back a >back b", "back", "a >back b"),
+    (">back a>back b", "back", "a>back b"),
+    (">mark>back it was slower", "back", "it was slower"),
+]
+FORMER = [
+    (">checkpoint try it", "mark", "try it"),
+    (">checkpoint try it>mark yes", "mark", "yes"),
+    (">checkpoint try it>checkpoint yes", "mark", "yes"),
+    (">Rewind it was slower", "back", "it was slower"),
 ]
 PASTED = [
-    (f">rewind it was slower/resume {ID}", "rewind"),
-    (">rewind it was slower /clear", "rewind"),
-    (f">rewind>rewind it /resume {ID}", "rewind"),
-    (f">checkpoint try it/resume {ID}", "checkpoint"),
-    (f">checkpoint try it>checkpoint yes /resume {ID}", "checkpoint"),
+    (f">back it was slower/resume {ID}", "back"),
+    (">back it was slower /clear", "back"),
+    (f">back>back it /resume {ID}", "back"),
+    (f">mark try it/resume {ID}", "mark"),
+    (f">mark try it>mark yes /resume {ID}", "mark"),
 ]
 
 
-@pytest.mark.parametrize(("prompt", "verb", "text"), OURS)
+@pytest.mark.parametrize(("prompt", "verb", "text"), [*OURS, *FORMER])
 def test_ours(prompt: str, verb: str, text: str) -> None:
     """Recognised with its verb, its text as it was typed, and its form."""
     is_ours(prompt, verb, text)
@@ -50,9 +56,9 @@ def test_pasted_over_left_over_text(prompt: str, verb: str) -> None:
     is_pasted(prompt, verb)
 
 
-@pytest.mark.parametrize("prompt", [">checkpoint" * 100_000 + " yes", ">checkpoint " * 100_000 + "x"])
+@pytest.mark.parametrize("prompt", [">mark" * 100_000 + " yes", ">mark " * 100_000 + "x"])
 def test_a_long_prompt_is_decided(prompt: str) -> None:
     """A megabyte is one pass."""
     found = recognise(prompt)
     assert found is not None
-    assert found.verb == "checkpoint"
+    assert found.verb == "mark"

@@ -1,10 +1,11 @@
-"""A rewind keeps what every child keeps."""
+"""A way back keeps what every child keeps."""
 
 from __future__ import annotations
 
 import pytest
 
-from resume_hooks.parts.checkpoints import checkpoint, rewind
+from resume_hooks.parts.checkpoints import back
+from resume_hooks.parts.checkpoints import mark as marks
 from tests.derive.child.test_write import (
     Plan,
     parent,
@@ -23,8 +24,8 @@ __all__ = [
 
 @pytest.fixture
 def planned() -> tuple[str, Plan]:
-    """A rewind to the session's end."""
-    return "rewind", lambda parent, home: rewind.plan(parent, checkpoint.place(parent).mark, "slower", home.where).child
+    """A way back to the session's end."""
+    return "back", lambda parent, home: back.plan(parent, marks.place(parent).mark, "slower", home.where).child
 
 
 @pytest.fixture

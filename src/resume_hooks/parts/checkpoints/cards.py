@@ -1,4 +1,4 @@
-"""The texts of ``>checkpoint`` and ``>rewind``. Each ends in its useful line of at most 40 columns."""
+"""The texts of ``>mark`` and ``>back``. Each ends in its useful line of at most 40 columns."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN
 from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card
 from resume_hooks.hooks.triggers import Trigger
-from resume_hooks.parts.checkpoints.checkpoint import Mark, Placed
-from resume_hooks.parts.checkpoints.rewind_text import LeftOut
+from resume_hooks.parts.checkpoints.back_text import LeftOut
+from resume_hooks.parts.checkpoints.mark import Mark, Placed
 from resume_hooks.parts.checkpoints.state import NONE
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain
 
-if TYPE_CHECKING:  # what a child is decided with is nothing to a checkpoint
-    from resume_hooks.parts.checkpoints.rewind import RewindPlan
+if TYPE_CHECKING:  # what a child is decided with is nothing to a mark
+    from resume_hooks.parts.checkpoints.back import BackPlan
 
 _STAYS = "that brings back the conversation up to here; files, git and processes stay as they are"
 _BOX = "where the input box still holds the command one Ctrl+C clears it, a second one quits"
@@ -29,7 +29,7 @@ _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 
 
 def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool) -> str:
-    """``>checkpoint``: what was marked, and how to come back."""
+    """``>mark``: what was marked, and how to come back."""
     slash = trigger.slash
     done = "already set here" if already else "replaced" if replaced else "set"
     marked = list(_described(placed.mark))
@@ -42,11 +42,11 @@ def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool)
     )
     box = [f"  {_BOX}"] if not slash and not placed.unfinished else []
     lines = [
-        f"{noun(trigger)} {done}{'' if slash else f' · {keys}'}",
+        f"mark {done}{'' if slash else f' · {keys}'}",
         "",
         *(f"  {line}" for line in marked),
         "",
-        f"  back to here   {trigger.name('rewind')} what you found out",
+        f"  back to here   {trigger.name('back')} what you found out",
         f"  {_STAYS}",
         *box,
         "",
@@ -56,17 +56,17 @@ def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool)
 
 
 def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str:
-    """A second ``>checkpoint``: the one that is active, and how to replace it; ``unkept`` says why it can't be."""
-    yes = f"{trigger.name('checkpoint')} yes"
+    """A second ``>mark``: the one that is active, and how to replace it; ``unkept`` says why it can't be."""
+    yes = f"{trigger.name('mark')} yes"
     new = [f"new goal: {one_line(plain(goal), ROW * 2)}"] if goal else []
     ways = [unkept or f"replace it by one here    {yes}"]
     lines = [
-        f"{noun(trigger)} not set · another is active, set {age(active)}",
+        f"mark not set · another is active, set {age(active)}",
         "",
         *(f"  {line}" for line in (*_described(active, its=True), *new)),
         "",
         *(f"  {line}" for line in ways),
-        f"  back to that one          {trigger.name('rewind')} what you found out",
+        f"  back to that one          {trigger.name('back')} what you found out",
         "",
         NOTHING if unkept else f"{'Replace' if trigger.slash else 'To replace it'}: {yes}",
     ]
@@ -74,48 +74,42 @@ def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str
 
 
 def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str:
-    """``>checkpoint cancel``: the question discarded, and what stays; or the checkpoint forgotten."""
+    """``>mark cancel``: the question discarded, and what stays; or the mark forgotten."""
     if active is None:
-        return refusal_card(none(trigger), last=f"To set one: {trigger.name('checkpoint')} [goal]")
+        return refusal_card(NONE, last=f"To set one: {trigger.name('mark')} [goal]")
     done = "stays" if asked else "forgotten"
-    return "\n".join([f"{noun(trigger)} {done}, set {age(active)}", *(f"  {line}" for line in _described(active))])
+    return "\n".join([f"mark {done}, set {age(active)}", *(f"  {line}" for line in _described(active))])
 
 
 def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str:
     """A yes to which nothing is open."""
-    why = (
-        f"the question is older than {OPEN // 60} minutes"
-        if expired
-        else f"no question about a {noun(trigger)} is open"
-    )
-    words, typed = f"there is nothing to confirm: {why}", f"{trigger.name('checkpoint')} [goal]"
+    why = f"the question is older than {OPEN // 60} minutes" if expired else "no question about a mark is open"
+    words, typed = f"there is nothing to confirm: {why}", f"{trigger.name('mark')} [goal]"
     if active is None:
-        return refusal_card(words, f"  {none(trigger)}", last=f"First: {typed}")
-    described = "\n".join(
-        f"  {line}" for line in (f"a {noun(trigger)} is active, set {age(active)}:", *_described(active))
-    )
+        return refusal_card(words, f"  {NONE}", last=f"First: {typed}")
+    described = "\n".join(f"  {line}" for line in (f"a mark is active, set {age(active)}:", *_described(active)))
     return refusal_card(words, described, last=f"Replace: {typed}")
 
 
-def rewound_card(receipt: Receipt, copied: Copied, made: RewindPlan, trigger: Trigger, *, slash: bool) -> str:
-    """``>rewind``: the child, what it holds, what stays, and the ways into it."""
+def back_card(receipt: Receipt, copied: Copied, made: BackPlan, *, slash: bool) -> str:
+    """``>back``: the child, what it holds, what stays, and the ways into it."""
     mark, goal = made.mark, f": {one_line(plain(made.mark.goal), ROW)}" if made.mark.goal else ""
     fork = f"back to where this fork left {mark.left}; what it found is told there"
     facts = [
-        fork if mark.left else f"back to the {noun(trigger)}, set {age(mark)}{goal}",
+        fork if mark.left else f"back to the mark, set {age(mark)}{goal}",
         *([f"report: {one_line(plain(made.report), ROW * 2)}"] if made.report else []),
-        *not_rewound(receipt, made.left_out),
+        *left_alone(receipt, made.left_out),
     ]
-    return child_card(_done(trigger), receipt, copied, facts, slash=slash)
+    return child_card("back", receipt, copied, facts, slash=slash)
 
 
-def not_rewound(receipt: Receipt, left_out: LeftOut | None, old: str = "this one") -> list[str]:
-    """What a rewind leaves as it is, in lines, and how files are brought back; ``old`` is the session it began in."""
-    facts = ["files, git and processes are not rewound"]
+def left_alone(receipt: Receipt, left_out: LeftOut | None, old: str = "this one") -> list[str]:
+    """What going back leaves as it is, in lines, and how files are brought back; ``old`` is the session it began in."""
+    facts = ["files, git and processes stay as they are"]
     if left_out is None:
         return facts
     if left_out.prompt:
-        facts[0] += "; files, in a shell (it shows what would change, and asks):"
+        facts[0] += "; to bring files back, in a shell (it asks first):"
         facts.append(f"    {typed(f'rewind-files {receipt.parent_session_id} --to {left_out.prompt}')}")
     else:
         facts[0] += "; Claude Code has no file copies to restore"
@@ -123,37 +117,23 @@ def not_rewound(receipt: Receipt, left_out: LeftOut | None, old: str = "this one
 
 
 def standing_card(receipt: Receipt, copied: Copied, trigger: Trigger, *, slash: bool) -> str:
-    """A ``>rewind`` whose checkpoint was used by the last one: the child that stands.
+    """A ``>back`` whose mark was used by the last one: the child that stands.
 
     A slash command was typed anew, so its text is another report; a ``>`` one may be a stray Enter, and is still in
     the input box.
     """
     unused = [f"Your new report was not used: {trigger.text}"] if slash and trigger.text else []
-    facts = [f"{none(trigger)} The last {trigger.name('rewind')} used it.", *unused]
-    return child_card(f"already {_done(trigger)}", receipt, copied, facts, slash=slash)
+    facts = [f"{NONE} The last {trigger.name('back')} used it.", *unused]
+    return child_card("already back", receipt, copied, facts, slash=slash)
 
 
 def none_card(trigger: Trigger) -> str:
-    """A ``>rewind`` without a checkpoint."""
+    """A ``>back`` without a mark."""
     return refusal_card(
-        none(trigger),
+        NONE,
         trigger.text and f"  Your text: {trigger.text}",
-        last=f"First: {trigger.name('checkpoint')} [goal]",
+        last=f"First: {trigger.name('mark')} [goal]",
     )
-
-
-def noun(trigger: Trigger) -> str:
-    """What a checkpoint is called in the form in which the command was typed: a mark, where that is ``/mark``."""
-    return trigger.name("checkpoint").rpartition(":")[2].lstrip("/>")
-
-
-def _done(trigger: Trigger) -> str:
-    return "back" if trigger.name("rewind") == "/back" else "rewound"
-
-
-def none(trigger: Trigger) -> str:
-    """That none is active, as a sentence."""
-    return NONE.replace("checkpoint", noun(trigger))
 
 
 def age(mark: Mark) -> str:

@@ -1,4 +1,4 @@
-"""Where a fork left its parent: what a rewind goes back to in a session without a checkpoint."""
+"""Where a fork left its parent: what ``back`` goes back to in a session without a mark."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Final
 
 from resume_hooks import clock
 from resume_hooks.derive.child.existing import went_on
-from resume_hooks.errors import NoCheckpoint
-from resume_hooks.parts.checkpoints.checkpoint import Mark
+from resume_hooks.errors import NoMark
+from resume_hooks.parts.checkpoints.mark import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_at, readable
 from resume_hooks.sessions.lineage import Family
@@ -24,7 +24,7 @@ FORK: Final = "fork"
 def fork_point(session: SessionFile, where: Where) -> Mark | None:
     """The last message that a fork holds of its parent; None for a session that is no fork. Reads, writes nothing.
 
-    Where its records don't name those that they were, it is the last one that the parent has, too. NoCheckpoint where
+    Where its records don't name those that they were, it is the last one that the parent has, too. NoMark where
     nothing tells.
     """
     family = Family(where)
@@ -43,7 +43,7 @@ def fork_point(session: SessionFile, where: Where) -> Mark | None:
         copied = [node for node in nodes if node.uuid in known]
     last = next((node for node in reversed(copied) if node.spoken and not node.sidechain), None)
     if last is None:
-        raise NoCheckpoint(
+        raise NoMark(
             f"Nothing tells where this fork left its parent {parent.session_id}",
             f"To go on in the parent: {typed(f'resume {parent.session_id}')}",
         )

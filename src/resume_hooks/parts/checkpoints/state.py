@@ -1,6 +1,6 @@
-"""The active checkpoint of a session: one small private note each, from ``checkpoint`` until a ``rewind`` used it.
+"""The active mark of a session: one small private note each, from ``mark`` until a ``back`` used it.
 
-Invariant: a mark is used up by the child that it made, and by nothing that failed; of several rewinds one gets it.
+Invariant: a mark is used up by the child that it made, and by nothing that failed; of several ``back`` one gets it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from resume_hooks import clock
-from resume_hooks.errors import NoCheckpoint, WriteFailed
+from resume_hooks.errors import NoMark, WriteFailed
 from resume_hooks.hooks import hook_state
-from resume_hooks.parts.checkpoints.checkpoint import MAX_GOAL, Mark
+from resume_hooks.parts.checkpoints.mark import MAX_GOAL, Mark
 
-NONE = "No active checkpoint."
-BUSY = "Another prompt is rewinding this session right now"
+NONE = "No active mark."
+BUSY = "Another prompt is going back in this session right now"
 
 KEPT = 60 * 86_400
 """Seconds after which a mark is swept; the client deletes sessions after 30 days."""
@@ -27,28 +27,28 @@ _PREFIX = "mark-"
 
 
 def keep(mark: Mark) -> None:
-    """Make a mark the session's checkpoint, in place of the last one. WriteFailed where that can't be done."""
+    """Make a mark the session's own, in place of the last one. WriteFailed where that can't be done."""
     hook_state.sweep(_PREFIX, KEPT)
     try:
         hook_state.keep(_name(mark.session_id), mark._asdict())
     except OSError as error:
         raise WriteFailed(
-            f"The checkpoint could not be kept: {error.strerror or error}", "Check free space and the state folder."
+            f"The mark could not be kept: {error.strerror or error}", "Check free space and the state folder."
         ) from error
 
 
 def find(session_id: str) -> Mark | None:
-    """The session's checkpoint; None where there is none that can be trusted."""
+    """The session's mark; None where there is none that can be trusted."""
     return _mark(hook_state.find(_name(session_id)), session_id)
 
 
 def clear(session_id: str) -> bool:
-    """Forget the session's checkpoint; False where there was none."""
+    """Forget the session's mark; False where there was none."""
     return hook_state.take(_name(session_id))
 
 
 def settled(session_id: str) -> Mark | None:
-    """The session's checkpoint; a rewind that is at work on it is waited for, since it uses it up."""
+    """The session's mark; a ``back`` that is at work on it is waited for, since it uses it up."""
     hook_state.wait(_name(session_id))
     return find(session_id)
 
@@ -57,17 +57,17 @@ def settled(session_id: str) -> Mark | None:
 def used(mark: Mark) -> Iterator[None]:
     """Use a mark up by what the block makes; it stays where the block fails. Where a fork left is used up by nothing.
 
-    NoCheckpoint where it is not the session's any more, or another rewind is at work on it.
+    NoMark where it is not the session's any more, or another ``back`` is at work on it.
     """
     if mark.left:
         yield
         return
     name = _name(mark.session_id)
     if not hook_state.begin(name):
-        raise NoCheckpoint(BUSY, "Wait a moment.")
+        raise NoMark(BUSY, "Wait a moment.")
     try:
         if find(mark.session_id) != mark:
-            raise NoCheckpoint(NONE, "It was used or replaced meanwhile.")
+            raise NoMark(NONE, "It was used or replaced meanwhile.")
         yield
         hook_state.take(name)
     finally:

@@ -45,7 +45,7 @@ def test_what_is_sent_of_a_fork_that_came_back(version: str, home: ClientHome, a
     api.script = [BASH, "We decided to use the lexer."]
     done = run_print(client, home, api, "explore DELTA", resume=fork.stem, extra_args=SKIP)
     assert done.returncode == 0, done.stderr
-    back = verb(home, "rewind", fork)
+    back = verb(home, "back", fork)
     rows = sent(client, home, api, back.stem)
     assert rows[:-2] == before == [("text", "user", "remember ALPHA"), ("text", "assistant", "ALPHA noted")]
     (_, who, told), (_, answering, card) = rows[-2:]

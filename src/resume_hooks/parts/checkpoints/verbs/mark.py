@@ -1,4 +1,4 @@
-"""``checkpoint``: mark a place in a session, show the mark, or forget it."""
+"""``mark``: mark a place in a session, show the mark, or forget it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import table
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.parts.checkpoints import checkpoint, state
-from resume_hooks.parts.checkpoints.checkpoint import Mark
-from resume_hooks.parts.checkpoints.verbs import CheckpointOptions
+from resume_hooks.parts.checkpoints import state
+from resume_hooks.parts.checkpoints.mark import Mark, place, refuse_subagent
+from resume_hooks.parts.checkpoints.verbs import MarkOptions
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
@@ -17,13 +17,13 @@ from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line
 
 
-def set_checkpoint(options: CheckpointOptions) -> None:
-    """Set a checkpoint, show it, or forget it."""
+def set_mark(options: MarkOptions) -> None:
+    """Set a mark, show it, or forget it."""
     if options.show + options.clear + bool(options.goal or options.yes) > 1:
-        raise UsageError("--show, --clear, and a new checkpoint exclude each other", "Ask for one of them.")
+        raise UsageError("--show, --clear, and a new mark exclude each other", "Ask for one of them.")
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_whole(session)
-    checkpoint.refuse_subagent(session)
+    refuse_subagent(session)
     active = state.find(session.session_id)
     if options.show or options.clear:
         _old(session, active, options)
@@ -31,8 +31,8 @@ def set_checkpoint(options: CheckpointOptions) -> None:
         _new(session, active, options)
 
 
-def _old(session: SessionFile, active: Mark | None, options: CheckpointOptions) -> None:
-    """Show the active checkpoint, or forget it."""
+def _old(session: SessionFile, active: Mark | None, options: MarkOptions) -> None:
+    """Show the active mark, or forget it."""
     cleared = active is not None and options.clear and not options.dry_run
     if cleared:
         state.clear(session.session_id)
@@ -40,15 +40,15 @@ def _old(session: SessionFile, active: Mark | None, options: CheckpointOptions) 
     _answer(session, _Marks(active, None, done, cleared), options)
 
 
-def _new(session: SessionFile, active: Mark | None, options: CheckpointOptions) -> None:
-    """Set a checkpoint; replace an active one only with ``--yes``."""
+def _new(session: SessionFile, active: Mark | None, options: MarkOptions) -> None:
+    """Set a mark; replace an active one only with ``--yes``."""
     require_own(session, options.where)
-    placed = checkpoint.place(session, options.goal)
+    placed = place(session, options.goal)
     same = active is not None and active.is_at(placed.mark)
     if active is not None and not same and not options.yes:
         goal = f", '{one_line(active.goal, 80)}'" if active.goal else ""
         raise ResumeHooksError(
-            f"A checkpoint is active here{goal}, set {active.started_at}", "--yes replaces it; --clear forgets it."
+            f"A mark is active here{goal}, set {active.started_at}", "--yes replaces it; --clear forgets it."
         )
     writes = not same and not options.dry_run
     if writes:
@@ -67,14 +67,14 @@ class _Marks(NamedTuple):
     written: bool
 
 
-def _answer(session: SessionFile, found: _Marks, options: CheckpointOptions) -> None:
+def _answer(session: SessionFile, found: _Marks, options: MarkOptions) -> None:
     mark, replaced, done, written = found
     data = {
         "session_id": session.session_id,
         "file": session.original,
         "written": written,
         "active": mark is not None and done != "forgotten",
-        "checkpoint": mark,
+        "mark": mark,
         "replaced": replaced,
     }
     options.emit(data, lambda: _text(mark, replaced, done))
@@ -85,11 +85,11 @@ def _text(mark: Mark | None, replaced: Mark | None, done: str) -> str:
         return state.NONE
     return table(
         [
-            ("checkpoint", done),
+            ("mark", done),
             ("goal", one_line(mark.goal, 300) or "none"),
             ("after", f"{mark.session_id}:{mark.record}"),
             ("set", mark.started_at),
             *([("replaces", one_line(replaced.goal, 300) or replaced.started_at)] if replaced else []),
-            *([("back to it", typed(f"rewind {mark.session_id} --report TEXT"))] if done != "forgotten" else []),
+            *([("back to it", typed(f"back {mark.session_id} --report TEXT"))] if done != "forgotten" else []),
         ]
     )

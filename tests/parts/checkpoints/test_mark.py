@@ -1,4 +1,4 @@
-"""Where a checkpoint stands: after the last step of a session that is whole."""
+"""Where a mark stands: after the last step of a session that is whole."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import hook_state
-from resume_hooks.parts.checkpoints import checkpoint, state
-from resume_hooks.parts.checkpoints.checkpoint import MAX_GOAL, Placed
+from resume_hooks.parts.checkpoints import mark as marks
+from resume_hooks.parts.checkpoints import state
+from resume_hooks.parts.checkpoints.mark import MAX_GOAL, Placed
 from resume_hooks.sessions import locate
 from tests.builders import (
     SESSION,
@@ -31,7 +32,7 @@ from tests.builders import (
 
 def placed(tmp_path: Path, records: list[Record], goal: str = "") -> Placed:
     """The mark that a session of these records would get."""
-    return checkpoint.place(locate.session_file(write_session(tmp_path, SESSION, records)), goal)
+    return marks.place(locate.session_file(write_session(tmp_path, SESSION, records)), goal)
 
 
 def test_it_stands_at_the_last_word(tmp_path: Path) -> None:
@@ -127,12 +128,12 @@ def test_a_call_that_runs_in_the_first_record(tmp_path: Path) -> None:
 def test_sub_agents_are_refused(tmp_path: Path) -> None:
     """By what the records say, and by the name of the file; in the exact words."""
     records = [{**record, "isSidechain": True} for record in conversation(1)]
-    with pytest.raises(InSubagent, match=r"^Checkpoint not available in subagents\.$"):
+    with pytest.raises(InSubagent, match=r"^A sub-agent has no marks$"):
         placed(tmp_path, records)
     path = tmp_path / "agent-1a2b3c.jsonl"
     Path(write_session(tmp_path, SESSION, conversation(1))).rename(path)
     with pytest.raises(InSubagent):
-        checkpoint.place(locate.session_file(str(path)))
+        marks.place(locate.session_file(str(path)))
 
 
 def test_a_goal_has_a_limit(tmp_path: Path) -> None:

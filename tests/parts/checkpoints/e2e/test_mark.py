@@ -1,4 +1,4 @@
-"""``>checkpoint`` and ``>rewind`` as a user meets them: the client stands at the mark again, with the report alone."""
+"""``>mark`` and ``>back`` as a user meets them: the client stands at the mark again, with the report alone."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.child.write import write
-from resume_hooks.parts.checkpoints import rewind
-from resume_hooks.parts.checkpoints.checkpoint import Mark
+from resume_hooks.parts.checkpoints import back
+from resume_hooks.parts.checkpoints.mark import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.linearize import linearize, standalone_count
@@ -45,7 +45,7 @@ def messages(request: Request) -> list[tuple[str, Any]]:
 
 
 def told_at(sent: list[tuple[str, Any]]) -> int:
-    """The place of the message that tells of the rewind; the card follows it."""
+    """The place of the message that tells of the way back; the card follows it."""
     ends = [blocks[0].get("text", "").endswith(f":\n{REPORT}") for _, blocks in sent]
     assert ends.count(True) == 1
     place = ends.index(True)
@@ -57,7 +57,7 @@ def told_at(sent: list[tuple[str, Any]]) -> int:
     return place
 
 
-def assert_rewound(before: Request, after: Request, prompt: str) -> None:
+def assert_went_back(before: Request, after: Request, prompt: str) -> None:
     """What was sent up to the mark, word for word, then lineage and report, the card, and the new prompt."""
     sent = messages(after)
     place = told_at(sent)
@@ -69,7 +69,7 @@ def assert_rewound(before: Request, after: Request, prompt: str) -> None:
     assert "No response requested" not in said
 
 
-def test_mark_explore_rewind_paste(tui: Tui, plugin: Path, xserver: XServer) -> None:
+def test_mark_explore_back_paste(tui: Tui, plugin: Path, xserver: XServer) -> None:
     """In one client: neither trigger asks the API; the child's request is the parent's up to the mark, and the report.
 
     The screen shows the talk up to the mark and the card; the whole report stands in the transcript view.
@@ -80,7 +80,7 @@ def test_mark_explore_rewind_paste(tui: Tui, plugin: Path, xserver: XServer) -> 
     tui.wait_for("Mock reply 1")
     tui.wait_idle()
     asked = len(tui.api.requests)
-    tui.submit(f"/resume-hooks:checkpoint {GOAL}")
+    tui.submit(f"/resume-hooks:mark {GOAL}")
     tui.wait_for("Set. Go on")
     tui.wait_idle()
     assert not tui.input_text()
@@ -94,21 +94,21 @@ def test_mark_explore_rewind_paste(tui: Tui, plugin: Path, xserver: XServer) -> 
     asked = len(tui.api.requests)
     (parent,) = tui.home.sessions()
     raw = parent.read_bytes()
-    tui.submit(f">rewind {REPORT}")
-    tui.wait_for("^.*rewound · the /resume line copied")
+    tui.submit(f">back {REPORT}")
+    tui.wait_for("^.*back · the /resume line copied")
     tui.wait_idle()
     (child,) = children(tui.home, parent)
     assert xserver.clipboard() == f"/resume {child.stem}"
     assert len(tui.api.requests) == asked
     assert parent.read_bytes().startswith(raw), "the client appends; nothing else may change"
     tui.key("Enter")
-    tui.wait_for("already rewound")
+    tui.wait_for("already back")
     tui.wait_idle()
     assert children(tui.home, parent) == [child]
     tui.key("C-c")
     tui.wait_idle()
     tui.submit_paste(f"/resume {child.stem}")
-    tui.wait_gone("already rewound")
+    tui.wait_gone("already back")
     tui.wait_idle()
     shown = "\n".join(tui.screen())
     assert "Back to 20" in shown
@@ -121,12 +121,12 @@ def test_mark_explore_rewind_paste(tui: Tui, plugin: Path, xserver: XServer) -> 
     tui.wait_idle()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 4")
-    assert_rewound(before, tui.api.main_requests()[-1], "now go on BETA")
+    assert_went_back(before, tui.api.main_requests()[-1], "now go on BETA")
 
 
 @pytest.mark.wide
 def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
-    """``>checkpoint`` beside a running turn marks what is whole; its one line that shows is the useful one."""
+    """``>mark`` beside a running turn marks what is whole; its one line that shows is the useful one."""
     tui.start(plugin_dir=plugin, extra_env=ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"})
     tui.submit("remember ALPHA")
     tui.wait_for("Mock reply 1")
@@ -135,13 +135,13 @@ def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
     tui.submit("explore it")
     tui.wait_for(r"esc to interrupt|…")
     (parent,) = tui.home.sessions()
-    tui.submit(">checkpoint")
+    tui.submit(">mark")
     tui.wait_for("Go on once the ans")
     tui.wait_for("EXPLORED it")
     tui.wait_idle()
     tui.key("C-c")
     tui.wait_idle()
-    tui.submit(f"/resume-hooks:rewind {REPORT}")
+    tui.submit(f"/resume-hooks:back {REPORT}")
     tui.wait_for("Back to 20")
     (child,) = children(tui.home, parent)
     assert "EXPLORED" not in child.read_text()
@@ -166,17 +166,17 @@ def test_on_every_client(every_client: ClientVersion, home: ClientHome, api: Moc
     session_id = run("remember ALPHA", None, ["noted ALPHA"])
     parent = home.project_folder / f"{session_id}.jsonl"
     asked = len(api.main_requests())
-    run(f"/resume-hooks:checkpoint {GOAL}", session_id, [])
+    run(f"/resume-hooks:mark {GOAL}", session_id, [])
     assert len(api.main_requests()) == asked
     run("explore it", session_id, [read, "EXPLORED it"])
     before = api.main_requests()[-1]
     asked = len(api.main_requests())
-    run(f">rewind {REPORT}", session_id, [])
+    run(f">back {REPORT}", session_id, [])
     assert len(api.main_requests()) == asked
     (child,) = children(home, parent)
     run("now go on BETA", child.stem, ["fine"])
     after = api.main_requests()[-1]
-    assert_rewound(before, after, "now go on BETA")
+    assert_went_back(before, after, "now go on BETA")
     assert "noted ALPHA" in spoken(after)
 
 
@@ -191,7 +191,7 @@ def legal_points(nodes: tuple[Node, ...], count: int, chance: random.Random) -> 
     return chance.sample(ends, min(count, len(ends)))
 
 
-def rewinds_well(name: str, client: ClientVersion, home: ClientHome, api: MockApi, count: int) -> None:
+def goes_back_well(name: str, client: ClientVersion, home: ClientHome, api: MockApi, count: int) -> None:
     """Rewind a copy of a session to some places; what each child sends is what the client sends of the cut parent."""
     source = corpus() / name
     parent = home.install_session(source, str(uuid.uuid4()))
@@ -200,15 +200,15 @@ def rewinds_well(name: str, client: ClientVersion, home: ClientHome, api: MockAp
     session = locate.session_file(str(parent))
     for node in legal_points(tuple(scan(str(parent)).chain), count, random.Random(name)):
         mark = Mark(session.session_id, node.uuid, node.number, GOAL, "2026-01-31T09:31:00.000Z")
-        made = write(rewind.plan(session, mark, REPORT, Where(environ)).child, Where(environ))
+        made = write(back.plan(session, mark, REPORT, Where(environ)).child, Where(environ))
         twin = home.install_session(source, str(uuid.uuid4()))  # a client writes to what it resumes
         cut = messages(sent(client, home, api, twin.stem, ["--resume-session-at", node.uuid]))
-        rewound = messages(sent(client, home, api, made.session_id, []))
+        went_back = messages(sent(client, home, api, made.session_id, []))
         if cut[0][0] == "assistant":
-            rewound = rewound[1:]  # the lineage, since a conversation begins with a user
-        place = told_at(rewound)
-        assert rewound[:place] == cut[:place]
-        assert [role for role, _ in rewound[place + 2 :]] == [role for role, _ in cut[place:]], "the prompt follows"
+            went_back = went_back[1:]  # the lineage, since a conversation begins with a user
+        place = told_at(went_back)
+        assert went_back[:place] == cut[:place]
+        assert [role for role, _ in went_back[place + 2 :]] == [role for role, _ in cut[place:]], "the prompt follows"
         os.unlink(made.file)
         twin.unlink()
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
@@ -225,11 +225,11 @@ def sent(client: ClientVersion, home: ClientHome, api: MockApi, session_id: str,
 @pytest.mark.parametrize("name", one_in(3, FEW))
 def test_a_few_real_sessions(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """One place in each."""
-    rewinds_well(name, client, home, api, 1)
+    goes_back_well(name, client, home, api, 1)
 
 
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize("name", ALL)
 def test_every_real_session(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """Three places in each session of the corpus."""
-    rewinds_well(name, client, home, api, 3)
+    goes_back_well(name, client, home, api, 3)

@@ -1,4 +1,4 @@
-"""A rewind: a child cut back to a checkpoint, which of what came after keeps a report alone.
+"""The way back: a child cut back to a mark, which of what came after keeps a report alone.
 
 The records before the cut are sent as they were, so that what an API has cached of them still counts: lineage and
 report follow them.
@@ -26,10 +26,10 @@ from resume_hooks.derive.child.rewrite_chain import (
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import AtRecord
 from resume_hooks.derive.fresh_child import Opening, fresh
-from resume_hooks.errors import NoCheckpoint, UsageError
-from resume_hooks.parts.checkpoints.checkpoint import Mark, refuse_subagent
+from resume_hooks.errors import NoMark, UsageError
+from resume_hooks.parts.checkpoints.back_text import LeftOut, Told, card, model_text
 from resume_hooks.parts.checkpoints.fork_point import on_parent
-from resume_hooks.parts.checkpoints.rewind_text import LeftOut, Told, card, model_text
+from resume_hooks.parts.checkpoints.mark import Mark, refuse_subagent
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
@@ -43,11 +43,11 @@ from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.provenance import RewindTimes
+from resume_hooks.transcripts.provenance import BackTimes
 from resume_hooks.transcripts.records import USER, Record, message
 from resume_hooks.transcripts.transcript import Transcript
 
-KIND: Final = "rewind"
+KIND: Final = "back"
 
 MAX_REPORT = 500_000
 """Characters of a report."""
@@ -66,8 +66,8 @@ class _CutPlan(ChildPlan):
         return [_EndingSeen(self.report)]
 
 
-class RewindPlan(NamedTuple):
-    """A rewind: the ``child`` holds the records up to the mark, or is a fresh one if the mark was ``lost``."""
+class BackPlan(NamedTuple):
+    """The way back: the ``child`` holds the records up to the mark, or is a fresh one if the mark was ``lost``."""
 
     child: ChildPlan
     mark: Mark
@@ -89,12 +89,12 @@ def checked_report(report: str) -> str:
     return report
 
 
-def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir: str | None = None) -> RewindPlan:
+def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir: str | None = None) -> BackPlan:
     """Decide on a child of ``session`` that stands at ``mark`` again.
 
     Of a fork that comes back it also tells what the fork found; a report is not needed then. Where the mark does not
     resolve any more the child starts at the root, with a warning. InSubagent for a sub-agent's transcript, UsageError
-    for what is no report, NoCheckpoint for a fork in which nothing was said.
+    for what is no report, NoMark for a fork in which nothing was said.
     """
     refuse_subagent(session)
     report = checked_report(report) if report.strip() or not mark.left else ""
@@ -112,7 +112,7 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
     after = round((len(closing.text) + len(closing.card)) / parent.ratio)
     after += tokens.sent_context(list(kept), parent.ratio).tokens if kept else 0
     sizes = Sizes(parent.tokens, after)
-    head = child.head(parent.size(after), rewound=RewindTimes(mark.started_at, child.setting.at))
+    head = child.head(parent.size(after), rewound=BackTimes(mark.started_at, child.setting.at))
     told = Opening(child, head, *closing, parent.ends, sizes)
     if child.agent != NAME:
         decided: ChildPlan = agents.writer_of(child.agent, where).rewound(told, [node.uuid for node in kept])
@@ -122,7 +122,7 @@ def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir
         body = _cut(parent, child, head, closing, kept)
         decided = _CutPlan(draft=child, body=body, sizes=sizes, report=closing.text)
     decided = replace(decided, remarks=(*remarks, *decided.remarks))
-    return RewindPlan(decided, mark, report, left_out, lost)
+    return BackPlan(decided, mark, report, left_out, lost)
 
 
 class _Standing(NamedTuple):
@@ -148,9 +148,9 @@ def _standing(session: SessionFile, mark: Mark) -> _Standing:
 
 
 def _found(session: SessionFile, mark: Mark, left_out: LeftOut | None, child: Draft, where: Where) -> str:
-    """What a fork found, quoted with references. NoCheckpoint where nothing was said in it."""
+    """What a fork found, quoted with references. NoMark where nothing was said in it."""
     if left_out is None:
-        raise NoCheckpoint(
+        raise NoMark(
             f"Nothing was said in this fork since it left its parent {mark.left}",
             f"To go on in the parent: {typed(f'resume {mark.left}')}",
         )
@@ -167,7 +167,7 @@ def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list
         lost = _why_lost(transcript, mark, place)
         return (), lost, [f"{mark.what} does not resolve any more ({lost}): the new session starts at the root."]
     moved = any(node.spoken for node in row.nodes[len(kept) : place])
-    return kept, "", ["The cut is a little before the checkpoint, so that no tool call is split."] if moved else []
+    return kept, "", ["The cut is a little before the mark, so that no tool call is split."] if moved else []
 
 
 def _cut(parent: ParentScan, child: Draft, head: bytes, closing: Closing, kept: Sequence[Node]) -> ChainRewrite:

@@ -1,4 +1,4 @@
-"""What a rewound session says of itself: the facts for the model, and the card on the screen."""
+"""What a session that went back says of itself: the facts for the model, and the card on the screen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from resume_hooks.clock import minute
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.parts.checkpoints.checkpoint import Mark
+from resume_hooks.parts.checkpoints.mark import Mark
 from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.opening_layout import REPORT
 from resume_hooks.sessions.record_references import SHORT, TranscriptNames
@@ -35,7 +35,7 @@ class LeftOut(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a rewound session is told of: the user's ``report`` and what a fork ``found``, each ``""`` for none.
+    """What a session that went back is told of: the user's ``report`` and what a fork ``found``, each ``""`` for none.
 
     ``left_out`` is what it does not hold, ``lost`` why the mark does not resolve any more, ``""`` where it does.
     """
@@ -51,7 +51,7 @@ def model_text(child: Draft, told: Told) -> str:
     """What the model reads: the child's lineage, where it stands, what a fork found, and the report."""
     mark, left_out, lost = told.mark, told.left_out, told.lost
     since = minute(mark.started_at)
-    place = f"at a checkpoint that the user set, {since}"
+    place = f"at a mark that the user set, {since}"
     if mark.left:
         place = f"where a fork, the parent session, left {mark.left}, {since}; what the fork found is told below"
     where = f"The conversation above is as it was {place}."
@@ -70,7 +70,7 @@ def model_text(child: Draft, told: Told) -> str:
             f"{stands} in records {left_out.span} of the parent session, within reach of the session-search skill "
             f"(`{child.command(f'outline {left_out.names.word}')}`, `{child.command(reading)}`)."
         )
-    lines.append("Files, git and running processes were not rewound: they are as that work left them.")
+    lines.append("Files, git and running processes did not go back: they are as that work left them.")
     lines += ["", told.found] if told.found else []
     lines += ["", REPORT, unmarked(told.report)] if told.report else []
     return encodable("\n".join(lines))

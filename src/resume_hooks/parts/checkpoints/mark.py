@@ -1,6 +1,6 @@
-"""A checkpoint: the record of a session that a later rewind goes back to, and what was to be tried from there.
+"""A mark: the record of a session that ``back`` goes back to, and what was to be tried from there.
 
-Invariant: a mark stands where nothing is cut in two: no tool call waits for its answer before it.
+Invariant: it stands where nothing is cut in two: no tool call waits for its answer before it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_GOAL = 4_000
 
 
 class Mark(NamedTuple):
-    """A checkpoint: the leaf's ``uuid``, its ``record`` (0-based line) as it was set, the goal, the instant.
+    """A mark: the leaf's ``uuid``, its ``record`` (0-based line) as it was set, the goal, the instant.
 
     Or where a fork left its parent, then ``left`` is that one's id.
     """
@@ -37,7 +37,7 @@ class Mark(NamedTuple):
     @property
     def what(self) -> str:
         """What it is, to begin a sentence with."""
-        return "The place where the fork left its parent" if self.left else "The checkpoint"
+        return "The place where the fork left its parent" if self.left else "The mark"
 
     def is_at(self, other: Mark) -> bool:
         """Whether another one marks the same place for the same goal."""

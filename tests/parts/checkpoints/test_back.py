@@ -1,4 +1,4 @@
-"""Rewind: a child that stands at the checkpoint again, byte for byte, and holds the report of what came after."""
+"""A child that stands at the mark again, byte for byte, and holds the report of what came after."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import pytest
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import InSubagent, UsageError
-from resume_hooks.parts.checkpoints import checkpoint, rewind
-from resume_hooks.parts.checkpoints.checkpoint import Mark
-from resume_hooks.parts.checkpoints.rewind import MAX_REPORT, RewindPlan
+from resume_hooks.parts.checkpoints import back
+from resume_hooks.parts.checkpoints import mark as marks
+from resume_hooks.parts.checkpoints.back import MAX_REPORT, BackPlan
+from resume_hooks.parts.checkpoints.mark import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
@@ -50,17 +51,17 @@ LIMIT = 3_000_000
 
 
 def mark(uuid: str, goal: str = "try the other parser", record: int = 0) -> Mark:
-    """A checkpoint of the session at a record."""
+    """A mark of the session at a record."""
     return Mark(SESSION, uuid, record, goal, STARTED)
 
 
-def planned(home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower") -> RewindPlan:
-    """The plan of a rewind of a session of these records."""
+def planned(home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower") -> BackPlan:
+    """The plan of a way back of a session of these records."""
     path = write_session(home.project(), SESSION, lines)
-    return rewind.plan(locate.session_file(path), mark(at), report, Where())
+    return back.plan(locate.session_file(path), mark(at), report, Where())
 
 
-def rewound(home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower") -> Receipt:
+def went_back(home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower") -> Receipt:
     """The receipt of one that was written."""
     return write(planned(home, lines, at, report).child, Where())
 
@@ -72,7 +73,7 @@ def chain(receipt: Receipt) -> list[Record]:
 
 
 def explored() -> list[Record]:
-    """Two turns, a checkpoint after them (``r3``), and an exploration with a call."""
+    """Two turns, a mark after them (``r3``), and an exploration with a call."""
     return [
         *conversation(2),
         system("informational", uuid="i", parent="r3", ts=5),
@@ -86,7 +87,7 @@ def explored() -> list[Record]:
 
 def test_the_child_stands_at_the_mark(config_home: ConfigHome) -> None:
     """The records up to it, then lineage and report as one record that the transcript view shows, then the card."""
-    made = rewound(config_home, explored(), "r3", "  it was slower\n\nso we stay \n")
+    made = went_back(config_home, explored(), "r3", "  it was slower\n\nso we stay \n")
     assert all(check.ok for check in made.checks)
     assert len(made.checks) == 15
     rows = chain(made)
@@ -96,10 +97,10 @@ def test_the_child_stands_at_the_mark(config_home: ConfigHome) -> None:
     assert "isCompactSummary" not in told
     content = told["message"]["content"]
     assert content.startswith(OPENING)
-    assert content.endswith("\n\nThe user's report of what was done after the checkpoint:\nit was slower\n\nso we stay")
+    assert content.endswith("\n\nThe user's report of what was done after the mark:\nit was slower\n\nso we stay")
     for part in (SESSION, "2026-01-31 09:31", "tried from there: try the other parser", "records 11111111:4 to "):
         assert part in content.replace("11111111:5 to", "11111111:4 to")
-    assert "Files, git and running processes were not rewound" in content
+    assert "Files, git and running processes did not go back" in content
     assert card["message"]["model"] == records.SYNTHETIC_MODEL
     shown = records.text(card)
     assert "**Back** to 2026-01-31 09:31: try the other parser." in shown
@@ -109,7 +110,7 @@ def test_the_child_stands_at_the_mark(config_home: ConfigHome) -> None:
 
 def test_kept_records_are_byte_for_byte(config_home: ConfigHome) -> None:
     """But for the session's id; counts too, since they are of what is sent again."""
-    made = rewound(config_home, explored(), "r3")
+    made = went_back(config_home, explored(), "r3")
     parent, child = (Path(path).read_bytes().split(b"\n") for path in (made.parent_file, made.file))
     assert child[1:5] == [line.replace(SESSION.encode(), made.session_id.encode()) for line in parent[:4]]
     assert b'"cache_read_input_tokens":1285' in child[4]
@@ -117,7 +118,7 @@ def test_kept_records_are_byte_for_byte(config_home: ConfigHome) -> None:
 
 def test_the_first_line(config_home: ConfigHome) -> None:
     """Both instants and the size; nothing that listers would take for the session's own."""
-    made = rewound(config_home, explored(), "r3")
+    made = went_back(config_home, explored(), "r3")
     first = orjson.loads(Path(made.file).read_bytes().split(b"\n", 1)[0])["continue_metadata"]
     assert (first["startedAt"], first["rewoundAt"]) == (STARTED, first["continued_at"])
     assert first["context_tokens"] == made.tokens_after
@@ -125,7 +126,7 @@ def test_the_first_line(config_home: ConfigHome) -> None:
 
 def test_sizes(config_home: ConfigHome) -> None:
     """What the API counted up to the mark and what is told; less than the parent where something was left out."""
-    made = rewound(config_home, explored(), "r3")
+    made = went_back(config_home, explored(), "r3")
     assert made.tokens_before == 9_000
     assert 1_300 < made.tokens_after < 3_000
     assert tokens.recent_context(made.file).tokens == 1_300
@@ -137,7 +138,7 @@ def test_an_older_block_stays_as_it_is(config_home: ConfigHome) -> None:
     opening = [summary(block, uuid="u", parent=None), assistant("card", uuid="a", parent="u", ts=1)]
     more = conversation(2, start=5)
     more[0]["parentUuid"] = "a"
-    made = rewound(config_home, [*opening, *more], "r1")
+    made = went_back(config_home, [*opening, *more], "r1")
     rows = chain(made)
     assert rows[0]["message"]["content"] == block
     assert rows[4]["message"]["content"].count(OPENING) == 1
@@ -176,7 +177,7 @@ def test_the_cut_splits_nothing(config_home: ConfigHome, name: str) -> None:
         assistant("so", uuid="e", parent="q", ts=11, tokens=500),
         user("more", uuid="n", parent="e", ts=12),
     ]
-    made = rewound(config_home, lines, at)
+    made = went_back(config_home, lines, at)
     assert [row["uuid"] for row in chain(made)[:-2]] == kept
     assert any("no tool call is split" in warning for warning in made.warnings) is moved
 
@@ -212,7 +213,7 @@ def lost_in(name: str) -> tuple[list[Record], str]:
 def test_a_mark_that_is_lost_leads_to_the_root(config_home: ConfigHome, name: str) -> None:
     """A fresh child with lineage and report, with a warning that says why; nothing of the conversation is in it."""
     lines, why = lost_in(name)
-    made = rewound(config_home, lines, "m")
+    made = went_back(config_home, lines, "m")
     assert made.written
     assert f"does not resolve any more ({why}): the new session starts at the root" in made.warnings[0]
     opening, card = chain(made)
@@ -222,7 +223,7 @@ def test_a_mark_that_is_lost_leads_to_the_root(config_home: ConfigHome, name: st
     assert "**Back** to the root" in records.text(card)
     assert made.title.endswith(" · back")
     first = orjson.loads(Path(made.file).read_bytes().split(b"\n", 1)[0])["continue_metadata"]
-    assert (first["continuation_type"], first["startedAt"]) == ("rewind", STARTED)
+    assert (first["continuation_type"], first["startedAt"]) == ("back", STARTED)
 
 
 def test_a_mark_among_messages_that_a_compaction_kept(config_home: ConfigHome) -> None:
@@ -236,7 +237,7 @@ def test_a_mark_among_messages_that_a_compaction_kept(config_home: ConfigHome) -
         user("go on", uuid="n", parent="m", ts=8),
         assistant("so", uuid="z", parent="n", ts=9, tokens=700),
     ]
-    made = rewound(config_home, lines, "m")
+    made = went_back(config_home, lines, "m")
     assert [row.get("uuid") for row in chain(made)[:4]] == ["b", "s", "k", "m"]
     assert "150" not in str(chain(made)[3]["message"]["usage"])
     assert made.tokens_after < 1_000
@@ -252,7 +253,7 @@ def test_an_empty_report_is_refused(config_home: ConfigHome, report: str) -> Non
 def test_a_report_has_a_limit(config_home: ConfigHome) -> None:
     """Half a million characters are kept whole; one more is refused, and the message says where the text is."""
     most = "é" * MAX_REPORT
-    assert most in chain(rewound(config_home, explored(), "r3", most))[4]["message"]["content"]
+    assert most in chain(went_back(config_home, explored(), "r3", most))[4]["message"]["content"]
     with pytest.raises(UsageError, match="500,001 characters") as caught:
         planned(config_home, explored(), "r3", most + "x")
     assert "Nothing is lost: arrow up" in caught.value.remedy
@@ -273,7 +274,7 @@ HOSTILE = [
 def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
     """Text is text: the child passes every check, one block of lineage stands in it, its card can't be a trigger."""
     path = write_session(config_home.project(), SESSION, explored())
-    made = write(rewind.plan(locate.session_file(path), mark("r3", text), text, Where()).child, Where())
+    made = write(back.plan(locate.session_file(path), mark("r3", text), text, Where()).child, Where())
     told, card = chain(made)[-2:]
     assert told["message"]["content"].count(CLOSING) == 1
     assert records.text(card) != "No response requested."
@@ -281,9 +282,9 @@ def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
 
 
 def test_sub_agents_are_refused(config_home: ConfigHome) -> None:
-    """In the exact words of the checkpoint."""
+    """In the exact words of a mark."""
     lines = [{**record, "isSidechain": True} for record in explored()]
-    with pytest.raises(InSubagent, match=r"^Checkpoint not available in subagents\.$"):
+    with pytest.raises(InSubagent, match=r"^A sub-agent has no marks$"):
         planned(config_home, lines, "r3")
 
 
@@ -302,12 +303,12 @@ def test_snapshots_of_what_is_kept_come_along(config_home: ConfigHome) -> None:
     assert '"messageId":"r0"' in content
 
 
-def test_a_rewound_child_can_be_marked_and_rewound(config_home: ConfigHome) -> None:
+def test_a_child_can_be_marked_and_left_again(config_home: ConfigHome) -> None:
     """Its card is a place to come back to; the counter goes on."""
-    made = rewound(config_home, explored(), "r3")
-    again = checkpoint.place(locate.session_file(made.file)).mark
+    made = went_back(config_home, explored(), "r3")
+    again = marks.place(locate.session_file(made.file)).mark
     assert again.uuid == chain(made)[-1]["uuid"]
-    other = write(rewind.plan(locate.session_file(made.file), again, "x", Where()).child, Where())
+    other = write(back.plan(locate.session_file(made.file), again, "x", Where()).child, Where())
     assert other.title == "Fix the parser · back 2"
     assert len(chain(other)) == 8
 
@@ -325,7 +326,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
         return
     chance = random.Random(real_session.name)
     for place in {spoken[0], spoken[-1], *(chance.choice(spoken) for _ in range(2))}:
-        decided = rewind.plan(session, mark(row.nodes[place - 1].uuid), "REPORT", Where())
+        decided = back.plan(session, mark(row.nodes[place - 1].uuid), "REPORT", Where())
         made = write(decided.child, Where())
         assert made.written
         kept = row.nodes[: standalone_count(row, place)]
@@ -340,11 +341,11 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 
-def test_a_rewind_of_it(config_home: ConfigHome) -> None:
+def test_a_way_back_of_it(config_home: ConfigHome) -> None:
     """Back to a mark that was set while it was there; the child is at home in its project."""
     path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9)
-    mark = checkpoint.place(locate.session_file(path), "try").mark
+    mark = marks.place(locate.session_file(path), "try").mark
     away(path, config_home.environ)
     kept = locate.resolve(SESSION, "/", config_home.where)
-    made = write(rewind.plan(kept, mark, "It did not work", config_home.where).child, config_home.where)
+    made = write(back.plan(kept, mark, "It did not work", config_home.where).child, config_home.where)
     assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · back")
