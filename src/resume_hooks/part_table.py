@@ -24,7 +24,7 @@ FORMER: Dict[str, Tuple[str, str]] = {
 """Former verbs of parts: the part, what does the same now."""
 
 WAYS: Dict[str, Tuple[str, str, str]] = {
-    "smart-trim": (
+    "trim --smart": (
         "smart_trim",
         "a copy without what {model} finds is no longer needed; asking it costs tokens",
         "handoff",

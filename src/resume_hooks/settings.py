@@ -122,7 +122,7 @@ _CORE: dict[str, Key] = {
     ),
     "summary_model": Key(
         "haiku",
-        "Model that writes summaries and picks for smart-trim; once set, /rollover asks it on a warm cache, too.",
+        "Model that writes summaries and picks for trim --smart; once set, /rollover asks it on a warm cache, too.",
         _like(_MODEL, "the name of a model, such as haiku"),
     ),
     "notice_percent": Key(

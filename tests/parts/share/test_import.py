@@ -288,7 +288,7 @@ def test_a_page_is_asked_about_and_imported(desk: Desk, tmp_path: Path) -> None:
     page = tmp_path / "far.html"
     page.write_bytes(session_bytes([*conversation(2), custom_title("From afar")]))
     known = desk.ids()
-    words = ("resume", str(page), "--way", "as-is")
+    words = ("resume", str(page), "--way", "go on")
     screen = desk.run(*words)
     screen.wait_for(r"Y/n")
     screen.type("n\r")

@@ -26,7 +26,7 @@ __all__ = ["cli", "desk", "document"]
     "words",
     [
         ("trim", SESSION, "--in-place"), ("rename", SESSION, "Other"), ("rename", SESSION, "--tag", "later"),
-        ("delete", SESSION, "--yes"), ("resume", SESSION, "--print"), ("resume", SESSION, "--way", "as-is"),
+        ("delete", SESSION, "--yes"), ("resume", SESSION, "--print"), ("resume", SESSION, "--way", "go on"),
         ("continue", SESSION),
         ("continue", SESSION, "--print"),
     ],
@@ -121,7 +121,7 @@ def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
     assert f"resume-hooks restore {SESSION}" in card
 
 
-@pytest.mark.parametrize(("verb", "words"), [("resume", ("--way", "as-is")), ("continue", ())])
+@pytest.mark.parametrize(("verb", "words"), [("resume", ("--way", "go on")), ("continue", ())])
 def test_on_a_terminal_it_is_brought_back_first(desk: Desk, verb: str, words: tuple[str, ...]) -> None:
     """Asked, restored, and the client started on it; or left, and nothing is there."""
     path = desk.home.project(str(desk.project)) / f"{session_id(2)}.jsonl"

@@ -81,7 +81,7 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
       pasted       the middle of long pastes in prompts
       assistant    long answers of the model, with --assistant
 
-    With --smart, also called as smart-trim, rules give up what is certain: files read again or changed later, repeated
+    With --smart rules give up what is certain: files read again or changed later, repeated
     outputs, failures that were mended, thinking of finished turns. A model, asked through the client without tools,
     chooses among the rest. With -p all of it is for the model to choose, as your words say. Your prompts, the recent
     turns and the last words of each turn stay. The plan is shown first; without a terminal nothing is written unless

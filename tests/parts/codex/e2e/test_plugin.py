@@ -61,7 +61,7 @@ def test_a_session_goes_on_by_triggers(with_plugin: CodexHome) -> None:
         tui.enter(">session")
         tui.wait_for(rf"^ +{own}$")
         tui.enter(">resume")
-        tui.wait_for(r"All ways: >resume --table")
+        tui.wait_for(r"Table: >resume --table")
         assert "/resume-hooks:" not in tui.text()
         tui.enter(">search needle")
         tui.wait_for(r"search · needle · 1 found")
