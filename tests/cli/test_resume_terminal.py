@@ -88,12 +88,12 @@ def test_the_foot_names_the_keys_that_answer(desk: Desk) -> None:
     screen.wait_for("forget the words")
     screen.type("?parser")
     screen.wait_for("search: parser")
-    screen.wait_for(r"Esc leave")
+    screen.wait_for(r"Esc closes")
     assert "forget the words" not in screen.text()
     screen.type("\x1bOP")
     screen.wait_for("forget the words")
     screen.resize(80, 10)
-    screen.wait_for(r"Esc leave$")
+    screen.wait_for(r"Esc closes$")
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(200, 60), (150, 12), (80, 24), (40, 10), (20, 4), (10, 2)])

@@ -78,7 +78,7 @@ def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
         "note: /home/user/my proj is gone",
         "next step: fix the tests",
         "note: odd place",
-        f"in this client   /resume {CHILD}\n",
+        f"in Claude Code   /resume {CHILD}\n",
         f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD}\n",
     ):
         assert part in text
@@ -106,7 +106,7 @@ def test_trimmed_gives_both_commands(copied: Copied, slash: bool, written: bool)
         "123,456 tokens here; there about 321",
         "about 123,135 tokens are placeholders",
         "  options: --tools Read\n  It would compact.\n  note: odd place\n",
-        f"in this client   /resume {CHILD}\n",
+        f"in Claude Code   /resume {CHILD}\n",
         f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD}\n",
     ):
         assert part in text

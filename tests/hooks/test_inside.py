@@ -86,7 +86,7 @@ def test_a_handoff_without_a_screen_is_todays_card(parent: Path) -> None:
     reply = ask("handoff", "fix the tests", screen=False)
     (child,) = children(parent)
     assert set(reply) == {"text"}
-    assert f"in this client   /resume {child.stem}" in reply["text"]
+    assert f"in Claude Code   /resume {child.stem}" in reply["text"]
 
 
 def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> None:

@@ -1,4 +1,4 @@
-"""``>trim``: a preview that asks, and what ``yes``, ``cancel`` and ``help`` say to it.
+"""``>trim``: a question, and what ``yes``, ``cancel`` and ``help`` say to it.
 
 Invariant: nothing is written into a project but on the exact word, and one question makes one child at most.
 """
@@ -60,8 +60,8 @@ def answer(request: Request) -> TriggerAnswer:
         return show(trim_cards.cancelled_card(asked=question is not None and question.is_open))
     if request.path is None and confirmations.find(request.session_id) is not None:
         raise NothingToTrim(
-            "There is nothing to trim: the file of this session is gone since the preview",
-            "Put it back where it was, then preview the trim again.",
+            "There is nothing to trim: the file of this session is gone since the question",
+            "Put it back where it was, then type the trim again.",
         )
     parent = request.session
     return _confirm(parent, request) if word == "yes" else _ask(parent, request)
@@ -83,7 +83,7 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
     _refuse(request.text)
     with time_limit(request.command):
         decided = _decide(parent, request.text, request)
-    confirmations.take(parent.session_id)  # a yes to this preview never answers an older one
+    confirmations.take(parent.session_id)  # a yes to this question never answers an older one
     if not decided.pays:
         return show(trim_cards.no_use_card(brief(decided), request.trigger.name("handoff")))
     unkept = ""

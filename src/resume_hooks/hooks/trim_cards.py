@@ -22,7 +22,7 @@ _WAYS = """\
 
 
 def question_card(preview: str, options: str, unkept: str, trim: str) -> str:
-    """The preview of a trim and how to confirm it; ``unkept`` says why no confirmation can be waited for."""
+    """What a trim would do, and how to confirm it; ``unkept`` says why no confirmation can be waited for."""
     if unkept:
         return f"trim · nothing is written\n{_with(options)}{_indented(preview)}\n\n  {unkept}\n\n{NOTHING}"
     yes = f"{trim} yes"
@@ -46,7 +46,7 @@ def no_use_card(preview: str, handoff: str) -> str:
 
 
 def help_card(options: str, trim: str) -> str:
-    """The options, and the words that answer a preview."""
+    """The options, and the words that answer the question."""
     return f"{trim} {options}\n\n{_WAYS.format(trim=trim)}\n\nType: {trim}"
 
 
@@ -63,11 +63,11 @@ def unasked_card(trim: str) -> str:
 
 def answered_card(question: Question, trim: str, *, gone: bool) -> str:
     """A yes to what was asked too long ago, or answered, and then gone on from or, if ``gone``, deleted."""
-    words = f"there is nothing to confirm: the preview is older than {OPEN // 60} minutes"
+    words = f"there is nothing to confirm: the question is older than {OPEN // 60} minutes"
     if question.child:
         since = "its file is gone" if gone else "somebody went on since"
         words = f"this trim was confirmed already and made {question.child}; {since}"
-    again = f"  To preview it again:  {trim} {question.options}".rstrip()
+    again = f"  To be asked again:  {trim} {question.options}".rstrip()
     return refusal_card(words, again, last=f"First: {trim}")
 
 

@@ -24,10 +24,10 @@ Kind = Literal[
 ]  # fmt: skip
 """What is done to a session that makes a child."""
 
-_WORDS = {"rewind": "back", "smart-trim": "trim --smart"}
+_TYPED = {"rewind": "back", "smart-trim": "trim --smart"}
 """Kinds that are shown as they are typed now; titles have both."""
 
-_KINDS = "|".join(map(re.escape, (*get_args(Kind), *itertools.chain(*_WORDS.items()))))
+_KINDS = "|".join(map(re.escape, (*get_args(Kind), *itertools.chain(*_TYPED.items()))))
 _OURS = re.compile(rf"(?: · (?:{_KINDS})(?: \d{{1,{MAX_DIGITS}}})?)+\Z")
 _END = re.compile(rf" · ({_KINDS})(?: \d{{1,{MAX_DIGITS}}})?\Z")
 _FORMER = re.compile(rf"\A(?:(?:{_KINDS}) \d+ · )+")
@@ -36,7 +36,7 @@ _FORMER = re.compile(rf"\A(?:(?:{_KINDS}) \d+ · )+")
 
 def word_of(kind: str) -> str:
     """How a kind is shown."""
-    return _WORDS.get(kind, kind)
+    return "first session" if kind == "original" else _TYPED.get(kind, kind)
 
 
 def kind_beside(title: str, kind: str) -> str:

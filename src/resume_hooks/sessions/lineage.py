@@ -28,7 +28,7 @@ from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.provenance import Parent, kind_now
 
 KEPT, TYPED, MISSING = "kept", "prompts", "missing"  # what a row's status is beside ``present``
-LEFT = {KEPT: " (kept copy)", TYPED: " (prompts only)"}
+LEFT = {KEPT: " (archived copy)", TYPED: " (prompts only)"}
 """What is said of a row whose transcript is gone."""
 
 MAX_DEPTH = 1_000  # generations followed; more can only be a forgery
@@ -101,11 +101,11 @@ class Family:
         return recorded if self._is_there(recorded, path) or not self._is_there(linked, path) else linked
 
     def locate(self, parent: Parent, child_path: str) -> str | None:
-        """A file of a parent that can be read, the client's or a kept copy; None where it is gone."""
+        """A file of a parent that can be read, the client's or an archived copy; None where it is gone."""
         return self._present(parent, child_path) or self.readable(parent.session_id)
 
     def readable(self, session_id: str) -> str | None:
-        """The path of a session's kept copy; None where there is none that can be read."""
+        """The path of a session's archived copy; None where there is none that can be read."""
         archived = self._kept(session_id)
         try:
             return opened(archived, self._where).path if archived else None

@@ -215,12 +215,12 @@ def test_a_mark_that_is_lost_leads_to_the_root(config_home: ConfigHome, name: st
     lines, why = lost_in(name)
     made = went_back(config_home, lines, "m")
     assert made.written
-    assert f"does not resolve any more ({why}): the new session starts at the root" in made.warnings[0]
+    assert f"does not resolve any more ({why}): the new session holds the report alone" in made.warnings[0]
     opening, card = chain(made)
     assert opening["isCompactSummary"] is True
     assert f"does not resolve any more ({why})" in opening["message"]["content"]
     assert opening["message"]["content"].endswith(":\nit was slower")
-    assert "**Back** to the root" in records.text(card)
+    assert "**Back** with the report alone" in records.text(card)
     assert made.title.endswith(" · back")
     first = orjson.loads(Path(made.file).read_bytes().split(b"\n", 1)[0])["continue_metadata"]
     assert (first["continuation_type"], first["startedAt"]) == ("back", STARTED)

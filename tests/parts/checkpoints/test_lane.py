@@ -75,7 +75,7 @@ def test_mark_explore_back(say: Say, parent: Path, sign: str) -> None:
         "not in the new session, still in this one: 11111111:5 to 11111111:6",
         "files, git and processes stay as they are",
         "Claude Code has no file copies to restore",
-        f"  in this client   /resume {child.stem}\n",
+        f"  in Claude Code   /resume {child.stem}\n",
         f"claude --resume {child.stem}",
     ):
         assert part in text
@@ -248,7 +248,7 @@ def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
     write_session(parent.parent, SESSION, conversation(2, prefix="q"))
     text = say(">back it was slower")
     assert text.startswith("back")
-    assert "does not resolve any more (its record is gone): the new session starts at the root" in text
+    assert "does not resolve any more (its record is gone): the new session holds the report alone" in text
     assert len(children(parent)) == 1
     assert state.find(SESSION) is None
 

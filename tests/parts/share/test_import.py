@@ -270,7 +270,7 @@ def test_a_dry_run_of_a_bundle(document: Document, path: Path, config_home: Conf
     """It says what would come; nothing does."""
     answer = document("import", str(path), "--whole", "--dry-run")
     assert answer["data"]["written"] is False
-    assert answer["warnings"] == ["Bundles hold no file checkpoints: rewind-files starts afresh."]
+    assert answer["warnings"] == ["Bundles hold no file backups: rewind-files starts afresh."]
     assert list(config_home.config.rglob("*.jsonl")) == []
 
 

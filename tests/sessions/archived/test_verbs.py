@@ -44,7 +44,7 @@ def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) ->
     done = cli(*words)
     said = done.stderr.decode()
     assert done.returncode == 1, said + done.stdout.decode()
-    assert "only the kept copy is left" in said
+    assert "only the archived copy is left" in said
     assert f"resume-hooks restore {SESSION}" in said
     assert {path: path.read_bytes() for path in Path(kept.folder).rglob("*") if path.is_file()} == before
 
@@ -117,7 +117,7 @@ def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
     path = laid_out(config_home).path
     kept = away(path, config_home.environ)
     card = lineage_card(Family(config_home.where).lineage(opened(kept, config_home.where)))
-    assert "1 · Fix the parser (kept copy)" in card
+    assert "1 · Fix the parser (archived copy)" in card
     assert f"resume-hooks restore {SESSION}" in card
 
 

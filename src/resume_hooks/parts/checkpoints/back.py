@@ -165,7 +165,7 @@ def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list
     kept = row.nodes[: standalone_count(row, place)]
     if not any(node.spoken for node in kept):
         lost = _why_lost(transcript, mark, place)
-        return (), lost, [f"{mark.what} does not resolve any more ({lost}): the new session starts at the root."]
+        return (), lost, [f"{mark.what} does not resolve any more ({lost}): the new session holds the report alone."]
     moved = any(node.spoken for node in row.nodes[len(kept) : place])
     return kept, "", ["The cut is a little before the mark, so that no tool call is split."] if moved else []
 

@@ -84,7 +84,7 @@ def card(told: Told) -> str:
     if mark.left:
         began = f"**Back** to where the fork left `{mark.left[:SHORT]}`, {minute(mark.started_at)}."
     if lost:
-        began = f"**Back** to the root; {mark.what.lower()}{goal} does not resolve any more ({lost})."
+        began = f"**Back** with the report alone; {mark.what.lower()}{goal} does not resolve any more ({lost})."
     rest = (
         f"{'The conversation' if lost else 'What followed'} can be read on demand ({left_out.span})."
         if left_out

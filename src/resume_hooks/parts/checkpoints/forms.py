@@ -39,7 +39,7 @@ class BackFacts(Strict):
     goal: str = returned(lambda to: to.mark.goal)
     started_at: str = returned(lambda to: to.mark.started_at)
     left: str | None = returned(lambda to: to.mark.left or None, "of a fork: the session that it left there")
-    resolved: bool = returned(lambda to: not to.lost, "false: the child starts at the root")
+    resolved: bool = returned(lambda to: not to.lost, "false: the child holds the report alone")
     report_characters: int = returned(lambda to: len(to.report))
     first_left_out: str | None = returned(
         lambda to: f"{to.left_out.names.full}:{to.left_out.first}" if to.left_out else None,

@@ -31,7 +31,7 @@ class BackOptions(ChildOptions, body="resume_hooks.parts.checkpoints.verbs.back:
 
     What came after is dropped from context, not from disk: the session itself is only read. Files, git and processes
     stay as they are; rewind-files brings files back. Where the mark does not resolve any more, the new session
-    starts at the root. The mark is used up by it.
+    holds the report alone. The mark is used up by it.
 
     A fork without a mark goes back to where it left its parent, and needs no report: the new session is told
     what the fork found, with references. What the parent went on with since is not in it.
