@@ -59,7 +59,7 @@ TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bo
         "Mark this place before you try something",
         "lane",
         "search",
-        "mark [goal]           mark this place; back report goes back to it",
+        "mark [goal], back report   mark this place, go back to it",
         (),
         "mark",
         False,

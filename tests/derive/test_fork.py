@@ -298,7 +298,7 @@ def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
     assert files["src/a.py"]["realParentDir"] == f"{elsewhere}/src"
     assert files["/home/user/beside/b.py"]["realParentDir"] == "/home/user/beside"
     assert list(files) == ["src/a.py", "/home/user/beside/b.py", "/etc/c"]
-    assert f"now speak of the files below {elsewhere}" in made.warnings[0]
+    assert f"now are those of the files below {elsewhere}" in made.warnings[0]
     assert problems(made.file) == set()
 
 

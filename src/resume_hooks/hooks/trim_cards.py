@@ -36,7 +36,7 @@ def short_question(decided: TrimPlan) -> str:
     stay = [each for each in decided.choices if each.piece.kind in STAY_IN_PLACE]
     characters = sum(each.piece.characters - len(each.placeholder) - each.kept for each in stay)
     after = decided.after.tokens + round(characters / decided.savings.ratio)
-    here = [f"in place about {after:,} after: what you pasted, and what was attached, stays"] if stay else []
+    here = [f"in place about {after:,}: what you pasted, and what was attached, stays"] if stay else []
     return "\n".join([*totals(decided), *here, *remarks(decided)[-1:]])
 
 

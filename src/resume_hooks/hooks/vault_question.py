@@ -1,4 +1,4 @@
-"""The vault's one question, inside the client: whether to keep copies of what Claude Code deletes."""
+"""The vault's one question, inside the client: whether to archive what Claude Code deletes."""
 
 from __future__ import annotations
 

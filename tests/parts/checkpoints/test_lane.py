@@ -69,7 +69,7 @@ def test_mark_explore_back(say: Say, parent: Path, sign: str) -> None:
     assert text.startswith("back · ")
     for part in (
         "Fix the parser · back",
-        "9,000 tokens here; there about ",
+        "9,000 tokens here, about ",
         "just now: try the other parser",
         "report: it was slower so we stay",
         "not in the new session, still in this one: 11111111:5 to 11111111:6",

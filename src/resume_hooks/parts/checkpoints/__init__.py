@@ -21,7 +21,7 @@ PART = Part(
             "Mark this place before you try something",
             lane="lane",
             before="search",
-            row="mark [goal]           mark this place; back report goes back to it",
+            row="mark [goal], back report   mark this place, go back to it",
             bare="mark",
             asks=True,
         ),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # what a child is decided with is nothing to a mark
     from resume_hooks.parts.checkpoints.back import BackPlan
 
 _STAYS = "that brings back the conversation up to here; files, git and processes stay as they are"
-_BOX = "where the input box still holds the command one Ctrl+C clears it, a second one quits"
+_BOX = "if the input box still holds the command: one Ctrl+C clears it, a second one quits"
 _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 
 
