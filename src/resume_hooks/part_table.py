@@ -3,8 +3,8 @@
 from typing import Dict, List, Tuple, Union
 
 VERBS: Dict[str, Tuple[str, str, str]] = {
-    "mark": ("checkpoints", "Mark a place in a session to come back to.", "fork"),
-    "back": ("checkpoints", "Go back to the mark in a new session, with a report of what came after it.", "fork"),
+    "mark": ("marks", "Mark a place in a session to come back to.", "fork"),
+    "back": ("marks", "Go back to the mark in a new session, with a report of what came after it.", "fork"),
     "rehome": ("moved", "Give every session of a folder that moved a copy in its new place.", "untrim"),
     "rewind-files": ("rewind_files", "Restore the files as they were at a message of a session.", "untrim"),
     "export": ("share", "Write a session as a page, as Markdown, or as a bundle to be imported.", "fsck"),
@@ -17,8 +17,8 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
 """Verbs of parts: the part, the line in the help, the verb of the core before which it stands there."""
 
 FORMER: Dict[str, Tuple[str, str]] = {
-    "checkpoint": ("checkpoints", "mark"),
-    "rewind": ("checkpoints", "back"),
+    "checkpoint": ("marks", "mark"),
+    "rewind": ("marks", "back"),
     "audit": ("secrets", "scrub --list"),
 }
 """Former verbs of parts: the part, what does the same now."""
@@ -54,7 +54,7 @@ SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], st
 
 TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bool, bool, bool, bool]] = {
     "mark": (
-        "checkpoints",
+        "marks",
         "[goal]",
         "Mark this place before you try something",
         "lane",
@@ -68,7 +68,7 @@ TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bo
         False,
     ),
     "back": (
-        "checkpoints",
+        "marks",
         "report",
         "Go back to the mark, or to where a fork left, in a new session; of what came after, only a report stays",
         "lane",

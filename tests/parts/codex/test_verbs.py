@@ -185,7 +185,7 @@ def test_the_verbs_that_make_children(home: Path, cli: Cli, document: Document) 
     assert home.read_bytes() == before
 
 
-@pytest.mark.part("checkpoints")
+@pytest.mark.part("marks")
 def test_a_rewind(home: Path, document: Document) -> None:
     """A session of its own; the rollout stays."""
     before = home.read_bytes()

@@ -1,4 +1,4 @@
-"""Smart trim: rules give up what is certain, a model judges the rest; written by trim's writer."""
+"""`trim --smart`: rules give up what is certain, a model judges the rest; written by trim's writer."""
 
 from __future__ import annotations
 

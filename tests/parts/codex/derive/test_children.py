@@ -243,11 +243,11 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     assert sent_of(back.file) == sent_of(path)
 
 
-@pytest.mark.part("checkpoints")
+@pytest.mark.part("marks")
 def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
     """What came later is in no item, the report follows what stays; of a mark that is gone it stands alone."""
-    from resume_hooks.parts.checkpoints import back
-    from resume_hooks.parts.checkpoints import mark as marks
+    from resume_hooks.parts.marks import back
+    from resume_hooks.parts.marks import mark as marks
 
     talk = [
         rollouts.said("user", "go"),
@@ -274,11 +274,11 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
         assert bool(decided.lost) is not bool(stays)
 
 
-@pytest.mark.part("checkpoints")
+@pytest.mark.part("marks")
 @pytest.mark.parametrize("by", ["us", "an old Codex", "Codex"])
 def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     """By the items that its parent has, too; what it found is told, with references, behind them."""
-    from resume_hooks.parts.checkpoints import back, fork_point
+    from resume_hooks.parts.marks import back, fork_point
 
     talk = [rollouts.said("user", "go"), rollouts.said("assistant", "gone", 1)]
     path = rollouts.write(codex_of(where), [rollouts.meta(), *talk])

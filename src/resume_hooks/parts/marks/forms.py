@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import Had, ReceiptForm, Strict
-from resume_hooks.parts.checkpoints.back import BackPlan
-from resume_hooks.parts.checkpoints.mark import Mark
+from resume_hooks.parts.marks.back import BackPlan
+from resume_hooks.parts.marks.mark import Mark
 
 marked = Had[Mark]()
 returned = Had[BackPlan]()

@@ -9,12 +9,12 @@ from resume_hooks.cli.child import answer, make, receipt_text, require_client
 from resume_hooks.cli.options import current_folder
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NoMark
-from resume_hooks.parts.checkpoints import back, state
-from resume_hooks.parts.checkpoints.back import BackPlan
-from resume_hooks.parts.checkpoints.cards import left_alone
-from resume_hooks.parts.checkpoints.fork_point import fork_point
-from resume_hooks.parts.checkpoints.mark import refuse_subagent
-from resume_hooks.parts.checkpoints.verbs import BackOptions
+from resume_hooks.parts.marks import back, state
+from resume_hooks.parts.marks.back import BackPlan
+from resume_hooks.parts.marks.cards import left_alone
+from resume_hooks.parts.marks.fork_point import fork_point
+from resume_hooks.parts.marks.mark import refuse_subagent
+from resume_hooks.parts.marks.verbs import BackOptions
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import one_line

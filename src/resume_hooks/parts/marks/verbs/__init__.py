@@ -5,7 +5,7 @@ from __future__ import annotations
 from resume_hooks.cli.options import DRY_RUN, ChildOptions, SessionOptions, flag, option
 
 
-class MarkOptions(SessionOptions, body="resume_hooks.parts.checkpoints.verbs.mark:set_mark"):
+class MarkOptions(SessionOptions, body="resume_hooks.parts.marks.verbs.mark:set_mark"):
     """Mark the end of SESSION as the place that `back` goes back to.
 
     The session itself is only read. One mark is active a session; `back` uses it up. While the model works the
@@ -26,7 +26,7 @@ class MarkOptions(SessionOptions, body="resume_hooks.parts.checkpoints.verbs.mar
     dry_run: bool = DRY_RUN
 
 
-class BackOptions(ChildOptions, body="resume_hooks.parts.checkpoints.verbs.back:go_back"):
+class BackOptions(ChildOptions, body="resume_hooks.parts.marks.verbs.back:go_back"):
     """Make a session that stands at the mark of SESSION again and holds your report of what came after.
 
     What came after is dropped from context, not from disk: the session itself is only read. Files, git and processes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from resume_hooks.hooks import hook_state
-from resume_hooks.parts.checkpoints import state
+from resume_hooks.parts.marks import state
 from tests.builders import SESSION, ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.targets.state import LINK, note

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.parts.checkpoints import back
-from resume_hooks.parts.checkpoints import mark as marks
+from resume_hooks.parts.marks import back
+from resume_hooks.parts.marks import mark as marks
 from tests.derive.child.test_write import (
     Plan,
     parent,

@@ -12,7 +12,7 @@ from typing import Any
 from resume_hooks import clock
 from resume_hooks.errors import NoMark, WriteFailed
 from resume_hooks.hooks import hook_state
-from resume_hooks.parts.checkpoints.mark import MAX_GOAL, Mark
+from resume_hooks.parts.marks.mark import MAX_GOAL, Mark
 
 NONE = "No active mark."
 BUSY = "Another prompt is going back in this session right now"

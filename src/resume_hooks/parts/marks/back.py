@@ -27,9 +27,9 @@ from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import AtRecord
 from resume_hooks.derive.fresh_child import Opening, fresh
 from resume_hooks.errors import NoMark, UsageError
-from resume_hooks.parts.checkpoints.back_text import LeftOut, Told, card, model_text
-from resume_hooks.parts.checkpoints.fork_point import on_parent
-from resume_hooks.parts.checkpoints.mark import Mark, refuse_subagent
+from resume_hooks.parts.marks.back_text import LeftOut, Told, card, model_text
+from resume_hooks.parts.marks.fork_point import on_parent
+from resume_hooks.parts.marks.mark import Mark, refuse_subagent
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import table
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.parts.checkpoints import state
-from resume_hooks.parts.checkpoints.mark import Mark, place, refuse_subagent
-from resume_hooks.parts.checkpoints.verbs import MarkOptions
+from resume_hooks.parts.marks import state
+from resume_hooks.parts.marks.mark import Mark, place, refuse_subagent
+from resume_hooks.parts.marks.verbs import MarkOptions
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript

@@ -7,7 +7,7 @@ from typing import Final
 from resume_hooks import clock
 from resume_hooks.derive.child.existing import went_on
 from resume_hooks.errors import NoMark
-from resume_hooks.parts.checkpoints.mark import Mark
+from resume_hooks.parts.marks.mark import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_at, readable
 from resume_hooks.sessions.lineage import Family

@@ -13,8 +13,8 @@ from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit, without_transcript
-from resume_hooks.parts.checkpoints import cards, state
-from resume_hooks.parts.checkpoints.mark import Placed, place
+from resume_hooks.parts.marks import cards, state
+from resume_hooks.parts.marks.mark import Placed, place
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import plain
 
@@ -94,14 +94,14 @@ def _made(request: Request) -> TriggerAnswer:
         if (standing := _standing(request, plain(request.text).strip())) is not None:
             return standing
         # What finds a fork's place, and what a child is written and checked with, is nothing to a mark.
-        from resume_hooks.parts.checkpoints.fork_point import fork_point
+        from resume_hooks.parts.marks.fork_point import fork_point
 
         with time_limit(request.command):
             mark = fork_point(request.session, request.where)
         if mark is None:
             return _standing(request) or show(cards.none_card(request.trigger))
     from resume_hooks.derive.child.write import write
-    from resume_hooks.parts.checkpoints import back
+    from resume_hooks.parts.marks import back
 
     if not mark.left and not plain(request.text).strip():
         raise UsageError(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from resume_hooks.clock import minute
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.parts.checkpoints.mark import Mark
+from resume_hooks.parts.marks.mark import Mark
 from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.opening_layout import REPORT
 from resume_hooks.sessions.record_references import SHORT, TranscriptNames

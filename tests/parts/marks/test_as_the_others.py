@@ -10,7 +10,7 @@ import pytest
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import recognise
-from resume_hooks.parts.checkpoints import state as mark_state
+from resume_hooks.parts.marks import state as mark_state
 from tests.builders import SESSION, ConfigHome, conversation
 from tests.cli.conftest import Cli
 from tests.hooks.test_prompt import OTHER, event, is_pasted_over
