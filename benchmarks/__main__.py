@@ -41,7 +41,7 @@ def main() -> int:
         )
         row("resume of 50 MB, from the shell", bench.median_ms(bench.shell("resume", SESSION), 11), "250")
         row("handoff --help", bench.median_ms(bench.shell("handoff", "--help"), 21), "80")
-        row(">checkpoint, 50 MB session", bench.median_ms(bench.prompt(">checkpoint try"), 11), "")
+        row(">mark, 50 MB session", bench.median_ms(bench.prompt(">mark try"), 11), "")
         row(">recover-context, 50 MB session", bench.median_ms(bench.prompt(">recover-context"), 11), "")
         for name, fields in (("SessionStart", "startup"), ("SessionStart", "compact"), ("Stop", "")):
             spent = bench.median_ms(bench.hook(name, **({"source": fields} if fields else {})), 11)

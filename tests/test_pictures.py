@@ -29,7 +29,7 @@ HELD = {
         "1. Open the trimmed copy",
         pictured.ANSWER,
     ],
-    "chooser": ["Resume a session", "[outline] lineage cost", "turns, newest first", "Enter choose · Tab preview"],
+    "chooser": ["Resume a session", "[outline] lineage table", "turns, newest first", "Enter opens · Tab preview"],
 }
 COPIED = re.compile(r"copied|Copied|Type the /resume")
 

@@ -39,7 +39,7 @@ for turn in range(rounds):
         assert "handed off" in said, said
     assert "found" in send(prompt.main, path, prompt=">search prompt")
     assert "there is nothing to do" in send(prompt.main, path, prompt=">resume")
-    send(prompt.main, path, prompt=f">checkpoint goal {turn}")
+    send(prompt.main, path, prompt=f">mark goal {turn}")
     assert send(prompt.main, path, prompt="not ours") == ""
     send(notice.main, path, hook_event_name="Stop")
     send(session.main, path, hook_event_name="SessionEnd", reason="clear")

@@ -181,7 +181,7 @@ def chooser(desk: Desk) -> Rows:
 
 
 PICTURES: dict[str, tuple[str, Callable[[Desk], Rows]]] = {
-    "resume": ("The card of /resume-hooks:resume", card("resume", "All ways")),
+    "resume": ("The card of /resume-hooks:resume", card("resume", "Table: ")),
     "handoff": ("A handoff", card(f"handoff {pictured.NEXT_STEP}", "in a shell")),
     "pasted": ("The fresh session", pasted),
     "trim": ("What a trim would save", card("trim", "largest")),

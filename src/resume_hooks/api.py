@@ -27,7 +27,7 @@ from resume_hooks.sessions.lineage import Ancestor, Family, without_trims
 
 @dataclass(frozen=True)
 class SessionNode:
-    """A session of a lineage. ``derivation_type`` is trimmed, continued, or None for an original."""
+    """A session of a lineage. ``derivation_type`` is trimmed, continued, or None for the first session."""
 
     session_file: Path
     session_id: str
@@ -68,7 +68,7 @@ class SearchHit:
 
 
 def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, Path | None]:
-    """The parent's file, how the session was derived, and the export it names; three Nones for an original.
+    """The parent's file, how the session was derived, and the export it names; three Nones for the first session.
 
     The path is the one that exists where the parent was found, of a kept copy where only that is left, else the one
     that the metadata names.
@@ -92,7 +92,7 @@ def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
 
 
 def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
-    """The whole lineage as (file, how derived), newest first, ending with the original."""
+    """The whole lineage as (file, how derived), newest first, ending with the first session."""
     rows = Family(Where()).lineage(os.path.abspath(session_file))
     return [(_file(row), row.derivation_type) for row in reversed(rows)]
 

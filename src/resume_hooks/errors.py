@@ -72,14 +72,14 @@ class NothingToMark(ResumeHooksError, code="nothing-to-mark"):
 
 
 class InSubagent(UsageError, code="in-subagent"):
-    """A checkpoint was asked for, or gone back to, in a sub-agent, whose transcript nobody resumes."""
+    """A mark was asked for, or gone back to, in a sub-agent, whose transcript nobody resumes."""
 
     def __init__(self) -> None:
-        super().__init__("Checkpoint not available in subagents.", "Use it in the session that started the sub-agent.")
+        super().__init__("A sub-agent has no marks", "Use it in the session that started the sub-agent.")
 
 
-class NoCheckpoint(ResumeHooksError, code="no-checkpoint"):
-    """The session has no checkpoint to go back to."""
+class NoMark(ResumeHooksError, code="no-mark"):
+    """The session has no mark to go back to."""
 
 
 class TitleTaken(ResumeHooksError, code="title-taken"):

@@ -29,7 +29,7 @@ class Former(NamedTuple):
 
 
 class Way(NamedTuple):
-    """A way to continue a session, by the verb of its name: what it leaves, and the way before which it is offered."""
+    """A way to continue a session, as its verb is typed: what it leaves, and the way before which it is offered."""
 
     name: str
     about: str

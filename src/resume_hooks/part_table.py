@@ -3,12 +3,8 @@
 from typing import Dict, List, Tuple, Union
 
 VERBS: Dict[str, Tuple[str, str, str]] = {
-    "checkpoint": ("checkpoints", "Mark a place in a session to come back to.", "fork"),
-    "rewind": (
-        "checkpoints",
-        "Go back to the checkpoint in a new session, with a report of what came after it.",
-        "fork",
-    ),
+    "mark": ("marks", "Mark a place in a session to come back to.", "fork"),
+    "back": ("marks", "Go back to the mark in a new session, with a report of what came after it.", "fork"),
     "rehome": ("moved", "Give every session of a folder that moved a copy in its new place.", "untrim"),
     "rewind-files": ("rewind_files", "Restore the files as they were at a message of a session.", "untrim"),
     "export": ("share", "Write a session as a page, as Markdown, or as a bundle to be imported.", "fsck"),
@@ -20,11 +16,15 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
 }
 """Verbs of parts: the part, the line in the help, the verb of the core before which it stands there."""
 
-FORMER: Dict[str, Tuple[str, str]] = {"audit": ("secrets", "scrub --list")}
+FORMER: Dict[str, Tuple[str, str]] = {
+    "checkpoint": ("marks", "mark"),
+    "rewind": ("marks", "back"),
+    "audit": ("secrets", "scrub --list"),
+}
 """Former verbs of parts: the part, what does the same now."""
 
 WAYS: Dict[str, Tuple[str, str, str]] = {
-    "smart-trim": (
+    "trim --smart": (
         "smart_trim",
         "a copy without what {model} finds is no longer needed; asking it costs tokens",
         "handoff",
@@ -53,13 +53,13 @@ SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], st
 """Settings: the part, then what ``part.Setting`` says behind the name."""
 
 TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bool, bool, bool, bool]] = {
-    "checkpoint": (
-        "checkpoints",
+    "mark": (
+        "marks",
         "[goal]",
         "Mark this place before you try something",
         "lane",
         "search",
-        "checkpoint [goal]     mark this place; rewind report goes back to it",
+        "mark [goal], back report   mark this place, go back to it",
         (),
         "mark",
         False,
@@ -67,8 +67,8 @@ TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bo
         False,
         False,
     ),
-    "rewind": (
-        "checkpoints",
+    "back": (
+        "marks",
         "report",
         "Go back to the mark, or to where a fork left, in a new session; of what came after, only a report stays",
         "lane",

@@ -122,7 +122,7 @@ _CORE: dict[str, Key] = {
     ),
     "summary_model": Key(
         "haiku",
-        "Model that writes summaries and picks for smart-trim; once set, /rollover asks it on a warm cache, too.",
+        "Model that writes summaries and picks for trim --smart; once set, /rollover asks it on a warm cache, too.",
         _like(_MODEL, "the name of a model, such as haiku"),
     ),
     "notice_percent": Key(
@@ -152,10 +152,10 @@ _CORE: dict[str, Key] = {
     ),
     "vault": Key(
         VAULT,
-        "Bytes that ancestors, and sessions that the client is about to delete, may take where they are kept, such as "
-        "500M or 40G, before the oldest go; 0 = no limit, off = none is kept.",
+        "Bytes that ancestors, and sessions that the client is about to delete, may take in the vault, such as "
+        "500M or 40G, before the oldest go; 0 = no limit, off = none is archived.",
         _vault,
-        title="Room for kept copies",
+        title="Room for archived copies",
     ),
     "team_model_search": Key(
         "off",
@@ -170,7 +170,7 @@ _CORE: dict[str, Key] = {
 FORMER = {
     "index_at_start": "a start always brings the search index up to date, in the background, where nobody waits",
     "vault_max": "vault itself says it: config vault 40G",
-    "vault_days": "kept sessions stay for ever, as far as there is room",
+    "vault_days": "archived copies stay for ever, as far as there is room",
     "threshold": "--threshold of trim says it for one trim",
     "keep_recent": "--keep-recent of trim says it for one trim",
     "summary_timeout": "a model has 120 seconds; --timeout of rollover and of trim --smart sets others",

@@ -152,7 +152,7 @@ def test_one_that_can_not_be_kept_keeps_no_other(path: Path, config_home: Config
     (folder / "manifest.json").write_text(json.dumps({"version": 2}))
     done = cli("archive", "--all")
     assert done.returncode == 1
-    assert b"1 kept, 1 failed" in done.stdout
+    assert b"1 archived, 1 failed" in done.stdout
     assert b"newer resume-hooks" in done.stderr
     assert path.exists()
 
@@ -161,7 +161,7 @@ def test_the_vault_outlives_the_plugin(path: Path, config_home: ConfigHome, cli:
     """Purging leaves what is kept, and says so."""
     cli("archive", "Mine")
     said = cli("install", "--remove", "--purge", "--yes").stdout
-    assert f"Stays: {config_home.config / 'resume-hooks' / 'vault'} (kept sessions" in said.decode()
+    assert f"Stays: {config_home.config / 'resume-hooks' / 'vault'} (archived copies" in said.decode()
     assert [each.session_id for each in all_archived(config_home.where)] == [SESSION]
     assert path.exists()
     assert os.listdir(config_home.config / "resume-hooks") == ["vault"]

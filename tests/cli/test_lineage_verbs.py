@@ -64,7 +64,7 @@ def test_find_original(family: ConfigHome, cli: Cli, document: Document) -> None
     os.unlink(family.project() / f"{TWO}.jsonl")
     write_session(family.project(), session_id(7), conversation(1))
     assert document("find-original", session_id(7))["data"]["rows"][0]["derivation_type"] == "original"
-    assert cli("find-original", session_id(7)).stdout.startswith(b"prompt 0 \xc2\xb7 original\n")
+    assert cli("find-original", session_id(7)).stdout.startswith(b"prompt 0 \xc2\xb7 first session\n")
 
 
 def test_find_derived(family: ConfigHome, cli: Cli, document: Document) -> None:

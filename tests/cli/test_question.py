@@ -169,8 +169,8 @@ def test_lines_break_between_words(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr("click.prompt", lambda *_, **__: "1")
     about = "a copy without what a model finds is no longer needed; asking it costs tokens"
-    assert ask("How?", [AnswerChoice("smart-trim", about), AnswerChoice("fork")]) == 0
+    assert ask("How?", [AnswerChoice("trim --smart", about), AnswerChoice("fork")]) == 0
     rows = capsys.readouterr().out.split("\n")[1:-2]
     assert all(len(row) <= 50 for row in rows)
-    assert " ".join(" ".join(rows).split()) == f"> 1 smart-trim {about}"
+    assert " ".join(" ".join(rows).split()) == f"> 1 trim --smart {about}"
     assert all(row.startswith(" " * 18) for row in rows[1:])

@@ -127,6 +127,9 @@ def test_a_way_where_nobody_can_be_asked(config_home: ConfigHome, cli: Cli, pare
     done = cli("resume", SESSION, "--way", "trim", "--print")
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"No child was made" in done.stderr
+    here = cli("resume", SESSION, "--way", "go on").stdout
+    assert here.decode() == f"cd {project} && claude --resume {SESSION}\n"
+    assert cli("resume", SESSION, "--way", "as-is").stdout == here, "as 0.2.0 called it"
 
 
 def test_a_hostile_title_reaches_no_shell(config_home: ConfigHome, cli: Cli, project: str) -> None:

@@ -53,7 +53,7 @@ def test_what_was_said_is_found_as_it_is_typed(desk: Desk) -> None:
     ]
     write_session(desk.home.project(folder), session_id(7), rows, mtime=time.time() - 9 * HOUR)
     desk.session(8, "Lease a pool", age=HOUR)
-    screen = desk.run("resume", "--way", "as-is", columns=150)
+    screen = desk.run("resume", "--way", "go on", columns=150)
     screen.wait_for("^> Fix the parser")
     screen.type("lease")
     screen.wait_for(r"^> Lease a pool")
@@ -77,7 +77,7 @@ def test_keys_move_and_the_preview_turns(desk: Desk) -> None:
     screen.key("Tab")
     screen.wait_for("1 session, oldest first")
     screen.key("Tab")
-    screen.wait_for("full price")
+    screen.wait_for("not cached")
 
 
 def test_the_foot_names_the_keys_that_answer(desk: Desk) -> None:
@@ -88,18 +88,18 @@ def test_the_foot_names_the_keys_that_answer(desk: Desk) -> None:
     screen.wait_for("forget the words")
     screen.type("?parser")
     screen.wait_for("search: parser")
-    screen.wait_for(r"Esc leave")
+    screen.wait_for(r"Esc closes")
     assert "forget the words" not in screen.text()
     screen.type("\x1bOP")
     screen.wait_for("forget the words")
     screen.resize(80, 10)
-    screen.wait_for(r"Esc leave$")
+    screen.wait_for(r"Esc closes$")
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(200, 60), (150, 12), (80, 24), (40, 10), (20, 4), (10, 2)])
 def test_windows_of_any_size(desk: Desk, columns: int, rows: int) -> None:
     """The chosen session is there, and can be taken."""
-    screen = desk.run("resume", "--way", "as-is", columns=columns, rows=rows)
+    screen = desk.run("resume", "--way", "go on", columns=columns, rows=rows)
     screen.wait_for("^> Fix" if columns > 10 else "^> F")
     screen.key("Down")
     screen.wait_for("^> Writ" if columns > 10 else "^> W")
@@ -181,7 +181,7 @@ def test_words_that_name_several_exactly(desk: Desk, words: str) -> None:
         with path.open("ab") as stream:
             stream.write(session_bytes([{"type": "tag", "tag": "wip"}, pull]))
         os.utime(path, (time.time() - number * HOUR,) * 2)
-    screen = desk.run("resume", words, "--way", "as-is")
+    screen = desk.run("resume", words, "--way", "go on")
     screen.wait_for(r"fits 2 sessions:\n > +1  00000005")
     screen.type("2\r")
     screen.wait_for(started(6, desk.project))
@@ -198,7 +198,7 @@ def test_forms_that_fit_nothing(desk: Desk, words: str) -> None:
 
 def test_a_part_of_a_title_by_its_form(desk: Desk) -> None:
     """In any capitals."""
-    screen = desk.run("resume", "title:THE LEX", "--way", "as-is")
+    screen = desk.run("resume", "title:THE LEX", "--way", "go on")
     screen.wait_for(started(3, desk.project))
 
 
@@ -249,13 +249,13 @@ def test_a_bare_true_is_no_words(desk: Desk) -> None:
     screen.key("Escape")
     screen.ended()
     desk.session(4, "true")
-    screen = desk.run("resume", "true", "--way", "as-is")
+    screen = desk.run("resume", "true", "--way", "go on")
     screen.wait_for(started(4, desk.project))
 
 
 def test_an_exact_title_skips_the_list(desk: Desk) -> None:
     """And a way that is named the question."""
-    screen = desk.run("resume", "Write the docs", "--way", "as-is", cwd=desk.home.root)
+    screen = desk.run("resume", "Write the docs", "--way", "go on", cwd=desk.home.root)
     screen.wait_for(started(2, desk.project))
     assert b"search:" not in screen.raw
 
@@ -329,7 +329,7 @@ def test_a_file_that_readers_of_clients_give_up_on(desk: Desk) -> None:
 def test_nothing_of_a_client_around_us_reaches_the_one_that_starts(desk: Desk) -> None:
     """It would hide the session; the user's own settings stay."""
     screen = desk.run(
-        "resume", session_id(1), "--way", "as-is",
+        "resume", session_id(1), "--way", "go on",
         CLAUDECODE="1", CLAUDE_CODE_CHILD_SESSION="1", CLAUDE_CODE_USE_BEDROCK="yes",
     )  # fmt: skip
     screen.wait_for("CONFIG .claude OUTER none none\nKEPT yes")
@@ -338,9 +338,9 @@ def test_nothing_of_a_client_around_us_reaches_the_one_that_starts(desk: Desk) -
 def test_the_command_instead_of_the_client(desk: Desk) -> None:
     """Printed, or copied with a word on which way; from the list, too."""
     command = f"cd {desk.project} && claude --resume {session_id(1)}"
-    screen = desk.run("resume", session_id(1), "--way", "as-is", "--print", columns=200)
+    screen = desk.run("resume", session_id(1), "--way", "go on", "--print", columns=200)
     screen.wait_for(f"^{re.escape(command)}$")
-    screen = desk.run("resume", session_id(1), "--way", "as-is", "--copy", columns=200)
+    screen = desk.run("resume", session_id(1), "--way", "go on", "--copy", columns=200)
     screen.wait_for(f"not copied\n{re.escape(command)}$")
     screen = desk.run("resume", columns=200)
     screen.wait_for("^> Fix the parser")
@@ -353,7 +353,7 @@ def test_all_projects(desk: Desk) -> None:
     other = desk.home.root / "other"
     other.mkdir()
     desk.session(9, "Elsewhere", folder=other)
-    screen = desk.run("resume", "--way", "as-is")
+    screen = desk.run("resume", "--way", "go on")
     screen.wait_for("^> Fix the parser")
     assert "Elsewhere" not in screen.text()
     screen.key("C-a")
@@ -388,7 +388,7 @@ def test_titles_cannot_drive_the_terminal(desk: Desk) -> None:
 def test_no_client(desk: Desk) -> None:
     """One sentence and the command, 1."""
     (desk.bin / "claude").unlink()
-    screen = desk.run("resume", session_id(1), "--way", "as-is", columns=200)
+    screen = desk.run("resume", session_id(1), "--way", "go on", columns=200)
     screen.wait_for("claude is not installed, or not on PATH")
     assert f"cd {desk.project} && claude --resume {session_id(1)}" in screen.text()
     assert screen.ended() == 1
@@ -423,7 +423,7 @@ def test_a_file_outside_of_the_clients_folders(desk: Desk) -> None:
     source = Path(desk.session(5, "Abroad"))
     abroad = desk.home.root / "abroad.jsonl"
     os.rename(source, abroad)
-    screen = desk.run("resume", str(abroad), "--way", "as-is", columns=250)
+    screen = desk.run("resume", str(abroad), "--way", "go on", columns=250)
     screen.wait_for("lies outside of the client's folders")
     screen.key("Enter")
     found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")

@@ -316,7 +316,7 @@ def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
     assert files["src/a.py"]["realParentDir"] == f"{elsewhere}/src"
     assert files["/home/user/beside/b.py"]["realParentDir"] == "/home/user/beside"
     assert list(files) == ["src/a.py", "/home/user/beside/b.py", "/etc/c"]
-    assert f"now speak of the files below {elsewhere}" in made.warnings[0]
+    assert f"now are those of the files below {elsewhere}" in made.warnings[0]
     assert problems(made.file) == set()
 
 
@@ -326,7 +326,7 @@ def test_a_home_beside_the_old_one(config_home: ConfigHome, elsewhere: Path, tmp
     rows = [{**record, "cwd": str(tmp_path / "old")} for record in conversation(2)]
     made = forked(written(config_home, [*rows, SNAPSHOT]), home=str(elsewhere))
     assert b"file-history" not in Path(made.file).read_bytes()
-    assert f"file checkpoints stay behind: they speak of the files below {tmp_path / 'old'}" in made.warnings[0]
+    assert f"file backups stay behind: they are those of the files below {tmp_path / 'old'}" in made.warnings[0]
 
 
 def test_its_own_home(config_home: ConfigHome, elsewhere: Path) -> None:

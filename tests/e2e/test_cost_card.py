@@ -61,7 +61,7 @@ def test_the_card_says_what_to_do(tui: Tui, plugin: Path) -> None:
     tui.api.clear()
     tui.submit("/resume-hooks:resume")
     tui.wait_for(r"90 % of 180,000\. /resume-hooks:handoff leaves [\d,]+ tokens;\s+/resume-hooks:handoff fits best")
-    tui.wait_for("All ways: /resume-hooks:resume --table")
+    tui.wait_for("Table: /resume-hooks:resume --table")
     tui.wait_idle()
     tui.submit("/resume-hooks:resume --table")
     tui.wait_for(r"go on +162,005 +15$")

@@ -155,12 +155,12 @@ def test_a_start_asks_whether_copies_are_kept(tui: Tui, plugin: Path) -> None:
     soon = Path(write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
     age(SOON, soon)
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
-    tui.wait_for("Shall resume-hooks keep copies")
+    tui.wait_for("Shall resume-hooks archive them")
     assert wait_until(Path(held_links.folder(where), soon.parent.name, soon.name).exists)
     assert not archived_ids(where)
     tui.wait_idle()
     tui.key("1")
-    tui.wait_for("kept 1 that go soon")
+    tui.wait_for("archived 1 that go soon")
     assert archived_ids(where) == [soon.stem]
     assert not tui.api.main_requests()
     tui.close()
@@ -187,7 +187,7 @@ def test_its_question_lies_over_no_answer(tui: Tui, plugin: Path, tmp_path: Path
     tui.close()
     with Tui(tui.version, tui.home, tui.api) as other:
         other.start(plugin_dir=plugin, extra_env=ENGINE)
-        other.wait_for("Shall resume-hooks keep copies")
+        other.wait_for("Shall resume-hooks archive them")
 
 
 def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:
     soon = Path(write_session(tui.home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
     age(SOON, soon)
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
-    tui.wait_for("kept 1 session that the client deletes soon")
+    tui.wait_for("archived 1 session that the client deletes soon")
     assert "vault off" in " ".join(tui.text().split())
     tui.close()
     with Tui(tui.version, tui.home, tui.api) as other:

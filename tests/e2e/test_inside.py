@@ -328,7 +328,7 @@ def test_a_prefixed_command_falls_back_to_its_card(tui: Tui, plugin: Path, paren
     """Where the module gets no answer, the classic hook gives the one that it gives in older clients."""
     begin(tui, plugin, engine(tmp_path, "sys.exit(1)"))
     tui.submit("/resume-hooks:handoff go on")
-    tui.wait_for("in this client +/resume")
+    tui.wait_for("in Claude Code +/resume")
     assert len(children(tui.home, parent)) == 1
     assert not tui.api.requests
 

@@ -98,7 +98,7 @@ def test_installed_so_its_commands_answer_and_it_costs_little(tui: Tui) -> None:
     tui.submit("hello")
     tui.wait_for("Mock reply 1")
     tui.submit("/resume-hooks:resume")
-    tui.wait_for("All ways: /resume-hooks:resume --table")
+    tui.wait_for("Table: /resume-hooks:resume --table")
     tui.wait_idle()
     tui.submit("/handoff write the regression test")
     tui.wait_for("Handed off from")

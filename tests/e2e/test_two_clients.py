@@ -128,7 +128,7 @@ def test_an_untrim_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) ->
 
 
 @pytest.mark.wide
-def test_a_rewind_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
+def test_a_way_back_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
     """A mark leads back once: the client that comes second is told, with its words, and goes on where it is."""
     first, second = both
     for tui in both:

@@ -89,4 +89,4 @@ def test_a_handoff_of_it_resumes(home: ClientHome, api: MockApi) -> None:
     made = write(agents.fresh(kept, Where(environ)), Where(environ))
     sent = messages(client, home, api, made)
     assert parent.stem in sent
-    assert "(kept copy)" in sent
+    assert "(archived copy)" in sent

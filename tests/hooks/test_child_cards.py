@@ -74,11 +74,11 @@ def test_handoff_gives_both_commands(copied: Copied, slash: bool) -> None:
     for part in (
         copied.sentence("the /resume line"),
         "Fix it · handoff",
-        "123,456 tokens here; there about 321",
+        "123,456 tokens here, about 321 in the new session",
         "note: /home/user/my proj is gone",
         "next step: fix the tests",
         "note: odd place",
-        f"in this client   /resume {CHILD}\n",
+        f"in Claude Code   /resume {CHILD}\n",
         f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD}\n",
     ):
         assert part in text
@@ -103,10 +103,10 @@ def test_trimmed_gives_both_commands(copied: Copied, slash: bool, written: bool)
     text = shown(trim_cards.trimmed_card(made, copied, "--tools Read", ["It would compact."], slash=slash))
     for part in (
         copied.sentence("the /resume line"),
-        "123,456 tokens here; there about 321",
+        "123,456 tokens here, about 321 in the new session",
         "about 123,135 tokens are placeholders",
         "  options: --tools Read\n  It would compact.\n  note: odd place\n",
-        f"in this client   /resume {CHILD}\n",
+        f"in Claude Code   /resume {CHILD}\n",
         f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD}\n",
     ):
         assert part in text

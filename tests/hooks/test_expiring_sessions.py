@@ -57,7 +57,7 @@ def test_a_start_keeps_says_so_and_leaves_a_stamp(config_home: ConfigHome, sourc
     """Once with how to switch it off; where nothing was kept nothing is said."""
     aged(config_home, 1, 25)
     line = said(config_home, source)
-    assert line.startswith("resume-hooks: kept 1 session that the client deletes soon · ")
+    assert line.startswith("resume-hooks: archived 1 session that the client deletes soon · ")
     assert line.endswith(f"Off, in a shell: sh {REPO}/hooks/engine config vault off")
     assert archived_ids(config_home.where) == [session_id(1)]
     stamp = stamped(f"due-{config_home.project().name}.json")
@@ -65,7 +65,7 @@ def test_a_start_keeps_says_so_and_leaves_a_stamp(config_home: ConfigHome, sourc
     assert stamp["made"] == pytest.approx(time.time(), abs=60)
     assert said(config_home, source) == ""
     aged(config_home, 2, 25)
-    assert said(config_home, source) == "resume-hooks: kept 1 session that the client deletes soon"
+    assert said(config_home, source) == "resume-hooks: archived 1 session that the client deletes soon"
 
 
 def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> None:
@@ -75,7 +75,7 @@ def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> Non
     leave(PendingHandoff(1, "", session_id(1), session_id(2), child.path, child.size, time.time(), "the opening"))
     waits, _, kept = said(config_home).partition(" · ")
     assert waits == f"resume-hooks: a handoff waits here: /resume {session_id(2)}"
-    assert kept.startswith("Transcripts are now kept beyond the client's 30 days")
+    assert kept.startswith("Transcripts are now archived beyond the client's 30 days")
     assert said(config_home) == ""
 
 
@@ -91,7 +91,9 @@ def test_what_is_left_is_told_and_done_later(config_home: ConfigHome, monkeypatc
     monkeypatch.setattr(expiring_sessions, "LIMIT", -1.0)
     for number in (1, 2, 3):
         aged(config_home, number, 25)
-    assert said(config_home).startswith("resume-hooks: kept 1 session that the client deletes soon, 2 more to come · ")
+    assert said(config_home).startswith(
+        "resume-hooks: archived 1 session that the client deletes soon, 2 more to come · "
+    )
     assert stamped(f"due-{config_home.project().name}.json")["look"] <= time.time()
     background.catch_up(start(config_home))
     assert archived_ids(config_home.where) == [session_id(number) for number in (1, 2, 3)]

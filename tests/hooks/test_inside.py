@@ -103,7 +103,7 @@ def test_a_handoff_without_a_screen_is_todays_card(parent: Path) -> None:
     reply = ask("handoff", "fix the tests", screen=False)
     (child,) = children(parent)
     assert set(reply) == {"text"}
-    assert f"in this client   /resume {child.stem}" in reply["text"]
+    assert f"in Claude Code   /resume {child.stem}" in reply["text"]
 
 
 def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_card_has_its_table_behind_a_key(parent: Path) -> None:
     whole = ask("full", "--table")["text"].split("\n")
     assert whole[: len(card["lines"])] == card["lines"]
     assert [line.strip() for line in whole[len(card["lines"]) : -1]] == list(card["more"])
-    assert "All ways: /full --table" in ask("full", screen=False)["text"]
+    assert "Table: /full --table" in ask("full", screen=False)["text"]
     assert "/handoff fix it" in ask("full", "fix it")["text"]
 
 

@@ -179,7 +179,7 @@ def test_a_note_that_says_something_odd_is_none(
     assert not any(name.endswith(".json") for name in waiting(config_home))
 
 
-def test_a_rewind_retires_it(config_home: ConfigHome, handoff: PendingHandoff) -> None:
+def test_a_way_back_retires_it(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """Its session was left in another way; one of another session stays."""
     pending_handoff.leave(handoff)
     pending_handoff.retire(OTHER)

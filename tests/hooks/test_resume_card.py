@@ -80,7 +80,7 @@ def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
     for part in (copied.sentence(SESSION), "context 190,000 tokens · Fix the parser"):
         assert part in text
     assert all(f"\n  {row.name} " in text for row in FIGURES) is whole
-    assert text.endswith("\nBest: go on" if whole else "\nAll ways: >resume --table")
+    assert text.endswith("\nBest: go on" if whole else "\nTable: >resume --table")
     lines = text.split("\n")
     assert len(lines[-1]) <= LAST_LINE
     assert sum(-(-len(line) // 70) for line in lines) <= MOST_LINES + 4 * whole
@@ -90,7 +90,7 @@ def test_the_table(config_home: ConfigHome) -> None:
     """A line a way, called an estimate, in 48 columns: what it leaves, what is sent anew, when it pays."""
     lines = table(comparison(config_home))
     assert lines == [
-        "estimated   leaves full price  pays off",
+        "estimated   leaves not cached  pays off",
         "go on      150,000      1,200",
         "trim        60,000     42,000  after 7 turns",
         "handoff     31,154     13,200  after 1 turn",

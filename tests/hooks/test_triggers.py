@@ -92,9 +92,9 @@ NOT_OURS = [
     (">trim>trimmed", "another word"),
     (">trimmed >trim yes", "another word"),
     (">checkpoints are useful", "another word"),
-    (">checkpoint>checkpoints", "another word"),
+    (">mark>checkpoints", "another word"),
     (">rewinding", "another word"),
-    (">rewind>rewinding", "another word"),
+    (">back>rewinding", "another word"),
     ("> trim", "a markdown quote"),
     ("> search for it", "a markdown quote"),
     (">searching for it", "another word"),
@@ -226,15 +226,15 @@ def test_nothing_else_is_ever_recognised(prompt: str) -> None:
         ">handoff " + " " * 1_000_000 + "x",
         ">help" + "-" * 1_000_000,
         ">trim" * 200_000 + "x",
-        ">checkpoint" * 100_000 + " yes",
-        ">checkpoint " * 100_000 + "x",
-        ">rewind" * 150_000 + "x",
+        ">mark" * 100_000 + " yes",
+        ">mark " * 100_000 + "x",
+        ">back" * 150_000 + "x",
     ],
 )
 def test_long_prompts_are_decided(prompt: str) -> None:
     """A megabyte is one pass: a pattern that went back and forth over it would never end here."""
     found = recognise(prompt)
-    assert found is None or found.verb in {"handoff", "trim", "checkpoint"}
+    assert found is None or found.verb in {"handoff", "trim", "mark"}
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_yes_makes_the_child(say: Say, parent: Path, question: str, yes: str) ->
     (child,) = children(parent)
     assert text.startswith("trimmed · ")
     assert "Fix the parser · trim" in text
-    assert f"  in this client   /resume {child.stem}\n" in text
+    assert f"  in Claude Code   /resume {child.stem}\n" in text
     assert f"claude --resume {child.stem}" in text
     assert ("Ctrl+C (once!)" in text.split("\n")[-1]) is (yes[0] == ">")
     content = child.read_text()
@@ -247,7 +247,7 @@ def test_a_child_that_was_deleted_is_told_apart(say: Say, parent: Path) -> None:
     text = say(">trim yes")
     assert "its file is gone" in text
     assert "went on" not in text
-    assert "To preview it again:  >trim --tools Read\n" in text
+    assert "To be asked again:  >trim --tools Read\n" in text
     assert children(parent) == []
 
 
@@ -355,7 +355,7 @@ def test_a_session_that_was_deleted_after_the_preview(say: Say, parent: Path, pr
     say(">trim")
     parent.unlink()
     text = say(prompt)
-    assert "is gone since the preview" in text
+    assert "is gone since the question" in text
     assert "no transcript yet" not in text
     assert text.endswith("\nNothing was changed.")
 

@@ -68,7 +68,7 @@ def test_until_the_answer_nothing_is_copied(asking: ConfigHome) -> None:
     shutil.rmtree(gone.path.removesuffix(".jsonl"))
     assert start(asking) == 0
     assert archived_ids(asking.where) == []
-    assert "kept 1 that go soon" in said(asking, "vault on")["text"]
+    assert "archived 1 that go soon" in said(asking, "vault on")["text"]
     assert archived_ids(asking.where) == [soon.session_id]
     start(asking)
     assert {each.session_id: kept_files(each, asking) for each in all_archived(asking.where)} == was

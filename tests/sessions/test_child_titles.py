@@ -46,11 +46,11 @@ def test_a_title_carried_over_by_clear_is_taken_too(config_home: ConfigHome) -> 
 
 
 def test_a_kind_is_told_once_and_by_the_word_that_is_typed(config_home: ConfigHome) -> None:
-    """``/back`` makes a rewind; a title that ends in the kind has told it, also one of before it was called so."""
-    assert free_title("Fix it", "rewind", str(config_home.project())) == "Fix it · back"
+    """A title that ends in the kind has told it, also one that 0.2.0 wrote."""
+    assert free_title("Fix it", "back", str(config_home.project())) == "Fix it · back"
     assert root_of("Fix it · rewind · back 2") == "Fix it"
-    assert {kind_beside(f"Fix it · {end}", "rewind") for end in ("back", "back 2", "rewind", "rewind 12")} == {""}
-    assert kind_beside("Fix it · handoff", "rewind") == "back"
+    assert {kind_beside(f"Fix it · {end}", "back") for end in ("back", "back 2", "rewind", "rewind 12")} == {""}
+    assert kind_beside("Fix it · handoff", "back") == "back"
     assert kind_beside("Fix it", "fork") == "fork"
 
 

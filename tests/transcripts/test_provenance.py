@@ -65,7 +65,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], Parent]] = {
     ),
     "an id without a path": (
         {"continue_metadata": {"parent_session_id": PARENT, "continuation_type": "rewind"}},
-        Parent(PARENT, "", "continued", "rewind", ""),
+        Parent(PARENT, "", "continued", "back", ""),
     ),
     "an id that leads elsewhere": (
         {"continue_metadata": {"parent_session_id": f"../../x/{PARENT}", "parent_file": FILE}},

@@ -38,6 +38,10 @@ NOTHING: dict[str, Any] = {
 }  # fmt: skip
 
 
+_SAID = {"kept": "archived"}
+"""Results in words, where those are not theirs."""
+
+
 def archive(options: ArchiveOptions) -> int:
     """Archive sessions, or show, verify or forget their copies."""
     _refuse(options)
@@ -57,7 +61,7 @@ def _refuse(options: ArchiveOptions) -> None:
     modes = options.verifying or options.listing or options.forgetting
     given = [bool(options.locators), options.project, options.everywhere]
     if sum(given) > 1 or (modes and (options.project or options.everywhere)):
-        raise UsageError("Give either SESSIONs, --project or --all", "--verify and --list go over all that is kept.")
+        raise UsageError("Give either SESSIONs, --project or --all", "--verify and --list go over all archived copies.")
     if options.slim and (len(options.locators) > 1 or options.project or options.everywhere):
         raise UsageError("--slim makes a copy of one session", "Name one: resume-hooks archive --slim SESSION")
     if options.forgetting and not options.locators:
@@ -118,7 +122,7 @@ def _slim(session: SessionFile, options: ArchiveOptions) -> int:
     size = size_text(os.path.getsize(made.file)) if made.written else "-"
     more = [
         ("size", f"{size_text(session.size)} here; there {size}"),
-        ("kept copy", outcomes[0].archived.folder if outcomes[0].archived and made.written else "would be made"),
+        ("archived copy", outcomes[0].archived.folder if outcomes[0].archived and made.written else "would be made"),
         ("the large one", f"stays; to take it away: {typed(f'delete {session.session_id}')}"),
     ]
     options.emit(data, lambda: receipt_text(made, more), made.warnings)
@@ -128,7 +132,7 @@ def _slim(session: SessionFile, options: ArchiveOptions) -> int:
 def _require_kept(outcome: ArchiveOutcome) -> None:
     """Raise WriteFailed, CheckFailed unless the vault gives back what a copy is to lead to."""
     if outcome.archived is None or outcome.result == "failed":
-        raise WriteFailed(f"It could not be kept, so no copy was made: {_failure(outcome)}", "Check free space.")
+        raise WriteFailed(f"It could not be archived, so no copy was made: {_failure(outcome)}", "Check free space.")
     if found := verify(outcome.archived):
         raise CheckFailed(f"No copy was made: {found[0].message}", "See what is wrong: resume-hooks archive --verify")
 
@@ -143,7 +147,8 @@ def _told(done: ArchiveReport) -> str:
         path = done.outcomes[0].session.path
         other = not is_archived_copy(path, Where()) and path != real(kept.place, Where(), kept.home)
         state = f"{path} as an earlier state of\n" if other else ""
-        return f"{done.outcomes[0].result}: {state}{kept_text(kept, Where())}\n   in {kept.folder}"
+        said = _SAID.get(done.outcomes[0].result, done.outcomes[0].result)
+        return f"{said}: {state}{kept_text(kept, Where())}\n   in {kept.folder}"
     return _counted(done.outcomes)
 
 
@@ -151,7 +156,10 @@ def _counted(outcomes: Sequence[ArchiveOutcome]) -> str:
     counts = {result: sum(each.result == result for each in outcomes) for result in ("kept", "renewed", "unchanged")}
     failed = sum(each.result == "failed" for each in outcomes)
     size = size_text(sum(each.session.size for each in outcomes))
-    said = ", ".join(f"{count:,} {result}" for result, count in counts.items() if count) or "nothing to keep"
+    said = (
+        ", ".join(f"{count:,} {_SAID.get(result, result)}" for result, count in counts.items() if count)
+        or "nothing to archive"
+    )
     return f"{counted(len(outcomes), 'session')}, {size}: {said}" + (f", {failed:,} failed" if failed else "")
 
 

@@ -22,7 +22,7 @@ from resume_hooks.system.git_worktrees import Project
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import plain_line
 
-HEADS = ("ID", "LAST WRITTEN", "SIZE", "KEPT", "SINCE", "TITLE")
+HEADS = ("ID", "LAST WRITTEN", "SIZE", "PACKED", "SINCE", "TITLE")
 
 
 def kept_text(kept: ArchivedSession, where: Where) -> str:
@@ -33,7 +33,7 @@ def kept_text(kept: ArchivedSession, where: Where) -> str:
     when = f"last written {clock.minute(kept.ended)}"
     rows = [kept.title, f"   {kept.session_id} · {took} · {when}{gone}"]
     rows += [f"   before that: {kept.session_id}@{instant(state)}" for state in states(kept)]
-    rows += [] if kept.complete else ["   some of its files could not be kept"]
+    rows += [] if kept.complete else ["   some of its files could not be archived"]
     return "\n".join(rows)
 
 

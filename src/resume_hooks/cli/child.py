@@ -22,6 +22,7 @@ from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import label_of, launch
+from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.session_files import SessionFile
 
 
@@ -105,7 +106,7 @@ def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:
 
 def tell(receipt: Receipt) -> None:
     """Say in a line what was made on the way to something else: on stderr, where no command is caught."""
-    say(f"{receipt.kind}: {receipt.title} · {receipt.session_id} · {receipt.sizes}", err=True)
+    say(f"{word_of(receipt.kind)}: {receipt.title} · {receipt.session_id} · {receipt.sizes}", err=True)
     found = bool(start_of(receipt.session_id, receipt.file, receipt.folder, Where()).config)
     for warning in receipt.warnings:
         if warning != OUTSIDE or not found:  # the command names the other config home

@@ -13,11 +13,11 @@ import click
 from resume_hooks import part_table, settings
 from resume_hooks.cli import relocate
 from resume_hooks.cli.child import tell
-from resume_hooks.cli.options import AS_IS, FORK, WAYS
+from resume_hooks.cli.options import FORK, GO_ON, WAYS
 from resume_hooks.cli.output import on_stderr, say
 from resume_hooks.cli.question import AnswerChoice, ask
 from resume_hooks.cli.start_client import Start, start, start_of
-from resume_hooks.cli.verb_table import ALIASES, command
+from resume_hooks.cli.verb_table import command
 from resume_hooks.cli.verbs.resume import ContinueOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import agents
@@ -87,7 +87,7 @@ def settle(session: SessionFile) -> SessionFile:
 
 def go_on(session: SessionFile, way: str, how: Finish) -> bool:
     """Continue a session in this ``way``. False if that was to make a child and made none."""
-    receipt = None if way == AS_IS else child(session, way)
+    receipt = None if way == GO_ON else child(session, way)
     if receipt is not None and not receipt.written:
         return False
     finish(_start_of(session, receipt), how)
@@ -116,13 +116,13 @@ def _copied(command: str) -> str:
 
 
 def child(session: SessionFile, way: str) -> Receipt:
-    """Make a child by the verb of that name, which says on stderr what it made, or why nothing."""
+    """Make a child by the verb, with its flags, that the way is; it says on stderr what it made, or why nothing."""
     if way == FORK:
         receipt = make_fork(session)
         tell(receipt)
         return receipt
     # Each verb is loaded when it is chosen: one that asks a model takes 100 ms.
-    verb, *flags = ALIASES.get(way, (way,))
+    verb, *flags = way.split()
     given = {flag.removeprefix("--"): True for flag in flags}
     with on_stderr():
         made: Receipt = click.get_current_context().invoke(command(verb), locator=session.path, **given)
@@ -141,7 +141,7 @@ def ask_way(session: SessionFile, found: Comparison) -> str:
         say(f"It may be open in a client: {why_live}. Two clients in one session mix it up; a fork keeps them apart.")
     advised = found.advice.strategy if found.advice else ""
     leaner = _is_leaner(found)
-    usual = FORK if why_live else advised or (FORK if leaner else AS_IS)
+    usual = FORK if why_live else advised or (FORK if leaner else GO_ON)
     words = _words(found, leaner=leaner)
     answers = [AnswerChoice(way, f"{words[way]}{'  <- fits best' if way == advised else ''}") for way in WAYS]
     return WAYS[ask("How do you want to continue?", answers, WAYS.index(usual))]
@@ -160,7 +160,7 @@ def _words(found: Comparison, *, leaner: bool) -> dict[str, str]:
     full = ", which would compact at once" if found.context.compacts_at_once else ""
     large = f"; of its {size_text(found.glance.size)} readers of clients take 50 MB" if leaner else ""
     return {
-        AS_IS: f"{found.context.tokens:,} tokens{full}",
+        GO_ON: f"{found.context.tokens:,} tokens{full}",
         TRIM: f"a copy without old tool output, {tokens.get(TRIM, 'size not estimated')}",
         HANDOFF: f"a fresh session with a digest, {tokens[HANDOFF]}",
         ROLLOVER: f"a handoff with a summary by {model}, {tokens[ROLLOVER]}; asking it costs tokens",

@@ -92,7 +92,11 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
             if giant
             else []
         ),
-        *([("kept copy", f"{data['form']}, since {data['kept_at']}: the client's is gone")] if data["kept"] else []),
+        *(
+            [("archived copy", f"{data['form']}, since {data['kept_at']}: the client's is gone")]
+            if data["kept"]
+            else []
+        ),
         ("context", f"{measured}{context.tokens:,} tokens, {context.percent} % of {context.limit:,}"),
         ("turns", f"{data['live_turns']:,} live of {data['turns']:,}, {data['tool_calls']:,} tool calls in these"),
         ("records", f"{data['live_records']:,} live of {data['records']:,} linked"),

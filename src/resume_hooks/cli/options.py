@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from resume_hooks.sessions.session_files import SessionFile
 
-AS_IS, FORK = "as-is", "fork"
-WAYS = tuple(with_parts((AS_IS, "trim", "handoff", "rollover", FORK), part_table.WAYS))  # to continue a session
+GO_ON, FORK = "go on", "fork"
+WAYS = tuple(with_parts((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS))  # to continue a session
 MAX_CHARACTERS = 8_000  # of an answer as text: about 2,000 tokens of a model that reads it
 
 

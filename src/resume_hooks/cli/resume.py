@@ -9,7 +9,7 @@ import click
 from resume_hooks import clock, settings
 from resume_hooks.cli import question, relocate
 from resume_hooks.cli.continue_ import Finish, ask_way, go_on, settle
-from resume_hooks.cli.options import AS_IS, FORK, current_folder, located
+from resume_hooks.cli.options import FORK, GO_ON, current_folder, located
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start_of
 from resume_hooks.cli.verbs.resume import ResumeOptions
@@ -56,7 +56,7 @@ def _continue(session: SessionFile, way: str | None, options: ResumeOptions) -> 
     """Ask in which way to continue a session, unless one is given, and start the client. Back by Esc."""
     require_whole(session)
     # Children are made of an archived copy, too.
-    if way in {None, AS_IS} or not is_archived_copy(session.path, options.where):
+    if way in {None, GO_ON} or not is_archived_copy(session.path, options.where):
         session = settle(session)
     for note in notes_of(session.session_id, options.where):
         say(f"note: {note}")
@@ -84,7 +84,7 @@ def _way(options: ResumeOptions) -> str | None:
     options.refuse_together("copy", "show")
     way = FORK if options.forks else options.way
     if options.as_json and (way is not None or options.copy or options.show):
-        raise UsageError("--json only compares the options", "The verbs that make a child print their own receipt.")
+        raise UsageError("--json only compares the ways", "The verbs that make a child print their own receipt.")
     return str(way) if way is not None else None
 
 
@@ -154,9 +154,9 @@ def _answer(way: str | None, options: ResumeOptions) -> None:
     require_whole(session)
     lost = relocate.find_loss(session, options.where)
     if way is not None or options.show or options.copy:
-        if lost is not None and not (lost.kept and way not in {None, AS_IS}):
+        if lost is not None and not (lost.kept and way not in {None, GO_ON}):
             raise lost.refusal(session)
-        if not go_on(session, way or AS_IS, Finish(not options.copy, options.copy)):
+        if not go_on(session, way or GO_ON, Finish(not options.copy, options.copy)):
             raise _nothing_made()
         return
     found = compare_strategies(session, limit=compare.PATIENT_LIMIT)
@@ -168,7 +168,9 @@ def _answer(way: str | None, options: ResumeOptions) -> None:
 
 
 def _nothing_made() -> ResumeHooksError:
-    return ResumeHooksError("No child was made, so there is nothing to continue", "The session as it is: --way as-is")
+    return ResumeHooksError(
+        "No child was made, so there is nothing to continue", f"To go on in the session itself: --way '{GO_ON}'"
+    )
 
 
 def render(found: compare.Comparison, *, whole: bool) -> str:

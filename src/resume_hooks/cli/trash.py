@@ -23,6 +23,7 @@ from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import real
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, find
+from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import resume_command, typed
 from resume_hooks.system.text import counted
@@ -146,10 +147,12 @@ def _depending(decided: Deletion, where: Where) -> str:
         return ""
     count = len(decided.derived)
     lines = [f"\n\n{counted(count, 'session')} came from it and will miss it:"]
-    lines += [f"  {child.row.session_id}  {child.row.kind}  {child.row.title}" for child in decided.derived[:SHOWN]]
+    lines += [
+        f"  {child.row.session_id}  {word_of(child.row.kind)}  {child.row.title}" for child in decided.derived[:SHOWN]
+    ]
     lines += [f"  and {count - SHOWN:,} more"] if count > SHOWN else []
     kept = find(decided.session.session_id, where) is not None
-    lines.append(f"Their lineage will say {'(kept copy): the vault has one' if kept else '(file gone)'}.")
+    lines.append(f"Their lineage will say {'(archived copy): the vault has one' if kept else '(file gone)'}.")
     if any(child.row.derivation_type == "trimmed" for child in decided.derived):
         lines.append("What was trimmed from them lies in it: until it is restored, read and untrim can't find that.")
     return "\n".join(lines)

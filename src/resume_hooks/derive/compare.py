@@ -56,7 +56,7 @@ GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover"
 
 
 class Estimate(NamedTuple):
-    """A way to continue: tokens of context after it, and those of its next turn that no cache holds.
+    """A way to continue: tokens of context after it, and those of its next turn that are not cached.
 
     ``next_turn`` is what that turn costs, in input tokens and without its answers; it has paid off ``pays_after``
     turns, None for never and for going on itself.

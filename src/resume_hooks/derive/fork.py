@@ -185,8 +185,8 @@ def _on_snapshots(there: bool, move: Relocation | None) -> list[str]:
     if move is None or not there:
         return []
     if move.with_files:
-        return [f"Its file checkpoints now speak of the files below {move.new}: rewinding files there puts them back."]
-    return [f"Its file checkpoints stay behind: they speak of the files below {move.old}, which is still there."]
+        return [f"Its file backups now are those of the files below {move.new}, where rewind-files puts them back."]
+    return [f"Its file backups stay behind: they are those of the files below {move.old}, which is still there."]
 
 
 def _moved_lineage(child: Draft, move: Relocation) -> str:

@@ -37,7 +37,7 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
         *(f"  {fact}" for fact in facts),
         *(f"  note: {as_typed(warning)}" for warning in receipt.warnings),
         *([] if os.path.isdir(receipt.folder) else [f"  note: {receipt.folder} is gone: use the first of these"]),
-        f"  in this client   {receipt.in_client}",
+        f"  in Claude Code   {receipt.in_client}",
         *([] if busy else [f"  in a shell       {receipt.shell}"]),
         *([] if slash or busy else [f"  {WHY_CTRL_C}"]),
     ]

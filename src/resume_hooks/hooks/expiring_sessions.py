@@ -36,7 +36,7 @@ def kept(event: dict[str, Any]) -> str:
         return ""
     more = f", {done.left:,} more to come" if done.left else ""
     count = f"{done.kept:,} session{'' if done.kept == 1 else 's'}"
-    said = f"kept {count} that the client deletes soon{more}" if done.kept else ""
+    said = f"archived {count} that the client deletes soon{more}" if done.kept else ""
     once = first_use_notice.line(Where()) if os.path.isdir(vault(Where())) else ""
     return " · ".join(filter(None, (said, once)))
 

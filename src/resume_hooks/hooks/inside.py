@@ -57,7 +57,7 @@ CHOICES = {
 
 CARD = {
     "hotkey": "t",
-    "keys": ("all ways", "Esc closes"),
+    "keys": ("table", "Esc closes"),
     "back": ("back", "Up, Down scroll · Esc closes"),
     "tall": 16,
     "wide": 80,

@@ -44,5 +44,5 @@ def lineage_card(rows: list[Ancestor]) -> str:
             lines.append(f"  {count - len(shown)} more between, in a shell: {command}")
     archived = next((row.session_id for row in rows if row.status == KEPT), "")
     if archived:
-        lines.append(f"A kept copy is restored first, in a shell: {typed(f'restore {archived}')}")
+        lines.append(f"An archived copy is restored first, in a shell: {typed(f'restore {archived}')}")
     return "\n".join([*lines, "/resume <id> opens one of them."])

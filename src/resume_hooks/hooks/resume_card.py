@@ -1,4 +1,4 @@
-"""``>resume``: how full the session is and what to do, in one line; behind ``--table`` all ways to go on.
+"""``>resume``: how full the session is and what to do, in one line; behind ``--table`` the table of all ways to go on.
 
 Both serve the shell's ``resume``, too. The table fits 48 columns, which the client gives a pane beside what was said;
 what it holds is an estimate, and says so.
@@ -22,7 +22,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextUse
 
 TABLE = "--table"
-"""Typed to see all ways to go on."""
+"""Typed to see the table of all ways to go on."""
 
 MOST_TURNS = 200
 """Turns after which something may be said to pay off; no session has as many."""
@@ -61,7 +61,7 @@ def answer(request: Request) -> TriggerAnswer:
 
 
 def resume_card(comparison: Comparison, copied: Copied, trigger: Trigger, *, whole: bool = False) -> str:
-    """Show what to do, and which session it is; on ``whole`` also what each way to go on leaves and costs."""
+    """Show what to do, and which session it is; on ``whole`` also the table."""
     filled = f"context {used(comparison.context)} · "
     lines = [
         headline(comparison, trigger.name),
@@ -70,7 +70,7 @@ def resume_card(comparison: Comparison, copied: Copied, trigger: Trigger, *, who
         *(f"  {line}" for line in (table(comparison) if whole else [])),
     ]
     advised = trigger.name(comparison.advice.strategy) if comparison.advice else GO_ON
-    last = f"Best: {advised}" if whole else f"All ways: {trigger.name('resume')} {TABLE}"
+    last = f"Best: {advised}" if whole else f"Table: {trigger.name('resume')} {TABLE}"
     return "\n".join(lines) + offer(trigger) + f"\n{last}"
 
 
@@ -118,7 +118,7 @@ def command_of(advice: Advice) -> str:
 
 def table(comparison: Comparison) -> list[str]:
     """The ways to go on, a line each, by what they leave, and what the estimates stand on."""
-    rows = [f"{'estimated':<9}{'leaves':>9}{'full price':>11}  pays off"]
+    rows = [f"{'estimated':<9}{'leaves':>9}{'not cached':>11}  pays off"]
     ways = comparison.estimates
     rows += [f"{way.name:<9}{way.after:>9,}{way.uncached:>11,}  {_pays(way)}".rstrip() for way in ways]
     if not any(way.name == TRIM for way in ways):

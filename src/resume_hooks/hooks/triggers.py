@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import List, NamedTuple, Optional
 
-from resume_hooks import seam
+from resume_hooks import part_table, seam
 from resume_hooks.seam import Trigger as Row
 
 PLUGIN = "resume-hooks"
@@ -122,7 +122,10 @@ def _all() -> List[Row]:
 ROWS = {each.name: each for each in _all()}
 """Every trigger; ``make docs`` writes commands/, hooks/commands.mjs and docs/older-clients.md from it."""
 
-ALIASES = {alias: each.name for each in ROWS.values() for alias in each.aliases}
+_FORMER = {name: now for name, (_, now) in part_table.FORMER.items() if now in ROWS}
+ALIASES = {**_FORMER, **{alias: each.name for each in ROWS.values() for alias in each.aliases}}
+"""Other words for a trigger, among them former ones, which nothing lists."""
+
 VERBS = frozenset(each.name for each in ROWS.values() if not each.inside)
 _ALONE = frozenset(each.name for each in ROWS.values() if each.alone)
 _OF_BARE = {each.bare: each.name for each in ROWS.values() if each.bare}
@@ -136,7 +139,7 @@ _ALONE_NAMES = "|".join(sorted(_ALONE | {alias for alias, verb in ALIASES.items(
 _PASTED_ALONE = re.compile(rf"(?:>|/{PLUGIN}:)(?:{_ALONE_NAMES})\s*{_TAIL}", re.IGNORECASE)
 _PASTED_ID = re.compile(rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID})\s*\Z", re.IGNORECASE)
 _SIGN = rf"(?:>|/{PLUGIN}:)"
-_ASKING = "|".join(each.name for each in ROWS.values() if each.asks)
+_ASKING = "|".join(name for name in (*ROWS, *ALIASES) if ROWS[ALIASES.get(name, name)].asks)
 _RETYPED = re.compile(rf"{_SIGN}({_ASKING})(?=[\s>/]|\Z)", re.IGNORECASE)
 _NAMES = "|".join(sorted({*VERBS, *ALIASES}, key=len, reverse=True))
 _STACKED = re.compile(rf"(?:{_SIGN}(?:{_NAMES}))+(?={_SIGN}(?:{_NAMES})(?:\s|\Z))", re.IGNORECASE)
@@ -219,8 +222,9 @@ def _last_typed(prompt: str) -> str:
     found = _RETYPED.match(prompt)
     if found is None:
         return prompt
-    verb = found.group(1).lower()
-    again = re.finditer(rf"{_SIGN}{verb}(?=\s|\Z)", prompt, re.IGNORECASE)
+    verb = _canonical(found.group(1))
+    names = "|".join((verb, *(alias for alias, meant in ALIASES.items() if meant == verb)))
+    again = re.finditer(rf"{_SIGN}(?:{names})(?=\s|\Z)", prompt, re.IGNORECASE)
     starts = [one.start() for one in again]
     if verb != "trim":
         starts = [start for start in starts if _is_typed_over(prompt, start)]

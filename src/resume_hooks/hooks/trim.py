@@ -1,4 +1,4 @@
-"""``>trim``: a preview that asks, and what ``yes``, ``cancel`` and ``help`` say to it.
+"""``>trim``: a question, and what ``yes``, ``cancel`` and ``help`` say to it.
 
 Invariant: nothing is written into a project but on the exact word, and one question makes one child at most.
 """
@@ -62,8 +62,8 @@ def answer(request: Request) -> TriggerAnswer:
         return show(trim_cards.cancelled_card(asked=asked))
     if request.path is None and confirmations.find(request.session_id) is not None:
         raise NothingToTrim(
-            "There is nothing to trim: the file of this session is gone since the preview",
-            "Put it back where it was, then preview the trim again.",
+            "There is nothing to trim: the file of this session is gone since the question",
+            "Put it back where it was, then type the trim again.",
         )
     parent = request.session
     return _confirm(parent, request) if word == "yes" else _ask(parent, request)
@@ -87,7 +87,7 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
         decided = _decide(parent, request.text, request)
     if not (request.text or decided.choices) and decided.before.percent < LITTLE:
         raise NothingToTrim("There is nothing to trim yet")
-    confirmations.take(parent.session_id)  # a yes to this preview never answers an older one
+    confirmations.take(parent.session_id)  # a yes to this question never answers an older one
     if not decided.pays:
         return show(trim_cards.no_use_card(brief(decided), request.trigger.name("handoff")))
     unkept = ""

@@ -23,7 +23,7 @@ _WAYS = """\
 
 
 def question_card(preview: str, options: str, unkept: str, trim: str) -> str:
-    """The preview of a trim and how to confirm it; ``unkept`` says why no confirmation can be waited for."""
+    """What a trim would do, and how to confirm it; ``unkept`` says why no confirmation can be waited for."""
     if unkept:
         return f"trim · nothing is written\n{_with(options)}{_indented(preview)}\n\n  {unkept}\n\n{NOTHING}"
     yes = f"{trim} yes"
@@ -37,7 +37,7 @@ def short_question(decided: TrimPlan) -> str:
     stay = [each for each in decided.choices if each.piece.kind in STAY_IN_PLACE]
     characters = sum(each.piece.characters - len(each.placeholder) - each.kept for each in stay)
     after = decided.after.tokens + round(characters / decided.savings.ratio)
-    here = [f"in place about {after:,} after: what you pasted, and what was attached, stays"] if stay else []
+    here = [f"in place about {after:,}: what you pasted, and what was attached, stays"] if stay else []
     return "\n".join([*totals(decided), *here, *remarks(decided)[-1:]])
 
 
@@ -47,7 +47,7 @@ def no_use_card(preview: str, handoff: str) -> str:
 
 
 def help_card(options: str, trigger: Trigger, *, asked: bool) -> str:
-    """The options; where the module runs how to trim in place, where a preview was ``asked`` the words that answer."""
+    """The options; where the module runs how to trim in place, where a question is open the words that answer."""
     trim = trigger.name("trim")
     here = [f"  in place           {trim} here [options]"] if trigger.sign == BARE else []
     ways = "\n".join([*here, *([_WAYS.format(trim=trim)] if asked else [])])
@@ -67,11 +67,11 @@ def unasked_card(trim: str) -> str:
 
 def answered_card(question: Question, trim: str, *, gone: bool) -> str:
     """A yes to what was asked too long ago, or answered, and then gone on from or, if ``gone``, deleted."""
-    words = f"there is nothing to confirm: the preview is older than {OPEN // 60} minutes"
+    words = f"there is nothing to confirm: the question is older than {OPEN // 60} minutes"
     if question.child:
         since = "its file is gone" if gone else "somebody went on since"
         words = f"this trim was confirmed already and made {question.child}; {since}"
-    again = f"  To preview it again:  {trim} {question.options}".rstrip()
+    again = f"  To be asked again:  {trim} {question.options}".rstrip()
     return refusal_card(words, again, last=f"First: {trim}")
 
 

@@ -1,4 +1,4 @@
-"""The vault's one question, inside the client: whether to keep copies of what Claude Code deletes."""
+"""The vault's one question, inside the client: whether to archive what Claude Code deletes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LIMIT = 100
 """Seconds that are spent on the first copies; the module waits for 170."""
 
 QUESTION = (
-    "Claude Code deletes {age} sessions. Shall resume-hooks keep copies of them, and of those that you handed off, "
+    "Claude Code deletes {age} sessions. Shall resume-hooks archive them, and those that you handed off, "
     "trimmed or forked, up to {room}, in a private folder?"
 )
 ANSWERS = {
-    "Keep copies": "vault on",
-    "Keep none": "vault off",
-    f"Later: after {first_use_notice.PATIENCE_DAYS} days copies are kept": "later",
+    "Archive them": "vault on",
+    "Archive none": "vault off",
+    f"Later: after {first_use_notice.PATIENCE_DAYS} days they are archived": "later",
 }
 """What answers it, and the word that says it; the module takes the last one for no answer, and tells nobody."""
 
@@ -45,7 +45,7 @@ def answer(event: dict[str, Any], where: Where) -> dict[str, Any]:
         said = f"vault is {value}. To change it, in a shell: {typed(f'config vault {other}')}"
         until = time.monotonic() + LIMIT
         done = expiring_sessions.archived(event, lambda: time.monotonic() > until, waiting=False)
-        return {"text": f"{said} · kept {done.kept:,} that go soon" if done and done.kept else said}
+        return {"text": f"{said} · archived {done.kept:,} that go soon" if done and done.kept else said}
     if word == OVERTAKEN:
         first_use_notice.put_off(where)
     if (
@@ -57,7 +57,7 @@ def answer(event: dict[str, Any], where: Where) -> dict[str, Any]:
         return {}
     days = kept_days(expiring_sessions.started_in(event), where)
     words = {"age": "old" if days is None else f"{days} days old", "room": settings.VAULT.replace("G", " GB")}
-    return {"ask": QUESTION.format(**words), "choices": list(map(list, ANSWERS.items())), "wait": "keeping copies"}
+    return {"ask": QUESTION.format(**words), "choices": list(map(list, ANSWERS.items())), "wait": "archiving"}
 
 
 def _has_to_copy(event: dict[str, Any], where: Where) -> bool:

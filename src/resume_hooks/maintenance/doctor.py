@@ -246,9 +246,9 @@ def _expiry(cwd: str) -> Finding:
     text += f", from {clock.minute(clock.from_epoch(found.first))} UTC on"
     may, why = permission.allowed(Where())
     if not may:
-        return note(f"{text}; none is kept: {why}", code="unkept")
+        return note(f"{text}; none is archived: {why}", code="unkept")
     if found.unkept:
-        remedy = "The next session of each project keeps its own; now, and all: resume-hooks archive --all"
+        remedy = "The next session of each project archives its own; now, and all: resume-hooks archive --all"
         return note(f"{text}; {found.unkept:,} of them not in the vault yet", remedy, "soon")
     return ok(f"{text}; the vault has all of them", code="kept")
 
@@ -377,9 +377,9 @@ def _vault(_: str) -> Finding:
     if damaged:
         odd = f"{len(damaged):,} that can't be told, such as: {damaged[0].message}"
         return problem(odd, "See what is wrong: resume-hooks archive --verify", "odd")
-    size = f"kept sessions: {len(kept):,}, {size_text(sum(each.stored for each in kept))}"
+    size = f"archived copies: {len(kept):,}, {size_text(sum(each.stored for each in kept))}"
     if not may:
-        return note(f"{size}; no more are kept: {why}", code="off")
+        return note(f"{size}; no more are made: {why}", code="off")
     if said := first_use_notice.awaited(Where()):
         return note(f"{size}. {said}", "Answer now: resume-hooks config vault on", "awaited")
     most, takes = settings.vault_room(), sum(each.stored for each in kept)

@@ -36,7 +36,7 @@ NOTES = (
 """How the names of notes in ``pending`` begin."""
 
 ORIGINALS = {
-    "vault": "kept sessions, some of them the last copies",
+    "vault": "archived copies, some of them the last ones",
     "trash": "deleted sessions",
     "backups": "files as they were before they were rewritten",
     FOLDER: "links to sessions, some of them the last names",

@@ -4,7 +4,7 @@ May import everything below. Must not be imported by name: the core asks by ``se
 """
 
 NAMES = (
-    "smart_trim", "checkpoints", "moved", "rewind_files", "share", "team", "secrets", "stats", "codex", "lost",
+    "smart_trim", "marks", "moved", "rewind_files", "share", "team", "secrets", "stats", "codex", "lost",
     "documents", "subagents", "attribution",
 )  # fmt: skip
 """Every part, by name of its folder, in the order of the help; ``part_table`` is made from what each says of itself."""

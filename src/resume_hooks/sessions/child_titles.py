@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -19,14 +20,14 @@ MAX_DIGITS = 4  # digits of a counter; a title with more is somebody's own
 LONGEST = 1_000  # characters of a title that may be one of ours; longer ones are somebody's own
 PATIENCE = 10.0  # seconds to wait for another process that holds a folder's titles; a large child is checked in a few
 Kind = Literal[
-    "fork", "handoff", "import", "rehome", "repair", "rewind", "rollover", "scrub", "smart-trim", "trim", "untrim"
+    "back", "fork", "handoff", "import", "rehome", "repair", "rollover", "scrub", "smart-trim", "trim", "untrim"
 ]  # fmt: skip
 """What is done to a session that makes a child."""
 
-_WORDS = {"rewind": "back"}
-"""Kinds that are shown by another word: by what is typed for it."""
+_TYPED = {"rewind": "back", "smart-trim": "trim --smart"}
+"""Kinds that are shown as they are typed now; titles have both."""
 
-_KINDS = "|".join((*get_args(Kind), *_WORDS.values()))
+_KINDS = "|".join(map(re.escape, (*get_args(Kind), *itertools.chain(*_TYPED.items()))))
 _OURS = re.compile(rf"(?: · (?:{_KINDS})(?: \d{{1,{MAX_DIGITS}}})?)+\Z")
 _END = re.compile(rf" · ({_KINDS})(?: \d{{1,{MAX_DIGITS}}})?\Z")
 _FORMER = re.compile(rf"\A(?:(?:{_KINDS}) \d+ · )+")
@@ -35,7 +36,7 @@ _FORMER = re.compile(rf"\A(?:(?:{_KINDS}) \d+ · )+")
 
 def word_of(kind: str) -> str:
     """How a kind is shown."""
-    return _WORDS.get(kind, kind)
+    return "first session" if kind == "original" else _TYPED.get(kind, kind)
 
 
 def kind_beside(title: str, kind: str) -> str:

@@ -25,10 +25,10 @@ from resume_hooks.sessions.child_titles import kind_beside, word_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
 from resume_hooks.system.text import one_line, plain, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
-from resume_hooks.transcripts.provenance import Parent
+from resume_hooks.transcripts.provenance import Parent, kind_now
 
 KEPT, TYPED, MISSING = "kept", "prompts", "missing"  # what a row's status is beside ``present``
-LEFT = {KEPT: " (kept copy)", TYPED: " (prompts only)"}
+LEFT = {KEPT: " (archived copy)", TYPED: " (prompts only)"}
 """What is said of a row whose transcript is gone."""
 
 MAX_DEPTH = 1_000  # generations followed; more can only be a forgery
@@ -94,18 +94,18 @@ class Family:
 
     def _or_linked(self, recorded: Parent | None, session_id: str, path: str) -> Parent | None:
         link = self._links.get(session_id)
-        linked = Parent(link.parent_id, "", "continued", link.kind, link.at) if link else None
+        linked = Parent(link.parent_id, "", "continued", kind_now(link.kind), link.at) if link else None
         if recorded is None or linked is None or recorded.session_id == linked.session_id:
             return recorded or linked
         # The two disagree: the one whose session still exists is right.
         return recorded if self._is_there(recorded, path) or not self._is_there(linked, path) else linked
 
     def locate(self, parent: Parent, child_path: str) -> str | None:
-        """A file of a parent that can be read, the client's or a kept copy; None where it is gone."""
+        """A file of a parent that can be read, the client's or an archived copy; None where it is gone."""
         return self._present(parent, child_path) or self.readable(parent.session_id)
 
     def readable(self, session_id: str) -> str | None:
-        """The path of a session's kept copy; None where there is none that can be read."""
+        """The path of a session's archived copy; None where there is none that can be read."""
         archived = self._kept(session_id)
         try:
             return opened(archived, self._where).path if archived else None

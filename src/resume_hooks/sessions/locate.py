@@ -94,7 +94,7 @@ def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> Session
             f"{session.session_id} is a session of {agent.label}, which this verb does not work on",
             "These do: sessions, search, outline, read, info, lineage, stats, export, fsck, "
             "resume, continue, handoff, rollover, trim, untrim, "
-            "fork, checkpoint, rewind, scrub.",
+            "fork, mark, back, scrub.",
         )
     return agent.readable(session)
 

@@ -23,7 +23,8 @@ from resume_hooks.transcripts.records import ASSISTANT, RESULT, SYNTHETIC_MODEL,
 _USAGE = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}
 NEXT_STEP = "Next step, as the user put it:"
 NEW_TASK = "This is a new task. What stands above is known from earlier work, which is not to be gone on with."
-REPORT = "The user's report of what was done after the checkpoint:"
+REPORT = "The user's report of what was done after the mark:"
+FORMER_REPORT = REPORT.replace("mark", "checkpoint")  # that of 0.2.0
 
 BLOCK_SHARE, STEP_SHARE = 2, 3  # a lineage has at most half of the room, a next step a third
 

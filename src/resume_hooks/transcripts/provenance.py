@@ -43,8 +43,8 @@ class ChildSize(NamedTuple):
     characters_per_token: float
 
 
-class RewindTimes(NamedTuple):
-    """When the checkpoint was set that a child was cut back to, and when it was."""
+class BackTimes(NamedTuple):
+    """When the mark was set that a child was cut back to, and when it was."""
 
     started_at: str
     rewound_at: str
@@ -78,7 +78,7 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
     summary: bool = False,
     size: ChildSize | None = None,
     trim: Trim | None = None,
-    rewound: RewindTimes | None = None,
+    rewound: BackTimes | None = None,
     subagent: str = "",
     window: int = 0,
 ) -> bytes:
@@ -129,11 +129,16 @@ def parent_in(record: Record | None) -> Parent | None:
         session_id=session_id,
         file=file,
         derivation_type="trimmed" if trim else "continued",
-        kind=string(on, "continuation_type") or ("trim" if trim else "rollover"),
+        kind=kind_now(string(on, "continuation_type")) or ("trim" if trim else "rollover"),
         at=string(on, "continued_at") or string(trim, "trimmed_at"),
         exported_file=string(on, "exported_file") or string(on, "exported_chat_log"),
         subagent=string(on, "subagent"),
     )
+
+
+def kind_now(kind: str) -> str:
+    """A kind of child as it is written today."""
+    return "back" if kind == "rewind" else kind
 
 
 def _from_fork(body: bytes) -> Parent | None:

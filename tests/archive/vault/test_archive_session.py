@@ -336,7 +336,7 @@ def test_a_full_disk_leaves_what_was(
         patch.setattr(PackWriter if call == "write" else os, "add" if call == "write" else call, full)
         with pytest.raises(WriteFailed) as failure:
             archive_session(other, config_home.where)
-    assert str(failure.value).startswith(f"{other.path} could not be kept: No space left on device")
+    assert str(failure.value).startswith(f"{other.path} could not be archived: No space left on device")
     assert all_archived(config_home.where) == [first]
     assert verify(first) == []
     assert vault_files(config_home) == [f"{SESSION}/manifest.json", f"{SESSION}/{first.transcript.where}"]

@@ -21,7 +21,7 @@ from tests.fuzz.targets.texts import FORBIDDEN
 FIELDS = ("session_id", "transcript_path", "cwd", "prompt", "source", "reason", "hook_event_name", "agent_id", "model")
 TRIGGERS = (
     ">", ">session", ">help", ">resume", ">lineage", ">handoff go on", ">trim", ">trim yes",
-    ">checkpoint x", ">rewind x",
+    ">mark x", ">back x",
     ">search parser", ">recover-context", "/resume-hooks:handoff", "/resume-hooks:session",
     ">session\n/clear", ">unknown",
     " >resume", "a > b", "/clear",

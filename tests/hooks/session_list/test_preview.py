@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.hooks.session_list import preview as previews
-from resume_hooks.hooks.session_list.preview import COST, KINDS, LINEAGE, OUTLINE, facts, preview
+from resume_hooks.hooks.session_list.preview import KINDS, LINEAGE, OUTLINE, TABLE, facts, preview
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
 from tests.builders import (
@@ -39,10 +39,10 @@ def test_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
     lines = {kind: preview(kind, session, config_home.where) for kind in KINDS}
     assert lines[OUTLINE][0] == "3 turns, newest first"
     assert [line.split(" · ")[0] for line in lines[OUTLINE][1:]] == ["3", "2", "1"]
-    assert lines[LINEAGE][:2] == ["1 session, oldest first", "1. Fix the parser · original"]
-    assert lines[COST][0] == "1 % of 180,000. Go on, there is nothing to do."
-    assert any(line.startswith("handoff") for line in lines[COST])
-    assert facts(session)[:2] == ["Fix the parser", f"{SESSION} · original"]
+    assert lines[LINEAGE][:2] == ["1 session, oldest first", "1. Fix the parser · first session"]
+    assert lines[TABLE][0] == "1 % of 180,000. Go on, there is nothing to do."
+    assert any(line.startswith("handoff") for line in lines[TABLE])
+    assert facts(session)[:2] == ["Fix the parser", f"{SESSION} · first session"]
 
 
 def test_sub_agents_stand_at_the_turn_that_started_them(config_home: ConfigHome) -> None:

@@ -26,7 +26,7 @@ def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
     screen = desk.run("resume", "codex tune", columns=150, HOME=str(desk.home.root))
     screen.wait_for("^> codex · Tune the parser")
     screen.wait_for("1 turn, newest first")
-    for told in ("1 session, oldest first", "full price"):
+    for told in ("1 session, oldest first", "not cached"):
         screen.key("Tab")
         screen.wait_for(told)
     screen.key("Enter")
@@ -36,7 +36,7 @@ def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
     assert screen.ended() == 0
     assert screen.left_as_it_was()
     shell = f"cd {desk.project} && codex resume {rollouts.THREAD}"
-    screen = desk.run("resume", rollouts.THREAD, "--way", "as-is", "--print", columns=200, HOME=str(desk.home.root))
+    screen = desk.run("resume", rollouts.THREAD, "--way", "go on", "--print", columns=200, HOME=str(desk.home.root))
     assert screen.ended() == 0
     assert shell.encode() in screen.raw
     screen = desk.run("continue", rollouts.THREAD, "--fork", columns=200, HOME=str(desk.home.root))

@@ -185,13 +185,13 @@ def test_the_verbs_that_make_children(home: Path, cli: Cli, document: Document) 
     assert home.read_bytes() == before
 
 
-@pytest.mark.part("checkpoints")
+@pytest.mark.part("marks")
 def test_a_rewind(home: Path, document: Document) -> None:
     """A session of its own; the rollout stays."""
     before = home.read_bytes()
-    assert document("checkpoint", THREAD, "-g", "try")["data"]["file"] == str(home)
-    made = document("rewind", THREAD, "--report", "it was slower")["data"]
-    assert (made["kind"], made["agent"], made["rewind"]["resolved"]) == ("rewind", "codex", True)
+    assert document("mark", THREAD, "-g", "try")["data"]["file"] == str(home)
+    made = document("back", THREAD, "--report", "it was slower")["data"]
+    assert (made["kind"], made["agent"], made["back"]["resolved"]) == ("back", "codex", True)
     assert home.read_bytes() == before
 
 

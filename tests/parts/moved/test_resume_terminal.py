@@ -20,7 +20,7 @@ class TestGone:
         rows[1]["message"]["content"] += f' {{"file_path":"{old}/parser.py"}}'
         rows.append({**rows[-1], "uuid": "z", "parentUuid": "r3", "toolUseResult": {"filePath": f"{old}/parser.py"}})
         write_session(desk.home.project(str(old)), session_id(5), rows, mtime=time.time() - HOUR)
-        screen = desk.run("resume", session_id(5), "--way", "as-is", columns=250)
+        screen = desk.run("resume", session_id(5), "--way", "go on", columns=250)
         screen.wait_for(f"{old} is gone")
         screen.wait_for(f"1  {new} +has 1 of the 1 file that it worked on")
         screen.wait_for(f"2  {desk.project} +the current folder")
@@ -62,7 +62,7 @@ class TestGone:
         screen = desk.run("resume", "Lost", columns=250)
         screen.wait_for("q to leave")
         screen.key("Enter")
-        screen.wait_for(r"How do you want to continue\?(.|\n)*> +1  as-is")
+        screen.wait_for(r"How do you want to continue\?(.|\n)*> +1  go on")
         screen.key("Enter")
         found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
         assert desk.ids() - before == {found.group(1)}
@@ -72,7 +72,7 @@ class TestGone:
         """Nothing is made."""
         desk.session(5, "Lost", folder=desk.home.root / "old")
         before = desk.ids()
-        screen = desk.run("resume", "Lost", "--way", "as-is")
+        screen = desk.run("resume", "Lost", "--way", "go on")
         screen.wait_for("q to leave")
         screen.type("q\r")
         assert screen.ended() == 130

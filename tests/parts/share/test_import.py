@@ -270,7 +270,7 @@ def test_a_dry_run_of_a_bundle(document: Document, path: Path, config_home: Conf
     """It says what would come; nothing does."""
     answer = document("import", str(path), "--whole", "--dry-run")
     assert answer["data"]["written"] is False
-    assert answer["warnings"] == ["Bundles hold no file checkpoints: rewind-files starts afresh."]
+    assert answer["warnings"] == ["Bundles hold no file backups: rewind-files starts afresh."]
     assert list(config_home.config.rglob("*.jsonl")) == []
 
 
@@ -288,7 +288,7 @@ def test_a_page_is_asked_about_and_imported(desk: Desk, tmp_path: Path) -> None:
     page = tmp_path / "far.html"
     page.write_bytes(session_bytes([*conversation(2), custom_title("From afar")]))
     known = desk.ids()
-    words = ("resume", str(page), "--way", "as-is")
+    words = ("resume", str(page), "--way", "go on")
     screen = desk.run(*words)
     screen.wait_for(r"Y/n")
     screen.type("n\r")

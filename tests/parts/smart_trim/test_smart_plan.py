@@ -88,7 +88,7 @@ def test_the_child(config_home: ConfigHome) -> None:
     parameters = first["trim_metadata"]["trim_params"]
     assert (parameters["method"], parameters["rules"], parameters["keep_recent"]) == ("smart", list(CERTAIN), 0)
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 2
-    assert HeadTail(receipt.file).title == receipt.title == "The parser · smart-trim"
+    assert HeadTail(receipt.file).title == receipt.title == "The parser · trim --smart"
     assert [link.kind for link in read_links(config_home.where)] == ["smart-trim"]
     assert [one.derivation_type for one in Family(config_home.where).lineage(receipt.file)] == ["original", "trimmed"]
     parent = read_parent(receipt.file)

@@ -78,7 +78,7 @@ def test_yes_writes_it(cli: Cli, parent: Path, client: Client) -> None:
     said = cli("smart-trim", SESSION, "--yes", environ=client()).stdout.decode()
     assert said.index("chosen by the model (3)") < said.index("wrote") < said.index("/resume ")
     assert "checks passed" in said
-    assert " · smart-trim" in said
+    assert " · trim --smart" in said
     assert parent.read_bytes() == before
     assert len(os.listdir(parent.parent)) == 2
 

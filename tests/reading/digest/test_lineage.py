@@ -18,7 +18,7 @@ from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.sessions.opening_layout import REPORT
+from resume_hooks.sessions.opening_layout import FORMER_REPORT, REPORT
 from resume_hooks.transcripts.records import parse
 from tests.builders import CWD, SESSION, ConfigHome, Record, session_bytes, session_id, write_session
 from tests.reading.digest.talk import Talk, lines, notes, texts
@@ -187,14 +187,15 @@ def test_a_session_after_clear(config_home: ConfigHome, late: bool) -> None:
     assert texts(found, "changed") == ["a.py"]
 
 
-def test_the_report_of_a_rewind_is_the_users_word(config_home: ConfigHome) -> None:
+@pytest.mark.parametrize("report", [REPORT, FORMER_REPORT])
+def test_the_report_of_a_way_back_is_the_users_word(config_home: ConfigHome, report: str) -> None:
     """The exploration before it is not told of as said, its effects are."""
     talk = Talk().prompt("go").says("ok")
     copied = list(talk.records)
     path = talk.prompt("try tabs").says("Trying tabs instead of spaces.").edits(f"{CWD}/t.py").write(config_home)
-    told = f"[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nwhere\n\n{REPORT}\ndon't use tabs"
+    told = f"[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nwhere\n\n{report}\ndon't use tabs"
     child = Talk(CHILD, "c")
-    child.records = [first_line("rewind", path), *copied]
+    child.records = [first_line("back", path), *copied]
     found = child.back_to("r1").prompt(told, isVisibleInTranscriptOnly=True).digest(config_home)
     assert texts(found, "goal") == ["go", "don't use tabs"]
     assert texts(found, "constraints") == ["don't use tabs"]

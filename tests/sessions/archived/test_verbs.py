@@ -26,7 +26,7 @@ __all__ = ["cli", "desk", "document"]
     "words",
     [
         ("trim", SESSION, "--in-place"), ("rename", SESSION, "Other"), ("rename", SESSION, "--tag", "later"),
-        ("delete", SESSION, "--yes"), ("resume", SESSION, "--print"), ("resume", SESSION, "--way", "as-is"),
+        ("delete", SESSION, "--yes"), ("resume", SESSION, "--print"), ("resume", SESSION, "--way", "go on"),
         ("continue", SESSION),
         ("continue", SESSION, "--print"),
     ],
@@ -44,7 +44,7 @@ def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) ->
     done = cli(*words)
     said = done.stderr.decode()
     assert done.returncode == 1, said + done.stdout.decode()
-    assert "only the kept copy is left" in said
+    assert "only the archived copy is left" in said
     assert f"resume-hooks restore {SESSION}" in said
     assert {path: path.read_bytes() for path in Path(kept.folder).rglob("*") if path.is_file()} == before
 
@@ -117,11 +117,11 @@ def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
     path = laid_out(config_home).path
     kept = away(path, config_home.environ)
     card = lineage_card(Family(config_home.where).lineage(opened(kept, config_home.where)))
-    assert "1 · Fix the parser (kept copy)" in card
+    assert "1 · Fix the parser (archived copy)" in card
     assert f"resume-hooks restore {SESSION}" in card
 
 
-@pytest.mark.parametrize(("verb", "words"), [("resume", ("--way", "as-is")), ("continue", ())])
+@pytest.mark.parametrize(("verb", "words"), [("resume", ("--way", "go on")), ("continue", ())])
 def test_on_a_terminal_it_is_brought_back_first(desk: Desk, verb: str, words: tuple[str, ...]) -> None:
     """Asked, restored, and the client started on it; or left, and nothing is there."""
     path = desk.home.project(str(desk.project)) / f"{session_id(2)}.jsonl"

@@ -116,7 +116,7 @@ class ClientFiles:
         if is_kind and place == encodable(place):
             yield ClientFile(place, path, status)
         else:
-            self._missed.append(f"{encodable(path)} is no file that can be kept")
+            self._missed.append(f"{encodable(path)} is no file that can be archived")
 
 
 def about_of(path: str, parent: Sequence[str]) -> About:
@@ -161,7 +161,7 @@ def archive_session(
     if not os.path.lexists(session.path):
         raise _gone(session.path)
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
-        raise UsageError(f"{session.path} is no session in a project folder", "Only those are kept.")
+        raise UsageError(f"{session.path} is no session in a project folder", "Only those are archived.")
     client_files = client_files or ClientFiles(where)
     try:
         archived = find(session.session_id, where)
@@ -178,8 +178,8 @@ def archive_session(
         raise _gone(error.filename or session.path) from error
     except OSError as error:
         raise WriteFailed(
-            f"{session.path} could not be kept: {commit.cause(error, session.path)}",
-            "What was kept before still is. Check free space and permissions.",
+            f"{session.path} could not be archived: {commit.cause(error, session.path)}",
+            "What was archived before still is. Check free space and permissions.",
         ) from error
 
 

@@ -76,7 +76,7 @@ def changing(archived: ArchivedSession, where: Where, done: str) -> Iterator[Arc
         except OSError as error:
             raise WriteFailed(
                 f"{archived.session_id} could not be {done}: {cause(error)}",
-                "What was kept before still is. Check free space; see what is wrong: resume-hooks archive --verify",
+                "What was there before still is. Check free space; see what is wrong: resume-hooks archive --verify",
             ) from error
         finally:
             sweep_folder(archived.folder, archived.session_id)

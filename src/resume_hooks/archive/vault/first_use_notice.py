@@ -96,9 +96,13 @@ def line(where: Where, cwd: str = "/") -> str:
     except OSError:
         return ""
     days = kept_days(cwd, where)
-    period = "as long as the client does, and beyond" if days is None else f"beyond the client's {counted(days, 'day')}"
+    period = (
+        "for as long as the client keeps them, and beyond"
+        if days is None
+        else f"beyond the client's {counted(days, 'day')}"
+    )
     off = typed("config vault off")
-    said = f"Transcripts are now kept {period}, in {vault(where)}. Off, in a shell: {off}"
+    said = f"Transcripts are now archived {period}, in {vault(where)}. Off, in a shell: {off}"
     return " · ".join(filter(None, (said, *(lost(where) for lost in answers("what was lost before")))))
 
 

@@ -65,7 +65,7 @@ class PackWriter:
             content = hashed(pieces, whole)
             placed[file] = self.add(file, change(file, content) if change else content)
             if file.sha256 and whole.hexdigest() != file.sha256:
-                raise OSError(None, "It is not what was archived: its hash differs", file.place)
+                raise OSError(None, "It is not what was stored: its hash differs", file.place)
         return placed
 
     def finish(self) -> None:

@@ -9,7 +9,7 @@ from resume_hooks.system.claude_settings import managed_days
 from resume_hooks.system.text import counted
 
 OFF = "the setting 'vault' is off"
-MANAGED = "{path} has sessions deleted after {days}, and nothing is kept beyond that"
+MANAGED = "{path} has sessions deleted after {days}, and nothing is archived beyond that"
 
 MOST_BYTES = 1024 * 1024
 """Bytes that are packed while somebody waits."""
@@ -30,4 +30,4 @@ def require_allowed(where: Where) -> None:
     may, why = allowed(where)
     if not may:
         remedy = "Switch it on: resume-hooks config vault on" if why == OFF else "Ask who manages this machine."
-        raise VaultOff(f"Nothing was kept: {why}", remedy)
+        raise VaultOff(f"Nothing was archived: {why}", remedy)

@@ -87,7 +87,7 @@ def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSessi
     found, staying = [], {*keeping, *_ancestors_of_living(archived, where)}
     for each in archived:
         if taken > most and each.session_id not in staying and not is_foreign(each.home, where):
-            found.append((each, f"kept sessions take more than the {size_text(most)} of the setting vault", False))
+            found.append((each, f"archived copies take more than the {size_text(most)} of the setting vault", False))
             taken -= each.stored
     return found
 

@@ -44,8 +44,8 @@ CHANGED = "{name} was changed in the trash since the session was deleted."
 TWICE = "{path} has the same id: clients since 2.1.223 resume no id that lies in two folders. Delete one of them."
 EMPTIED = "It was there already, byte for byte the same; it is no longer in the trash."
 THERE = "It is there already, byte for byte; nothing had to be brought back."
-GONE_ON = "It is there already, and went on since it was kept; nothing had to be brought back."
-RENAMED = "{path} is something else by now, so the kept one comes back under a new id."
+GONE_ON = "It is there already, and went on since; nothing had to be brought back."
+RENAMED = "{path} is something else by now, so the archived copy comes back under a new id."
 LEFT = "{path} is there and not the same; it was left alone."
 
 
@@ -256,9 +256,11 @@ def _put(piece: RestoredFile, renamed: str, oldest: int) -> None:
 
     def check(temporary: str) -> None:
         if before.hexdigest() != piece.part.sha256:
-            raise CheckFailed(f"{piece.source} is not what was kept: its hash differs", "Nothing of it was written.")
+            raise CheckFailed(f"{piece.source} is not what was stored: its hash differs", "Nothing of it was written.")
         if sha_of(temporary, os.path.getsize(temporary)) != whole.hexdigest():
-            raise CheckFailed(f"{piece.path} was read back otherwise than it was written", "Nothing of it was kept.")
+            raise CheckFailed(
+                f"{piece.path} was read back otherwise than it was written", "Nothing of it was left there."
+            )
         os.chmod(temporary, piece.part.mode & 0o777)
         os.utime(temporary, ns=(time.time_ns(), max(piece.part.mtime_ns, oldest)))
 

@@ -45,7 +45,7 @@ def _in_pack(archived: ArchivedSession, where: str, read: Callable[[int], None])
         own = [part for part in archived.all_parts if part.where == where]
         for part, pieces in unpack.pack_contents(archived.folder, own):
             if unpack.sha_of_all(_told(pieces, read)) != part.sha256:
-                message = f"{path} does not hold what was kept of {part.place}: its hash differs"
+                message = f"{path} does not hold what was stored of {part.place}: its hash differs"
                 yield ArchiveFinding(archived.session_id, "damaged", part.place, message)
     except FileNotFoundError:
         yield ArchiveFinding(archived.session_id, "missing", archived.place, f"{path} is gone")

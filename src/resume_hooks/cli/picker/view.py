@@ -30,17 +30,17 @@ from resume_hooks.hooks.session_list.rows import cut, listed, told, wrapped
 from resume_hooks.hooks.session_list.state import Choices
 from resume_hooks.search.listing import ListedSession
 
-SHORT_HELP = "Enter choose · Tab preview · Ctrl+A all projects · Esc leave"
+SHORT_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc closes"
 ASK = " · F1 or ? all keys"
 LONG_HELP = (
     "type words      sessions that hold all of them: title, tag, branch, folder, id, first prompt; then what was said",
-    "Up Down PgUp PgDn Home End    move          Enter    choose          Esc, Ctrl+C    leave",
-    "Tab             what the preview shows: outline, lineage, cost of each option",
+    "Up Down PgUp PgDn Home End    move          Enter    opens          Esc, Ctrl+C    closes",
+    "Tab             what the preview shows: outline, lineage, table of all ways",
     "Ctrl+A          all projects, or this one alone          Ctrl+U    forget the words",
-    "Ctrl+B          go on in a fork of it as it was before its last compaction",
+    "Ctrl+B          undo compaction: opens a fork from before it",
     "Ctrl+Y          copy the command that starts the client          F1, and ? where no word is typed    these lines",
 )
-BESIDE = 140  # columns of a terminal from which on the preview stands beside the list: a table of costs takes 78
+BESIDE = 140  # columns of a terminal from which on the preview stands beside the list: the table takes 78
 BELOW = 18  # rows of a terminal from which on the preview stands below the list
 NARROWEST = 44  # columns of a terminal from which on a preview below can be read
 TALL = 14  # rows of a terminal from which on all keys can be shown beside a list

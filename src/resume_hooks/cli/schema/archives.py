@@ -73,14 +73,14 @@ class ArchivedNow(Strict):
 
     session_id: str = outcome(lambda each: each.session.session_id)
     file: str = outcome(lambda each: each.session.path)
-    result: str = Field(description="kept, renewed, unchanged or failed")
+    result: str = Field(description="kept (archived for the first time), renewed, unchanged or failed")
     why: str = Field(description="why it failed")
     packed: bool = outcome(lambda each: each.result in {"kept", "renewed"}, "its pack was written by this archive")
     kept: KeptSession | None = outcome(lambda each: each.archived)
 
 
 class ArchiveForm(Strict):
-    """What was, or would be, kept; with --list what is; with --verify what is wrong; with --forget what went."""
+    """What was, or would be, archived; with --list what is; with --verify what is wrong; with --forget what went."""
 
     archived: list[ArchivedNow]
     vault: list[KeptSession] = Field(description="with --list, --verify and --forget: the sessions that it is about")

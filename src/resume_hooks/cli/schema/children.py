@@ -127,7 +127,7 @@ class SmartChoice(Strict):
 
 
 class SmartPlanForm(Strict):
-    """What a smart trim takes out, from which it can be made again."""
+    """What `trim --smart` takes out, from which it can be made again."""
 
     rules: list[str] = Field(min_length=1, description="the rules that acted before the model was asked")
     keep_recent: int | None = Field(ge=0, le=10_000, description="turns that stay as they are; null: the usual")

@@ -43,13 +43,13 @@ class RateTable(Strict):
     input: float = rates(lambda _: 1.0)
     cache_read: float = rates(lambda each: each.read)
     uncached: float = rates(
-        lambda each: each.write, "a token that is not read from the cache, written to it if the session has one"
+        lambda each: each.write, "a token that is not cached, written to the cache if the session has one"
     )
     output: float = rates(lambda _: OUTPUT)
 
 
 class ResumeForm(Strict):
-    """A session and the options for going on. All but ``context`` is an estimate."""
+    """A session and the ways to go on. All but ``context`` is an estimate."""
 
     session_id: str
     session_file: str = compared(lambda found: original(found.glance.path, Where()))
@@ -65,7 +65,7 @@ class ResumeForm(Strict):
             Like(
                 name=Literal["go on", "trim", "handoff", "rollover", "compact"],
                 after="tokens of context after it",
-                uncached="tokens that are not read from the cache in the next turn, or that a model reads before it",
+                uncached="tokens not cached: of the next turn, and of what a model reads before it",
                 next_turn="what the next turn costs, in input tokens, without its answers",
                 pays_after="turns after which it has cost less than going on; null for never, and for going on",
             ),

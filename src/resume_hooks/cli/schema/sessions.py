@@ -43,7 +43,7 @@ class KeptSession(Strict):
     stored: int = Field(description="bytes in the vault")
     ended: str = Field(description="when it was last written")
     kept_at: str = archived(lambda kept: kept.archived_at)
-    complete: bool = Field(description="false: some of its files could not be kept")
+    complete: bool = Field(description="false: some of its files could not be archived")
     earlier: list[str] = archived(
         lambda kept: [f"{kept.session_id}@{instant(state)}" for state in states(kept)],
         "locators for restore of states that something else took the place of",
@@ -119,7 +119,7 @@ LineageRow = Annotated[
         kind=KIND,
         status=(
             Literal["present", "kept", "prompts", "missing", "team", "private"],
-            "kept: the vault alone has it; prompts: they alone are left; team: a server has it; private: it won't say",
+            "kept: as an archived copy; prompts: they alone are left; team: a server has it; private: it won't say",
         ),
         owner="with --team: whose it is; empty for what is here",
         size="bytes",

@@ -53,9 +53,9 @@ class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
 
     SESSION defaults to the latest session of this folder. Each is a compressed copy, an eighth of the size.
     ``restore`` brings a session back; the other verbs read it in the vault. With --verify, --list and
-    --forget, SESSION names a kept session.
+    --forget, SESSION names an archived one.
 
-    With --slim, for a session so large that the client hangs over it: once the vault's copy was read back, a child of
+    With --slim, for a session so large that the client hangs over it: once the archived copy was read back, a child of
     its live conversation is made in which placeholders stand for images and for contents of 10,000 characters and
     more. SESSION stays as it is; ``delete`` takes it away, ``read`` and ``untrim`` find the contents in the vault all
     the same, ``restore`` brings it back byte for byte.

@@ -81,7 +81,7 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
       pasted       the middle of long pastes in prompts
       assistant    long answers of the model, with --assistant
 
-    With --smart, also called as smart-trim, rules give up what is certain: files read again or changed later, repeated
+    With --smart rules give up what is certain: files read again or changed later, repeated
     outputs, failures that were mended, thinking of finished turns. A model, asked through the client without tools,
     chooses among the rest. With -p all of it is for the model to choose, as your words say. Your prompts, the recent
     turns and the last words of each turn stay. The plan is shown first; without a terminal nothing is written unless
@@ -125,7 +125,7 @@ class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):
     The session itself is only read. What is sent of the copy is what would be sent of the session. A cut never parts
     a tool call from its answer: it moves to the nearest place that does not, and says so. A record from before a
     compaction, or on an abandoned branch, gives the conversation as it was there. File backups and large outputs
-    are linked, so that rewinding files works in the copy.
+    are linked, so that rewind-files works in the copy.
 
     With --here or --home it becomes a session of that folder, as where its own folder moved or is gone. With --to it
     goes on in the other agent: turns and calls as text, without thinking.

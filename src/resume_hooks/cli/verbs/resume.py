@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from resume_hooks.cli.options import WAYS, SessionOptions, flag, option
+from resume_hooks.cli.options import GO_ON, WAYS, SessionOptions, flag, option
+
+_FORMER = {"as-is": GO_ON, "smart-trim": "trim --smart"}
+"""Ways by the names that they had in 0.2.0."""
+
+
+class _Way(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
+    """A way to continue a session."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Take a former name, too."""
+        return super().convert(_FORMER.get(value, value), param, ctx)
 
 
 class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume"):
     """Choose a session, compare what continuing it would cost, and continue.
 
     On a terminal, without a SESSION or with one that names nothing exactly, sessions are listed to choose from, and
-    searched as you type. Then you choose a way: as it is, a trim, a smart trim, a handoff, a rollover or a fork; and
-    the client is started in the session's own folder. Where that is gone, it is looked for, and the session can be
-    re-homed: a child of it belongs to the folder that you choose. A page that share wrote is imported first, once you
-    said yes.
+    searched as you type. Then you choose a way: to go on in it, or in a child of it; and the client is started in the
+    session's own folder. Where that is gone, it is looked for, and the session can be re-homed: a child of it belongs
+    to the folder that you choose. A page that share wrote is imported first, once you said yes.
 
-    Not on a terminal a line says how full the session is and what fits best, then what to type for each option; the
-    last line is the command. With --table every option has its estimates, from what the API counted of this session's
-    own requests: the tokens that it leaves, those that its next turn would send uncached, and the turns after which it
-    has cost less than continuing as it is. docs/estimates.md says how they are made.
+    Not on a terminal a line says how full the session is and what fits best, then what to type for each way; the last
+    line is the command. The table has estimates of all ways, from what the API counted of this session's own requests:
+    the tokens that each leaves, those of its next turn that are not cached, and the turns after which it has cost less
+    than going on. docs/estimates.md says how they are made.
 
     \b
     Examples:
@@ -32,9 +44,9 @@ class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume"):
     """
 
     everywhere: bool = flag("--all", help="Choose among the sessions of every project.")
-    way: str | None = option(type=click.Choice(WAYS), help="Continue in this way, without a question.")
+    way: str | None = option(type=_Way(WAYS), help="Continue in this way, without a question.")
     forks: bool = flag("--fork", help="Fork the session and continue in the fork: --way fork.")
-    whole: bool = flag("--table", help="Show what each way would leave and cost, too.")
+    whole: bool = flag("--table", help="Show the table of all ways, too.")
     copy: bool = flag(help="Copy the command instead of starting the client.")
     show: bool = flag("--print", help="Print the command instead of starting the client.")
 

@@ -25,7 +25,7 @@ MOST = 100_000  # rows that can be asked for; nobody has more
 class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions"):
     """List the sessions of this project and its repository's worktrees, newest first.
 
-    LEFT is the time until the client may delete a session (the vault has those that say "kept"), USED how full its
+    LEFT is the time until the client may delete a session (the vault has those that say "archived"), USED how full its
     context is; one that says "live" is open in a client, as that says, or was written to in the last minute. The id at
     the front of a row names its session wherever SESSION is taken. Only the first and last 64 KB of a file are read:
     turns that these don't hold make a number such as 12+.
@@ -70,7 +70,7 @@ class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
     """
 
     continued: bool = flag(help="Leave trimmed sessions out.")
-    original: bool = flag(help="Only the oldest known ancestor; the session itself where it has none.")
+    original: bool = flag(help="Only the first session of the lineage, as far as it is known.")
     derived: bool = flag(help="The sessions that came from it instead, directly or not, oldest first.")
     tree: bool = flag(help="With --derived: show who came from whom.")
     everything: bool = flag("--all", help="With --derived: also handoffs that a /clear replaced.")

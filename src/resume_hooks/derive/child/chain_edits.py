@@ -17,8 +17,8 @@ Edit = Callable[[Record], Record | None]
 BLOCKED = "UserPromptSubmit operation blocked by hook"
 """How the record begins that a client keeps of a card; the model is never sent it."""
 
-CHILD_LINE = "in this client   /resume "
-"""What a card of a child holds that need not name us."""
+CHILD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
+"""What a card of a child holds that need not name us; the second is that of 0.2.0."""
 
 OPENING_REACH = 4
 """Records at the start of a chain among which a lineage block of ours may stand."""
@@ -74,7 +74,7 @@ def _as_parsed(record: Record) -> Record:
 def _without_cards(record: Record) -> Record | None:
     """None for what the screen showed of a trigger: in a child its commands are about another session."""
     said = string(record, "content")
-    ours = "resume-hooks" in said or CHILD_LINE in said
+    ours = "resume-hooks" in said or any(line in said for line in CHILD_LINES)
     return None if ours and said.startswith(BLOCKED) else record
 
 

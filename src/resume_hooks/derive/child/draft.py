@@ -24,7 +24,7 @@ from resume_hooks.sessions.transcript_files import file_of_owner, subagent_name,
 from resume_hooks.system.invocation import in_any_shell
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.provenance import ChildSize, RewindTimes, Trim, continue_line
+from resume_hooks.transcripts.provenance import BackTimes, ChildSize, Trim, continue_line
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW, recent_context
 
 OUTSIDE = "The new file does not lie in its project's folder: --resume will not find it there by its id."
@@ -110,7 +110,7 @@ class Draft(NamedTuple):
         *,
         summary: bool = False,
         trim: Trim | None = None,
-        rewound: RewindTimes | None = None,
+        rewound: BackTimes | None = None,
     ) -> bytes:
         """The first line, without its ending: where the child comes from."""
         return continue_line(

@@ -1,4 +1,4 @@
-"""A handoff, or a rewind, that stands already: what is asked for twice, also at one instant, makes one child.
+"""A handoff, or a way back, that stands already: what is asked for twice, also at one instant, makes one child.
 
 Recent clients put a blocked prompt back into the input box, where a stray Enter sends it again.
 """

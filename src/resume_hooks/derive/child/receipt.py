@@ -40,7 +40,7 @@ class Receipt(NamedTuple):
     @property
     def sizes(self) -> str:
         """What the session takes and what its child does, in words."""
-        return f"{self.tokens_before:,} tokens here; there about {self.tokens_after:,}"
+        return f"{self.tokens_before:,} tokens here, about {self.tokens_after:,} in the new session"
 
     @property
     def commands(self) -> ResumeCommands:

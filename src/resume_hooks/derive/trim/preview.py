@@ -46,7 +46,7 @@ def totals(decided: TrimPlan) -> list[str]:
     sent = f"a resume sends {about}{before.tokens:,} tokens ({before.percent} % of {before.limit:,})"
     places = counted(len(decided.choices), "place")
     return [
-        f"{sent}, about {after.tokens:,} after ({after.percent} %)",
+        f"{sent}, after the trim about {after.tokens:,} ({after.percent} %)",
         f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {places}",
     ]
 

@@ -50,7 +50,7 @@ KEYS = (
     ("h", "handoff", "hand off", "h again: a fresh session that knows it opens"),
     ("f", FORK, "fork", "f again: a copy opens, it stays as it is"),
     ("u", UNDO, "undo compaction", "u again: a fork from before it opens; no change"),
-    ("a", EVERYWHERE, "all", ""),
+    ("a", EVERYWHERE, "all projects", ""),
 )
 """What a letter does in the list: the letter, the word that the module sends for it, and what stands beside it.
 

@@ -1,4 +1,4 @@
-"""What is shown of a session beside a list: its outline, its lineage, or the cost of each way to go on.
+"""What is shown of a session beside a list: its outline, its lineage, or the table of all ways to go on.
 
 Of a large file only the end is read, and it says so.
 """
@@ -22,7 +22,7 @@ from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import counted, plain_line
 
-OUTLINE, LINEAGE, COST = KINDS = ("outline", "lineage", "cost")
+OUTLINE, LINEAGE, TABLE = KINDS = ("outline", "lineage", "table")
 WHOLE = 32 * 1024 * 1024  # bytes of a file up to which all of it is outlined: a third of a second
 END = 4 * 1024 * 1024  # bytes at the end of a larger one that are
 MOST = 200  # lines of a preview
@@ -30,7 +30,7 @@ MOST = 200  # lines of a preview
 
 def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
     """The lines of a preview, or why the session can't be read."""
-    make = {OUTLINE: _outline, LINEAGE: _lineage, COST: _cost}[kind]
+    make = {OUTLINE: _outline, LINEAGE: _lineage, TABLE: _table}[kind]
     try:
         return make(row, where)[:MOST]
     except ResumeHooksError as error:
@@ -72,11 +72,11 @@ def _generation(number: int, row: Ancestor) -> list[str]:
     if row.status == MISSING:
         return [f"{number}. (file gone)", f"   {plain_line(row.session_id) or '(id unknown)'}"]
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
-    kept = " (kept copy)" if row.status == KEPT else ""
+    kept = " (archived copy)" if row.status == KEPT else ""
     return [f"{number}. {row.named}{kept}", f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}"]
 
 
-def _cost(row: ListedSession, where: Where) -> list[str]:
+def _table(row: ListedSession, where: Where) -> list[str]:
     window = settings.number("context_window", where)
     found = compare.compare(readable(row.path, where), where, window, clock.now())
     return [resume_card.headline(found, str), "", *resume_card.table(found)]
@@ -84,6 +84,6 @@ def _cost(row: ListedSession, where: Where) -> list[str]:
 
 def facts(row: ListedSession) -> list[str]:
     """What stands above every preview: which session it is."""
-    came = f"{word_of(row.kind)} of {plain_line(row.parent_id)[:8]}" if row.parent_id else row.kind
+    came = f"{word_of(row.kind)} of {plain_line(row.parent_id)[:8]}" if row.parent_id else word_of(row.kind)
     where = " · ".join(part for part in (os.path.basename(row.folder) or row.folder, row.branch) if part)
     return [row.title, f"{row.session_id} · {came}", f"{where} · {minute(row.ended)} · {size_text(row.size)}"]

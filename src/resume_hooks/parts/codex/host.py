@@ -6,7 +6,7 @@ import re
 
 from resume_hooks.hooks.hosts import Host
 
-_OPENS = re.compile(r"^ +in this client +(/resume [0-9a-f-]{36})$", re.MULTILINE)
+_OPENS = re.compile(r"^ +in Codex +(/resume [0-9a-f-]{36})$", re.MULTILINE)
 
 
 def _in_codex(text: str) -> str:

@@ -33,7 +33,7 @@ from resume_hooks.transcripts.transcript import scan
 from resume_hooks.transcripts.write_scan import WriteScan
 
 BACKUPS_LEFT = (
-    "Copies of your files that hold secrets did not come along, and no rewind in the child puts them back: {count}."
+    "File backups that hold secrets did not come along, so rewind-files has none of them in the child: {count}."
 )
 
 

@@ -263,7 +263,10 @@ def _why_outside(place: Location, wanted: ScrubReach) -> str:
     if place.kind == CLIENT and os.path.basename(place.path).startswith(SETTINGS):
         return "It is a file of settings, where a secret may be in use: change it by hand."
     asked = {
-        FILE_BACKUP: (wanted.file_backups, "It is a copy of a file of yours, to be put back by a rewind: --backups."),
+        FILE_BACKUP: (
+            wanted.file_backups,
+            "It is a copy of a file of yours, to be put back by rewind-files: --backups.",
+        ),
         DOCUMENT: (wanted.documents, "It is a file of the project: --documents."),
         CLIENT: (wanted.client, "It is the client's own: --client."),
     }.get(place.kind)

@@ -1,4 +1,4 @@
-"""Smart trim: rules give up what is certain, a model judges the rest; written by trim's writer."""
+"""`trim --smart`: rules give up what is certain, a model judges the rest; written by trim's writer."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ PART = Part(
         Answer("what a model decided", "lane:decided"),
     ),
     ways=(
-        Way("smart-trim", "a copy without what {model} finds is no longer needed; asking it costs tokens", "handoff"),
+        Way("trim --smart", "a copy without what {model} finds is no longer needed; asking it costs tokens", "handoff"),
     ),
 )

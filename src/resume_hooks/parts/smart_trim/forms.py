@@ -11,7 +11,7 @@ from resume_hooks.cli.schema.children import SmartPlanForm, TrimForm
 
 
 class PlannedTrim(TrimForm):
-    """The receipt of a smart trim."""
+    """The receipt of `trim --smart`."""
 
     smart: SmartPlanForm
 

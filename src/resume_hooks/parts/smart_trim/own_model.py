@@ -61,7 +61,7 @@ def answer(request: Request, instructions: str) -> TriggerAnswer:
         shown = parts(offered)
     if not shown:
         raise NothingToTrim("There is nothing for a model to choose", f"By rules alone: {request.typed}")
-    confirmations.take(request.session_id)  # a yes meanwhile answers no older preview
+    confirmations.take(request.session_id)  # a yes meanwhile answers no older question
     _keep(request, _note(offered, ()), KIND)
     asked = forked.prompt(f"{task(instructions)}\n\n{ABOVE}", shown[0].text, ModelAnswer)
     return TriggerAnswer("", str, wait=FORKING.format(cached=cached), fork=asked)

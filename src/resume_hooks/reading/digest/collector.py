@@ -346,11 +346,12 @@ class LineageFacts:
 
 
 def _put_by_user(text: str) -> str:
-    """What the user put into something that a child of ours was told: a next step, or a rewind's report."""
-    from resume_hooks.sessions.opening_layout import REPORT  # only children of ours pay for it
+    """What the user put into something that a child of ours was told: a next step, or what came after a mark."""
+    from resume_hooks.sessions.opening_layout import FORMER_REPORT, REPORT  # only children of ours pay for it
 
     text = text[max(0, text.find(lineage_block.OPENING)) :]  # /clear says before it what it did
-    return (next_step_of(text) or "").removeprefix(f"{NEW_TASK}\n") or text.partition(f"\n\n{REPORT}\n")[2]
+    step = (next_step_of(text) or "").removeprefix(f"{NEW_TASK}\n")
+    return step or next(filter(None, (text.partition(f"\n\n{each}\n")[2] for each in (REPORT, FORMER_REPORT))), "")
 
 
 _HANDLERS: dict[str, Callable[[LineageFacts, Record, RecordPlace], None]] = {

@@ -66,7 +66,7 @@ def require_own(session: SessionFile, where: Where) -> None:
 def only_archived_left(session_id: str) -> OnlyKept:
     """The failure of changing, or going on in, a session of which the archived copy alone is left."""
     return OnlyKept(
-        f"The client's file of {session_id} is gone; only the kept copy is left, and that stays as it is",
+        f"The client's file of {session_id} is gone; only the archived copy is left, and that stays as it is",
         f"Bring it back first: resume-hooks restore {session_id}",
     )
 

@@ -215,7 +215,7 @@ def pieces_of(path: str, size: int) -> Iterator[bytes]:
         while size > 0:
             piece = stream.read(min(size, PIECE))
             if not piece:
-                raise OSError(None, "It is shorter than when it was kept", path)
+                raise OSError(None, "It is shorter than when it was stored", path)
             size -= len(piece)
             yield piece
 
@@ -229,7 +229,7 @@ def _put(part: ArchivedFile, pieces: Iterable[bytes], folder: str, where: Where)
     whole = hashlib.sha256()
     create(path, hashed(pieces, whole))
     if whole.hexdigest() != part.sha256:
-        raise OSError(None, "It is not what was kept: its hash differs", path)
+        raise OSError(None, "It is not what was stored: its hash differs", path)
     if part.place.startswith(f"{HISTORY}/"):  # a file of the user's gets its mode back; all else is private
         os.chmod(path, part.mode & 0o777 | MODE)
     os.utime(path, ns=(part.mtime_ns, part.mtime_ns))
@@ -293,7 +293,7 @@ def _refusing(archived: ArchivedSession) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise WriteFailed(
-            f"The kept copy of {archived.session_id} could not be unpacked: {error.filename or archived.folder}: "
+            f"The archived copy of {archived.session_id} could not be unpacked: {error.filename or archived.folder}: "
             f"{error.strerror or error}",
             "Check free space; see what is wrong: resume-hooks archive --verify",
         ) from error

@@ -243,10 +243,11 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     assert sent_of(back.file) == sent_of(path)
 
 
-@pytest.mark.part("checkpoints")
+@pytest.mark.part("marks")
 def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
     """What came later is in no item, the report follows what stays; of a mark that is gone it stands alone."""
-    from resume_hooks.parts.checkpoints import checkpoint, rewind
+    from resume_hooks.parts.marks import back
+    from resume_hooks.parts.marks import mark as marks
 
     talk = [
         rollouts.said("user", "go"),
@@ -255,7 +256,7 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
         rollouts.said("assistant", "b"),
     ]
     path = rollouts.write(codex_of(where), [rollouts.meta(), *talk])
-    mark = checkpoint.place(thread(where), "try").mark
+    mark = marks.place(thread(where), "try").mark
     kept = sent_of(path)
     with path.open("ab") as stream:
         for one in (
@@ -265,7 +266,7 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
         ):
             stream.write(json.dumps(one).encode() + b"\n")
     for at, stays in ((mark, kept), (mark._replace(uuid="gone"), [])):
-        decided = rewind.plan(thread(where), at, "it was slower", where)
+        decided = back.plan(thread(where), at, "it was slower", where)
         sent = sent_of(made(decided.child, where).file)
         assert sent[: len(stays)] == stays
         assert [one["role"] for one in sent[len(stays) :]] == ["user", "assistant"]
@@ -273,11 +274,11 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
         assert bool(decided.lost) is not bool(stays)
 
 
-@pytest.mark.part("checkpoints")
+@pytest.mark.part("marks")
 @pytest.mark.parametrize("by", ["us", "an old Codex", "Codex"])
 def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     """By the items that its parent has, too; what it found is told, with references, behind them."""
-    from resume_hooks.parts.checkpoints import fork_point, rewind
+    from resume_hooks.parts.marks import back, fork_point
 
     talk = [rollouts.said("user", "go"), rollouts.said("assistant", "gone", 1)]
     path = rollouts.write(codex_of(where), [rollouts.meta(), *talk])
@@ -299,7 +300,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     mark = fork_point.fork_point(session, where)
     assert mark is not None
     assert mark.left == THREAD
-    decided = rewind.plan(session, mark, "", where)
+    decided = back.plan(session, mark, "", where)
     sent = sent_of(made(decided.child, where).file)
     assert (sent[: len(kept)], decided.lost) == (kept, "")
     told = sent[len(kept)]["content"][0]["text"]

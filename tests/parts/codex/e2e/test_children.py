@@ -25,7 +25,7 @@ from tests.parts.codex.e2e.client import CodexHome, thread_of
 from tests.parts.codex.e2e.responses import Item, item_text, spoken
 from tests.parts.codex.rollouts import codex_rollouts
 
-COMPACTS = "CONTEXT CHECKPOINT COMPACTION"
+COMPACTS = "CONTEXT AGAIN COMPACTION"
 """What a client asks first that takes a session for too long."""
 
 PAGINATED_SINCE = (0, 150)
@@ -146,15 +146,16 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
     assert second.title.endswith(" · handoff 2")
 
 
-@pytest.mark.part("checkpoints")
+@pytest.mark.part("marks")
 def test_a_rewind_holds_what_stood_at_the_mark(every_codex: CodexHome, where: Where) -> None:
     """As it was sent before, and the report."""
-    from resume_hooks.parts.checkpoints import checkpoint, rewind
+    from resume_hooks.parts.marks import back
+    from resume_hooks.parts.marks import mark as marks
 
     client = every_codex
     parent = session(corpus_in(client, 1)[0], where)
-    mark = checkpoint.place(parent, "try").mark
-    report = made(rewind.plan(parent, mark, "it was slower", where).child, where)
+    mark = marks.place(parent, "try").mark
+    report = made(back.plan(parent, mark, "it was slower", where).child, where)
     sent, before = client.resume(report.session_id), client.resume(parent.session_id)
     assert [item for item in sent if item in before][: len(before) - 1] == before[:-1]
     assert "it was slower" in spoken(sent)

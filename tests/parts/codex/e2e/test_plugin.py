@@ -61,7 +61,7 @@ def test_a_session_goes_on_by_triggers(with_plugin: CodexHome) -> None:
         tui.enter(">session")
         tui.wait_for(rf"^ +{own}$")
         tui.enter(">resume")
-        tui.wait_for(r"All ways: >resume --table")
+        tui.wait_for(r"Table: >resume --table")
         assert "/resume-hooks:" not in tui.text()
         tui.enter(">search needle")
         tui.wait_for(r"search · needle · 1 found")
@@ -78,11 +78,11 @@ def test_a_session_goes_on_by_triggers(with_plugin: CodexHome) -> None:
         tui.enter(">handoff write the regression test")
         tui.wait_for("already handed off")
         assert tui.wait_for(rf"already handed off(?:.*\n)+? +/resume ({UUID})\n\n")[1] == child
-        tui.enter(">checkpoint try the other way")
-        tui.wait_for("checkpoint set")
-        tui.enter(">rewind it was slower")
-        rewound = tui.wait_for(rf"rewound(?:.*\n)+? +/resume ({UUID})\n\n")[1]
-        assert rewound not in {own, child}
+        tui.enter(">mark try the other way")
+        tui.wait_for("mark set")
+        tui.enter(">back it was slower")
+        back = tui.wait_for(rf"back · (?:.*\n)+? +/resume ({UUID})\n\n")[1]
+        assert back not in {own, child}
 
         tui.enter(f"/resume {child}")
         tui.wait_for(rf"Thread forked from {own}")
@@ -132,7 +132,7 @@ def with_engine(client: CodexHome) -> CodexHome:
 def test_its_model_can_run_the_commands_that_it_reads(
     home: str, box: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Those of a digest and of a rewind, and the skill's, in its own shell, with no ``resume-hooks`` on PATH.
+    """Those of a digest and of a way back, and the skill's, in its own shell, with no ``resume-hooks`` on PATH.
 
     Also in a sandbox in which nothing can be written, not even our copies of what Codex wrote.
     """
@@ -158,10 +158,10 @@ def test_its_model_can_run_the_commands_that_it_reads(
     engine = Path(re.findall(r"= `(\S+/skills)`$", told, re.MULTILINE)[-1], "session-search", "../../hooks/engine")
     assert f"find the needle in the parser · {own}" in output_of(f"sh {engine} search needle")
     assert own in output_of(f"sh {engine} lineage $CODEX_THREAD_ID")
-    for prompt in (">handoff write the test", ">checkpoint the other way", ">rewind it was slower"):
+    for prompt in (">handoff write the test", ">mark the other way", ">back it was slower"):
         assert not ask(prompt, "resume", own)
     ways = []
-    for child in client.rollouts()[-2:]:  # of the handoff and of the rewind; two of one second stand in any order
+    for child in client.rollouts()[-2:]:  # of the handoff and of the way back; two of one second stand in any order
         told = spoken(ask("go on", "resume", thread_of(child))[0])
         commands = re.findall(r"sh \S+/hooks/engine (?:read|outline) [^;`)\n]+", told)
         ways.append(len(commands))

@@ -41,7 +41,7 @@ class ScrubOptions(ChildOptions, body="resume_hooks.parts.secrets.verbs.scrub:sc
     secret_stdin: bool = flag(help="Also the secrets on stdin, one a line; on a terminal it asks.")
     lineage: bool = flag(help="With --in-place: also the sessions that it came from.")
     everywhere: bool = flag(help="With --in-place: also any other session that holds them.")
-    backups: bool = flag(help="With --in-place: also copies of your files that a rewind puts back.")
+    backups: bool = flag(help="With --in-place: also file backups, which rewind-files puts back.")
     documents: bool = flag(help="With --in-place: also what handoffs wrote into the project.")
     client: bool = flag(help="With --in-place: also the client's own files, such as history.jsonl.")
     yes: bool = flag(help="Do not ask.")

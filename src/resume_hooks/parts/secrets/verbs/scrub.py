@@ -32,7 +32,7 @@ _HEADINGS = {
     LEFT: "They are, or may be, still here:",
     OUTSIDE: "Also here, and not touched:",
 }
-_REMAIN = "The originals still hold them: nothing but the child was written."
+_REMAIN = "The session itself still holds them: nothing but the child was written."
 _IN_PLACE = "Another agent's session is not rewritten: its forks and rewinds go on from places in its file"
 _SHORT = (
     "{count:,} short values may still stand elsewhere: where the scanner does not see them they could be any word. "

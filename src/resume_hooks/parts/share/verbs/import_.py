@@ -28,7 +28,7 @@ from resume_hooks.system.text import counted, plain_line
 
 STDIN = "-"
 UNVERIFIED = "What it says is not verified: it is whatever its author wrote."
-CHECKPOINTS_STAY = "Bundles hold no file checkpoints: rewind-files starts afresh."
+BACKUPS_STAY = "Bundles hold no file backups: rewind-files starts afresh."
 
 
 class Bringing(NamedTuple):
@@ -167,7 +167,7 @@ def _bundle_warnings(packed: list[BundledSession], wish: BundleOptions) -> list[
     lost = sum(each.sums.left_out + each.refused for each in packed)
     said = [f"{counted(damaged, 'damaged line')} left out: no bundle holds such."] if damaged else []
     said += [f"{counted(lost, 'file')} beside the sessions did not come along."] if lost else []
-    return said + ([CHECKPOINTS_STAY] if wish.whole else [])
+    return said + ([BACKUPS_STAY] if wish.whole else [])
 
 
 def _bundle_text(taken: ImportSource, found: list[ImportedSession], *, whole: bool) -> str:

@@ -1,0 +1,37 @@
+"""Marks: a place in a session to come back to, and the way there, or out of a fork, with a report of the rest.
+
+The way back cuts the chain at the mark, never between a call and its result, and puts lineage and report at its end.
+"""
+
+from __future__ import annotations
+
+from resume_hooks.part import Former, Part, Verb
+from resume_hooks.seam import Trigger
+
+PART = Part(
+    verbs=(
+        Verb("mark", "Mark a place in a session to come back to.", before="fork"),
+        Verb("back", "Go back to the mark in a new session, with a report of what came after it.", before="fork"),
+    ),
+    former=(Former("checkpoint", "mark"), Former("rewind", "back")),
+    triggers=(
+        Trigger(
+            "mark",
+            "[goal]",
+            "Mark this place before you try something",
+            lane="lane",
+            before="search",
+            row="mark [goal], back report   mark this place, go back to it",
+            bare="mark",
+            asks=True,
+        ),
+        Trigger(
+            "back",
+            "report",
+            "Go back to the mark, or to where a fork left, in a new session; of what came after, only a report stays",
+            lane="lane",
+            before="search",
+            bare="back",
+        ),
+    ),
+)

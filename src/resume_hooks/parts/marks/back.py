@@ -1,0 +1,228 @@
+"""The way back: a child cut back to a mark, which of what came after keeps a report alone.
+
+The records before the cut are sent as they were, so that what an API has cached of them still counts: lineage and
+report follow them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from resume_hooks import clock
+from resume_hooks.derive import agents
+from resume_hooks.derive import fork as forking
+from resume_hooks.derive.child.bookkeeping import books_of
+from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.child.rewrite_chain import (
+    ChainRewrite,
+    Closing,
+    ParentScan,
+    chain_rewrite,
+    lineage_if_needed,
+    scan_parent,
+)
+from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
+from resume_hooks.derive.cut_point import AtRecord
+from resume_hooks.derive.fresh_child import Opening, fresh
+from resume_hooks.errors import NoMark, UsageError
+from resume_hooks.parts.marks.back_text import LeftOut, Told, card, model_text
+from resume_hooks.parts.marks.fork_point import on_parent
+from resume_hooks.parts.marks.mark import Mark, refuse_subagent
+from resume_hooks.paths import Where
+from resume_hooks.reading.digest import as_text
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.record_references import names_of
+from resume_hooks.system.invocation import typed
+from resume_hooks.system.text import encodable, plain
+from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.invariants import Check
+from resume_hooks.transcripts.linearize import linearize, standalone_count
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.provenance import BackTimes
+from resume_hooks.transcripts.records import USER, Record, message
+from resume_hooks.transcripts.transcript import Transcript
+
+KIND: Final = "back"
+
+MAX_REPORT = 500_000
+"""Characters of a report."""
+
+EMPTY = "Report cannot be empty."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CutPlan(ChildPlan):
+    """The child that holds the records up to the mark, and the report."""
+
+    report: str
+
+    def watchers(self) -> Sequence[Watcher]:
+        """Whether it ends with the report."""
+        return [_EndingSeen(self.report)]
+
+
+class BackPlan(NamedTuple):
+    """The way back: the ``child`` holds the records up to the mark, or is a fresh one if the mark was ``lost``."""
+
+    child: ChildPlan
+    mark: Mark
+    report: str
+    left_out: LeftOut | None
+    lost: str
+
+
+def checked_report(report: str) -> str:
+    """A report without the white space around it. UsageError for one that is empty, or too long."""
+    report = encodable(report.strip())
+    if not plain(report).strip():
+        raise UsageError(EMPTY, "Say in a few lines what was found out, and what came of it.")
+    if len(report) > MAX_REPORT:
+        raise UsageError(
+            f"The report has {len(report):,} characters, more than {MAX_REPORT:,}",
+            "Nothing is lost: arrow up brings it back. Put the long part into a file and name the file in the report.",
+        )
+    return report
+
+
+def plan(session: SessionFile, mark: Mark, report: str, where: Where, output_dir: str | None = None) -> BackPlan:
+    """Decide on a child of ``session`` that stands at ``mark`` again.
+
+    Of a fork that comes back it also tells what the fork found; a report is not needed then. Where the mark does not
+    resolve any more the child starts at the root, with a warning. InSubagent for a sub-agent's transcript, UsageError
+    for what is no report, NoMark for a fork in which nothing was said.
+    """
+    refuse_subagent(session)
+    report = checked_report(report) if report.strip() or not mark.left else ""
+    parent, kept, rest, lost, remarks = _standing(session, mark)
+    left_out = _left_out(parent, rest, mark.record + 1 if lost else None, where)
+    child = agents.draft_of(session, KIND, where, output_dir)
+    found = ""
+    if mark.left:
+        found = _found(session, mark, left_out, child, where)
+        last = parent.transcript.by_uuid.get(mark.uuid)
+        at = clock.from_milliseconds(last.time_ms) if last and last.time_ms else mark.started_at
+        remarks = [*remarks, *on_parent(session, at, where)]
+    told_of = Told(mark, report, left_out, lost, found)
+    closing = Closing(model_text(child, told_of), card(told_of))
+    after = round((len(closing.text) + len(closing.card)) / parent.ratio)
+    after += tokens.sent_context(list(kept), parent.ratio).tokens if kept else 0
+    sizes = Sizes(parent.tokens, after)
+    head = child.head(parent.size(after), rewound=BackTimes(mark.started_at, child.setting.at))
+    told = Opening(child, head, *closing, parent.ends, sizes)
+    if child.agent != NAME:
+        decided: ChildPlan = agents.writer_of(child.agent, where).rewound(told, [node.uuid for node in kept])
+    elif lost:
+        decided = fresh(told)
+    else:
+        body = _cut(parent, child, head, closing, kept)
+        decided = _CutPlan(draft=child, body=body, sizes=sizes, report=closing.text)
+    decided = replace(decided, remarks=(*remarks, *decided.remarks))
+    return BackPlan(decided, mark, report, left_out, lost)
+
+
+class _Standing(NamedTuple):
+    """A session, the records up to a mark, those after it, why there are none up to it, and what is to be said."""
+
+    parent: ParentScan
+    kept: Sequence[Node]
+    rest: Sequence[Node]
+    lost: str
+    remarks: list[str]
+
+
+def _standing(session: SessionFile, mark: Mark) -> _Standing:
+    if mark.left and session.agent == NAME:
+        parent, cut = forking.read(session, AtRecord(mark.uuid))
+        if cut is not None:
+            later = [node for node in parent.transcript.nodes if node.number > cut.last.number and not node.sidechain]
+            return _Standing(parent, cut.nodes, later, "", list(cut.remarks))
+    parent = scan_parent(session)
+    nodes = linearize(parent.transcript.chain).nodes
+    kept, lost, remarks = _kept(parent.transcript, mark)
+    return _Standing(parent, kept, nodes[0 if lost else len(kept) :], lost, remarks)
+
+
+def _found(session: SessionFile, mark: Mark, left_out: LeftOut | None, child: Draft, where: Where) -> str:
+    """What a fork found, quoted with references. NoMark where nothing was said in it."""
+    if left_out is None:
+        raise NoMark(
+            f"Nothing was said in this fork since it left its parent {mark.left}",
+            f"To go on in the parent: {typed(f'resume {mark.left}')}",
+        )
+    digest, command = digest_of(session, where, since=mark.record + 1), f"{child.command('read')} --after 20"
+    return as_text.opening(digest, session.session_id, left_out.first, read=command)
+
+
+def _kept(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list[str]]:
+    """The records up to the mark, or why there are none; and what a person should hear of it."""
+    row = linearize(transcript.chain)
+    place = next((place for place, node in enumerate(row.nodes, 1) if node.uuid == mark.uuid), 0)
+    kept = row.nodes[: standalone_count(row, place)]
+    if not any(node.spoken for node in kept):
+        lost = _why_lost(transcript, mark, place)
+        return (), lost, [f"{mark.what} does not resolve any more ({lost}): the new session holds the report alone."]
+    moved = any(node.spoken for node in row.nodes[len(kept) : place])
+    return kept, "", ["The cut is a little before the mark, so that no tool call is split."] if moved else []
+
+
+def _cut(parent: ParentScan, child: Draft, head: bytes, closing: Closing, kept: Sequence[Node]) -> ChainRewrite:
+    """The records up to the mark, then the report."""
+    part = parent.transcript.ending(kept)
+    return chain_rewrite(
+        child,
+        part,
+        parent.survey,
+        head=head,
+        lineage=lineage_if_needed(child, part),
+        books=books_of(part, parent.survey, parent.ends, child.session_id),
+        closing=closing,
+        thoughts=frozenset(parent.read_back.thoughts),
+    )
+
+
+def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
+    """Why no record up to the mark can be kept."""
+    if place:
+        return "what was called there has no answer"
+    chain = transcript.chain
+    there = next((node for node in transcript.nodes if node.uuid == mark.uuid), None)
+    compacted = bool(chain) and chain[0].boundary and (there.number if there else mark.record) < chain[0].number
+    if compacted and (there is not None or not transcript.whole):
+        return "it was compacted away"
+    return "its record is gone" if there is None else "it lies on an abandoned branch"
+
+
+def _left_out(parent: ParentScan, nodes: Sequence[Node], after: int | None, where: Where) -> LeftOut | None:
+    """What of the conversation the child does not hold; None where nobody said anything in it.
+
+    ``after`` is where it begins if that is not among the ``nodes``: a compaction took it.
+    """
+    if not any(node.spoken for node in nodes):
+        return None
+    numbers = [node.number for node in nodes]
+    with_files = {snapshot.message for snapshot in parent.survey.snapshots}
+    prompt = next((node.uuid for node in nodes if node.prompt and node.uuid in with_files), "")
+    first = min(numbers) if after is None else min(*numbers, after)
+    return LeftOut(names_of(parent.session, where), first, max(numbers), prompt)
+
+
+class _EndingSeen:
+    """A watcher: whether the last user record says what it should."""
+
+    def __init__(self, text: str) -> None:
+        self._wanted = text
+        self._text: object = None
+
+    def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
+        """Take in one record."""
+        if node is not None and node.kind == USER:
+            self._text = message(record).get("content")
+
+    def checks(self) -> list[Check]:
+        """What was seen."""
+        return [Check("the report is whole", self._text == self._wanted)]

@@ -1,0 +1,151 @@
+"""The texts of ``>mark`` and ``>back``. Each ends in its useful line of at most 40 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from resume_hooks import clock
+from resume_hooks.clock import DAY, HOUR, MINUTE
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.hooks.child_cards import child_card
+from resume_hooks.hooks.confirmations import OPEN
+from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card
+from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.parts.marks.back_text import LeftOut
+from resume_hooks.parts.marks.mark import Mark, Placed
+from resume_hooks.parts.marks.state import NONE
+from resume_hooks.system.clipboard import Copied
+from resume_hooks.system.invocation import typed
+from resume_hooks.system.text import one_line, plain
+
+if TYPE_CHECKING:  # what a child is decided with is nothing to a mark
+    from resume_hooks.parts.marks.back import BackPlan
+
+_STAYS = "that brings back the conversation up to here; files, git and processes stay as they are"
+_BOX = "if the input box still holds the command: one Ctrl+C clears it, a second one quits"
+_UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
+
+
+def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool) -> str:
+    """``>mark``: what was marked, and how to come back."""
+    slash = trigger.slash
+    done = "already set here" if already else "replaced" if replaced else "set"
+    marked = list(_described(placed.mark))
+    if placed.unfinished and not already:
+        marked.append("the answer is not finished: the mark stands after the last whole step")
+    # Ctrl+C clears the box, but beside a working model it ends the turn.
+    keys = "go on once the answer ends" if placed.unfinished and not slash else "go on"
+    last = (
+        "Set. Box not empty? Ctrl+C (once!)." if not slash and not placed.unfinished else f"Set. {keys.capitalize()}."
+    )
+    box = [f"  {_BOX}"] if not slash and not placed.unfinished else []
+    lines = [
+        f"mark {done}{'' if slash else f' · {keys}'}",
+        "",
+        *(f"  {line}" for line in marked),
+        "",
+        f"  back to here   {trigger.name('back')} what you found out",
+        f"  {_STAYS}",
+        *box,
+        "",
+        last,
+    ]
+    return "\n".join(lines)
+
+
+def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str:
+    """A second ``>mark``: the one that is active, and how to replace it; ``unkept`` says why it can't be."""
+    yes = f"{trigger.name('mark')} yes"
+    new = [f"new goal: {one_line(plain(goal), ROW * 2)}"] if goal else []
+    ways = [unkept or f"replace it by one here    {yes}"]
+    lines = [
+        f"mark not set · another is active, set {age(active)}",
+        "",
+        *(f"  {line}" for line in (*_described(active, its=True), *new)),
+        "",
+        *(f"  {line}" for line in ways),
+        f"  back to that one          {trigger.name('back')} what you found out",
+        "",
+        NOTHING if unkept else f"{'Replace' if trigger.slash else 'To replace it'}: {yes}",
+    ]
+    return "\n".join(lines)
+
+
+def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str:
+    """``>mark cancel``: the question discarded, and what stays; or the mark forgotten."""
+    if active is None:
+        return refusal_card(NONE, last=f"To set one: {trigger.name('mark')} [goal]")
+    done = "stays" if asked else "forgotten"
+    return "\n".join([f"mark {done}, set {age(active)}", *(f"  {line}" for line in _described(active))])
+
+
+def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str:
+    """A yes to which nothing is open."""
+    why = f"the question is older than {OPEN // 60} minutes" if expired else "no question about a mark is open"
+    words, typed = f"there is nothing to confirm: {why}", f"{trigger.name('mark')} [goal]"
+    if active is None:
+        return refusal_card(words, f"  {NONE}", last=f"First: {typed}")
+    described = "\n".join(f"  {line}" for line in (f"a mark is active, set {age(active)}:", *_described(active)))
+    return refusal_card(words, described, last=f"Replace: {typed}")
+
+
+def back_card(receipt: Receipt, copied: Copied, made: BackPlan, *, slash: bool) -> str:
+    """``>back``: the child, what it holds, what stays, and the ways into it."""
+    mark, goal = made.mark, f": {one_line(plain(made.mark.goal), ROW)}" if made.mark.goal else ""
+    fork = f"back to where this fork left {mark.left}; what it found is told there"
+    facts = [
+        fork if mark.left else f"back to the mark, set {age(mark)}{goal}",
+        *([f"report: {one_line(plain(made.report), ROW * 2)}"] if made.report else []),
+        *left_alone(receipt, made.left_out),
+    ]
+    return child_card("back", receipt, copied, facts, slash=slash)
+
+
+def left_alone(receipt: Receipt, left_out: LeftOut | None, old: str = "this one") -> list[str]:
+    """What going back leaves as it is, in lines, and how files are brought back; ``old`` is the session it began in."""
+    facts = ["files, git and processes stay as they are"]
+    if left_out is None:
+        return facts
+    if left_out.prompt:
+        facts[0] += "; to bring files back, in a shell (it asks first):"
+        facts.append(f"    {typed(f'rewind-files {receipt.parent_session_id} --to {left_out.prompt}')}")
+    else:
+        facts[0] += "; Claude Code has no file copies to restore"
+    return [f"not in the new session, still in {old}: {left_out.span}", *facts]
+
+
+def standing_card(receipt: Receipt, copied: Copied, trigger: Trigger, *, slash: bool) -> str:
+    """A ``>back`` whose mark was used by the last one: the child that stands.
+
+    A slash command was typed anew, so its text is another report; a ``>`` one may be a stray Enter, and is still in
+    the input box.
+    """
+    unused = [f"Your new report was not used: {trigger.text}"] if slash and trigger.text else []
+    facts = [f"{NONE} The last {trigger.name('back')} used it.", *unused]
+    return child_card("already back", receipt, copied, facts, slash=slash)
+
+
+def none_card(trigger: Trigger) -> str:
+    """A ``>back`` without a mark."""
+    return refusal_card(
+        NONE,
+        trigger.text and f"  Your text: {trigger.text}",
+        last=f"First: {trigger.name('mark')} [goal]",
+    )
+
+
+def age(mark: Mark) -> str:
+    """How long ago a mark was set, in the largest unit that fits."""
+    set_at = clock.parse(mark.started_at)
+    seconds = max(0, round((datetime.now(UTC) - set_at).total_seconds())) if set_at else 0
+    for name, size in _UNITS:
+        if count := seconds // size:
+            return f"{count} {name}{'s' * (count > 1)} ago"
+    return "just now"
+
+
+def _described(mark: Mark, *, its: bool = False) -> Sequence[str]:
+    goal = f"{'its ' * its}goal: {one_line(plain(mark.goal), ROW * 2)}" if mark.goal else "no goal given"
+    return goal, f"after record {mark.session_id[:8]}:{mark.record}"

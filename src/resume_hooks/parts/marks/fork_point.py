@@ -1,0 +1,70 @@
+"""What ``back`` goes back to in a session without a mark: its original's, or where a fork left its parent."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from resume_hooks import clock
+from resume_hooks.derive.child.existing import went_on
+from resume_hooks.errors import NoMark
+from resume_hooks.parts.marks import state
+from resume_hooks.parts.marks.mark import Mark
+from resume_hooks.paths import Where
+from resume_hooks.sessions.agents.registry import agent_at, readable
+from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.system.invocation import typed
+from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.nodes import Node
+from resume_hooks.transcripts.records import Record, mapping
+from resume_hooks.transcripts.transcript import scan
+
+FORK: Final = "fork"
+COPIES = frozenset({"trim", "untrim"})
+"""The kinds of children that hold every record of their parent, so that its mark is theirs, too."""
+
+
+def fork_point(session: SessionFile, where: Where) -> Mark | None:
+    """The last message that a fork holds of its parent; None for a session that is no fork. Reads, writes nothing.
+
+    Of a trimmed or untrimmed copy the mark of what it is a copy of. Where a fork's records don't name those that they
+    were, it is the last one that the parent has, too. NoMark where nothing tells.
+    """
+    family = Family(where)
+    parent = above = family.parent_of(session.path)
+    while above is not None and above.kind in COPIES:
+        if (mark := state.settled(above.session_id)) is not None:
+            return mark
+        path = family.locate(above, session.path)
+        above = family.parent_of(path) if path else None
+    if parent is None or parent.kind != FORK or parent.subagent or not parent.session_id:
+        return None
+    copied: list[Node] = []
+
+    def watch(_: Line, record: Record, node: Node | None) -> None:
+        if node is not None and mapping(record, "forkedFrom").get("sessionId") == parent.session_id:
+            copied.append(node)
+
+    nodes = scan(session.path, observers=[watch]).nodes
+    if not copied and (path := family.locate(parent, session.path)):
+        known = scan(readable(path, where).path).by_uuid
+        copied = [node for node in nodes if node.uuid in known]
+    last = next((node for node in reversed(copied) if node.spoken and not node.sidechain), None)
+    if last is None:
+        raise NoMark(
+            f"Nothing tells where this fork left its parent {parent.session_id}",
+            f"To go on in the parent: {typed(f'resume {parent.session_id}')}",
+        )
+    at = clock.normal(parent.at) or clock.from_milliseconds(last.time_ms or 0)
+    return Mark(session.session_id, last.uuid, last.number, "", at, parent.session_id)
+
+
+def on_parent(session: SessionFile, left_at: str, where: Where) -> list[str]:
+    """What a person should hear of a fork's parent that was gone on in after the instant at which it was left."""
+    family = Family(where)
+    parent = family.parent_of(session.path)
+    path = family.locate(parent, session.path) if parent else None
+    if parent is None or path is None or not went_on(agent_at(path, where).ends(path), left_at):
+        return []
+    ways = f"/resume {parent.session_id}, in a shell {typed(f'resume {parent.session_id}')}"
+    return [f"The parent went on after this fork left it; the new session has nothing of that. To go on there: {ways}"]

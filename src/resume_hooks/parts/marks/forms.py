@@ -1,0 +1,56 @@
+"""The forms of mark and back."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from resume_hooks.cli.schema.base import Had, ReceiptForm, Strict
+from resume_hooks.parts.marks.back import BackPlan
+from resume_hooks.parts.marks.mark import Mark
+
+marked = Had[Mark]()
+returned = Had[BackPlan]()
+
+
+class MarkRow(Strict):
+    """A mark in a session."""
+
+    uuid: str = Field(description="the last record before it")
+    reference: str = marked(lambda mark: f"{mark.session_id}:{mark.record}", "that record as session and 0-based line")
+    goal: str
+    started_at: str
+
+
+class MarkForm(Strict):
+    """The mark of a session: set, shown, or forgotten."""
+
+    session_id: str
+    file: str
+    written: bool = Field(description="a mark was set or forgotten")
+    active: bool
+    mark: MarkRow | None = Field(description="the one that this is about; null where there is none")
+    replaced: MarkRow | None
+
+
+class BackFacts(Strict):
+    """What ``back`` goes back to, and what it leaves out."""
+
+    mark: str = returned(lambda to: f"{to.mark.session_id}:{to.mark.record}", "reference: session and record")
+    goal: str = returned(lambda to: to.mark.goal)
+    started_at: str = returned(lambda to: to.mark.started_at)
+    left: str | None = returned(lambda to: to.mark.left or None, "of a fork: the session that it left there")
+    resolved: bool = returned(lambda to: not to.lost, "false: the child holds the report alone")
+    report_characters: int = returned(lambda to: len(to.report))
+    first_left_out: str | None = returned(
+        lambda to: f"{to.left_out.names.full}:{to.left_out.first}" if to.left_out else None,
+        "reference; null where nothing followed the mark",
+    )
+    last_left_out: str | None = returned(
+        lambda to: f"{to.left_out.names.full}:{to.left_out.last}" if to.left_out else None
+    )
+
+
+class BackForm(ReceiptForm):
+    """The receipt of a way back."""
+
+    back: BackFacts

@@ -1,0 +1,52 @@
+"""``back``: a child cut back to the mark of a session, or to where a fork left, and what came after it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+from resume_hooks.cli.child import answer, make, receipt_text, require_client
+from resume_hooks.cli.options import current_folder
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.errors import NoMark
+from resume_hooks.parts.marks import back, state
+from resume_hooks.parts.marks.back import BackPlan
+from resume_hooks.parts.marks.cards import left_alone
+from resume_hooks.parts.marks.fork_point import fork_point
+from resume_hooks.parts.marks.mark import refuse_subagent
+from resume_hooks.parts.marks.verbs import BackOptions
+from resume_hooks.sessions.agents.registry import require_whole
+from resume_hooks.sessions.locate import resolve_transcript
+from resume_hooks.system.text import one_line
+
+MAX_BYTES = 4 * back.MAX_REPORT  # bytes of standard input that are read: a report has no more
+
+
+def go_back(options: BackOptions) -> None:
+    """Make the child that stands at the mark."""
+    require_client(options)
+    session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
+    require_whole(session)
+    refuse_subagent(session)
+    mark = state.find(session.session_id) or fork_point(session, options.where)
+    if mark is None:
+        way = f"Set one first: resume-hooks mark {session.session_id}"
+        raise NoMark(state.NONE, f"{way}. Only a fork goes back without one.")
+    decided = back.plan(session, mark, _report(options.report), options.where, options.output_dir)
+    with state.used(mark) if not options.dry_run else contextlib.nullcontext():
+        made = make(options, decided.child)
+    answer(options, made, {"back": decided}, lambda: _text(decided, made))
+
+
+def _report(given: str) -> str:
+    """The report as it was given, or as standard input has it."""
+    return given if given != "-" else sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8", "replace")
+
+
+def _text(decided: BackPlan, made: Receipt) -> str:
+    facts: list[tuple[str, object]] = [("goal", one_line(decided.mark.goal, 300))] if decided.mark.goal else []
+    facts += [("back to", f"where this fork left {decided.mark.left}")] if decided.mark.left else []
+    facts += [("report", f"{len(decided.report):,} characters")] if decided.report else []
+    notes = left_alone(made, decided.left_out, "the old one")
+    facts += zip(("note", *[""] * len(notes)), notes, strict=False)
+    return receipt_text(made, facts)

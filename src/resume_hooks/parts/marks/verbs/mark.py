@@ -1,0 +1,95 @@
+"""``mark``: mark a place in a session, show the mark, or forget it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from resume_hooks.cli.options import current_folder
+from resume_hooks.cli.output import table
+from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.parts.marks import state
+from resume_hooks.parts.marks.mark import Mark, place, refuse_subagent
+from resume_hooks.parts.marks.verbs import MarkOptions
+from resume_hooks.sessions.agents.registry import require_whole
+from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.locate import SessionFile, resolve_transcript
+from resume_hooks.system.invocation import typed
+from resume_hooks.system.text import one_line
+
+
+def set_mark(options: MarkOptions) -> None:
+    """Set a mark, show it, or forget it."""
+    if options.show + options.clear + bool(options.goal or options.yes) > 1:
+        raise UsageError("--show, --clear, and a new mark exclude each other", "Ask for one of them.")
+    session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
+    require_whole(session)
+    refuse_subagent(session)
+    active = state.find(session.session_id)
+    if options.show or options.clear:
+        _old(session, active, options)
+    else:
+        _new(session, active, options)
+
+
+def _old(session: SessionFile, active: Mark | None, options: MarkOptions) -> None:
+    """Show the active mark, or forget it."""
+    cleared = active is not None and options.clear and not options.dry_run
+    if cleared:
+        state.clear(session.session_id)
+    done = "forgotten" if cleared else "would be forgotten" if options.clear else "active"
+    _answer(session, _Marks(active, None, done, cleared), options)
+
+
+def _new(session: SessionFile, active: Mark | None, options: MarkOptions) -> None:
+    """Set a mark; replace an active one only with ``--yes``."""
+    require_own(session, options.where)
+    placed = place(session, options.goal)
+    same = active is not None and active.is_at(placed.mark)
+    if active is not None and not same and not options.yes:
+        goal = f", '{one_line(active.goal, 80)}'" if active.goal else ""
+        raise ResumeHooksError(
+            f"A mark is active here{goal}, set {active.started_at}", "--yes replaces it; --clear forgets it."
+        )
+    writes = not same and not options.dry_run
+    if writes:
+        state.keep(placed.mark)
+    mark = active if same else placed.mark
+    done = "set" if writes else "already set" if same else "would be set"
+    _answer(session, _Marks(mark, None if same else active, done, writes), options)
+
+
+class _Marks(NamedTuple):
+    """The mark that an answer is about, the one that it replaced, and what was done with it."""
+
+    mark: Mark | None
+    replaced: Mark | None
+    done: str
+    written: bool
+
+
+def _answer(session: SessionFile, found: _Marks, options: MarkOptions) -> None:
+    mark, replaced, done, written = found
+    data = {
+        "session_id": session.session_id,
+        "file": session.original,
+        "written": written,
+        "active": mark is not None and done != "forgotten",
+        "mark": mark,
+        "replaced": replaced,
+    }
+    options.emit(data, lambda: _text(mark, replaced, done))
+
+
+def _text(mark: Mark | None, replaced: Mark | None, done: str) -> str:
+    if mark is None:
+        return state.NONE
+    return table(
+        [
+            ("mark", done),
+            ("goal", one_line(mark.goal, 300) or "none"),
+            ("after", f"{mark.session_id}:{mark.record}"),
+            ("set", mark.started_at),
+            *([("replaces", one_line(replaced.goal, 300) or replaced.started_at)] if replaced else []),
+            *([("back to it", typed(f"back {mark.session_id} --report TEXT"))] if done != "forgotten" else []),
+        ]
+    )

@@ -1,1 +1,0 @@
-"""The real client and ``resume_hooks.parts.checkpoints``, offline."""

@@ -1,0 +1,1 @@
+"""The real client and ``resume_hooks.parts.marks``, offline."""

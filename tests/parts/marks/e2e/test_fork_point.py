@@ -1,0 +1,76 @@
+"""A fork that comes back, in the real client: what is sent is what is sent of the parent, then what the fork found."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import VERSIONS, ClientHome, Tui, find_client, run_print
+from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.replies import Reply
+from tests.e2e.plugin import child_of, children, spoken
+from tests.e2e.test_fork import sent
+from tests.e2e.test_inside import ASK_FIRST, parent
+from tests.e2e.test_session_start import QUIET
+
+__all__ = ["parent"]
+
+SKIP = ["--dangerously-skip-permissions"]
+BASH: Reply = {"name": "Bash", "input": {"command": "python3 -m compileall .", "description": "try it"}}
+
+
+def verb(home: ClientHome, name: str, of: Path) -> Path:
+    """The one child that a verb of ours makes of a session."""
+    command = [sys.executable, "-m", "resume_hooks", name, of.stem]
+    done = subprocess.run(
+        command, env=home.env(), cwd=home.cwd, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (child,) = children(home, of)
+    return child
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_sent_of_a_fork_that_came_back(version: str, home: ClientHome, api: MockApi) -> None:
+    """The parent's conversation, word for word; lineage and digest; the card. What the parent went on with is not."""
+    client = find_client(version)
+    api.script = ["ALPHA noted"]
+    assert run_print(client, home, api, "remember ALPHA").returncode == 0
+    (begun,) = home.sessions()
+    fork = verb(home, "fork", begun)
+    before = sent(client, home, api, begun.stem)
+    api.script = [BASH, "We decided to use the lexer."]
+    done = run_print(client, home, api, "explore DELTA", resume=fork.stem, extra_args=SKIP)
+    assert done.returncode == 0, done.stderr
+    back = verb(home, "back", fork)
+    rows = sent(client, home, api, back.stem)
+    assert rows[:-2] == before == [("text", "user", "remember ALPHA"), ("text", "assistant", "ALPHA noted")]
+    (_, who, told), (_, answering, card) = rows[-2:]
+    assert (who, answering) == ("user", "assistant")
+    for words in (f"left {begun.stem}", "explore DELTA (first, :", "- python3 -m compileall . (:", "use the lexer. (:"):
+        assert words in told
+    assert card.startswith("**Back** to where the fork left")
+
+
+def test_back_in_a_fork(tui: Tui, plugin: Path, parent: Path) -> None:
+    """The command of a mark, without a word behind it: the new session opens, and is told a digest of the fork."""
+    fork = verb(tui.home, "fork", parent)
+    tui.start(ASK_FIRST, resume=fork.stem, plugin_dir=plugin, extra_env=QUIET)
+    tui.submit("explore DELTA")
+    tui.wait_for("Mock reply 1")
+    tui.wait_idle()
+    tui.submit("/back")
+    tui.wait_for("Back to where the fork left")
+    tui.wait_idle()
+    child = child_of(tui.home, fork)
+    tui.submit("now go on BETA")
+    tui.wait_for("Mock reply 2")
+    said = spoken(tui.api.main_requests()[-1])
+    assert "explore DELTA (first, :" in said
+    assert f"left {parent.stem}" in said
+    assert "Mock reply 1" in said
+    tui.wait_idle()
+    assert "now go on BETA" in child.read_text()

@@ -1,0 +1,31 @@
+"""The note of a mark: whatever lies in its place is a mark of this session, or none."""
+
+from __future__ import annotations
+
+import os
+
+from resume_hooks.hooks import hook_state
+from resume_hooks.parts.marks import state
+from tests.builders import SESSION, ConfigHome
+from tests.fuzz.draws import Draws
+from tests.fuzz.targets.state import LINK, note
+from tests.fuzz.targets.target import Target, Try
+
+
+def marks(home: ConfigHome) -> Try:
+    """Of what is a mark every field has its type."""
+    folder = home.config / "resume-hooks" / "pending"
+    folder.mkdir(parents=True, mode=0o700)
+    path = folder / f"mark-{SESSION}.json"
+    honest = {"session_id": SESSION, "uuid": "u", "record": 1, "goal": "g", "started_at": LINK.at}
+
+    def one(draws: Draws) -> None:
+        path.write_bytes(note(draws, {"version": hook_state.VERSION, **honest}))
+        os.chmod(path, draws.pick((0o600, 0o600, 0o600, 0o666)))
+        mark = state.find(SESSION)
+        assert mark is None or (mark.session_id == SESSION and isinstance(mark.record, int))
+
+    return one
+
+
+TARGETS = (Target("marks", 200, marks),)

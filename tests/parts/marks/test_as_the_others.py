@@ -1,0 +1,85 @@
+"""What the core asks of all lanes, verbs and children, of a mark and the way back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.hooks import prompt
+from resume_hooks.hooks.prompt import card
+from resume_hooks.hooks.triggers import recognise
+from resume_hooks.parts.marks import state as mark_state
+from tests.builders import SESSION, ConfigHome, conversation
+from tests.cli.conftest import Cli
+from tests.hooks.test_prompt import OTHER, event, is_pasted_over
+from tests.sessions.archived.test_verbs import assert_refused
+from tests.test_clock_jumps import YEAR, Clock, hands, path, send
+from tests.test_import_budget import reads_a_transcript
+from tests.test_state_failures import TROUBLES, said
+from tests.test_without_posix import run, session
+
+__all__ = ["hands", "path", "session"]
+
+
+def test_it_is_refused(config_home: ConfigHome, cli: Cli) -> None:
+    """With the one command that brings it back; nothing of the copy changes."""
+    assert_refused(config_home, cli, ("mark", SESSION))
+
+
+@pytest.mark.parametrize("jump", [-YEAR, -60, 0, 86_400])
+def test_between_a_mark_and_the_way_back(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
+    """A mark outlives it: where it was set is told by the record, not by the time."""
+    assert "mark" in send(prompt.main, path, prompt=">mark goal")["reason"]
+    hands.ahead = jump
+    assert mark_state.find(SESSION) is not None
+    with open(path, "ab") as stream:
+        stream.writelines(json.dumps(record).encode() + b"\n" for record in conversation(8)[12:])
+    said = send(prompt.main, path, prompt=">back what came of it")["reason"]
+    assert "resume-hooks failed" not in said
+    assert len(list(config_home.project().glob("*.jsonl"))) == 2, said
+
+
+@pytest.mark.parametrize("prompt", [">mark x", ">back x"])
+def test_the_lanes_of_a_mark(config_home: ConfigHome, prompt: str) -> None:
+    """No more than others that read a transcript."""
+    reads_a_transcript(config_home, prompt)
+
+
+@pytest.mark.parametrize("name", TROUBLES)
+def test_it_says_that_it_could_not_be_kept(config_home: ConfigHome, path: str, name: str) -> None:
+    """Nothing is claimed, and the way back has nothing to go to."""
+    before = Path(path).read_bytes()
+    with TROUBLES[name](config_home.config / "resume-hooks"):
+        answers = [said(path, ">mark goal"), said(path, ">back report")]
+    for answer in answers:
+        assert answer
+        assert "resume-hooks failed" not in answer
+    if name != "vanishing":  # there some writes succeed
+        assert "could not be kept" in answers[0]
+    assert Path(path).read_bytes() == before
+
+
+def test_a_mark_and_the_way_back(config_home: ConfigHome, session: Path) -> None:
+    """Both are made, and the parent stays."""
+    before = session.read_bytes()
+    run(config_home, "mark", SESSION)
+    run(config_home, "back", SESSION, "--report", "nothing was there")
+    assert session.read_bytes() == before
+    assert len(list(session.parent.glob("*.jsonl"))) == 2
+
+
+@pytest.mark.parametrize("tail", [f"/resume {OTHER}", "/clear", f"cd /x && claude --resume {OTHER}"])
+def test_a_paste_over_left_over_text(config_home: ConfigHome, tail: str) -> None:
+    """Nothing is made, and nothing that was typed is lost."""
+    is_pasted_over(config_home, f">back it was slower {tail}", "back it was slower")
+
+
+def test_a_session_without_a_transcript(config_home: ConfigHome) -> None:
+    """What can't be done there, what to do first, and the user's words."""
+    trigger = recognise(">mark my words")
+    assert trigger is not None
+    text = card(trigger, event("", session_id=OTHER))
+    assert "There is nothing to mark: this session has no transcript yet.\n\nSend a prompt first." in text
+    assert "Your text: my words" in text

@@ -1,0 +1,30 @@
+"""The way back that a session has already."""
+
+from __future__ import annotations
+
+from resume_hooks.derive.child.existing import existing_child
+from resume_hooks.derive.child.write import write
+from resume_hooks.parts.marks import back
+from resume_hooks.parts.marks import mark as marks
+from resume_hooks.sessions import locate
+from tests.builders import ConfigHome
+from tests.derive.child.test_existing import hand_off, parent
+
+__all__ = ["parent"]
+
+
+def went_back(parent: locate.SessionFile, home: ConfigHome) -> str:
+    """Make a child by a way back to the end of the session; its id."""
+    mark = marks.place(parent).mark
+    return write(back.plan(parent, mark, "it was slower", home.where).child, home.where).session_id
+
+
+def test_the_newest_way_back_stands(parent: locate.SessionFile, config_home: ConfigHome) -> None:
+    """Until another child was made of the session; a handoff is no way back, a way back no handoff."""
+    hand_off(parent, config_home, "")
+    assert existing_child(parent, "back", config_home.where) is None
+    child = went_back(parent, config_home)
+    found = existing_child(parent, "back", config_home.where)
+    assert found is not None
+    assert (found.session_id, found.written, found.kind) == (child, False, "back")
+    assert existing_child(parent, "handoff", config_home.where, "") is None

@@ -1,0 +1,323 @@
+"""``>mark`` and ``>back``, run as the client runs them: one mark a session, one child a mark."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resume_hooks.errors import WriteFailed
+from resume_hooks.hooks import confirmations, hook_state
+from resume_hooks.hooks.prompt import card, is_off
+from resume_hooks.hooks.triggers import Trigger
+from resume_hooks.parts.marks import state
+from resume_hooks.parts.marks.back_text import LeftOut
+from resume_hooks.parts.marks.cards import left_alone
+from resume_hooks.parts.marks.lane import AGAIN
+from resume_hooks.parts.marks.mark import Mark
+from resume_hooks.sessions.record_references import TranscriptNames
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    conversation,
+    custom_title,
+    line,
+    session_id,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.hooks.conftest import Run, Say, children, reason
+from tests.hooks.test_child_cards import receipt
+
+LATER = "2999-01-01T00:00:00.000Z"
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> Path:
+    """A session of two turns."""
+    return Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]))
+
+
+def explore(parent: Path, uuid: str = "x") -> None:
+    """Somebody goes on in the session."""
+    with parent.open("ab") as stream:
+        stream.write(line(user("EXPLORE", uuid=uuid, parent="r3", ts=50)) + b"\n")
+        stream.write(line(assistant("EXPLORED", uuid=f"{uuid}a", parent=uuid, ts=51, tokens=9_000)) + b"\n")
+
+
+@pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
+def test_mark_explore_back(say: Say, parent: Path, sign: str) -> None:
+    """The mark, then the child with its numbers, what stays as it is and how to get in; the parent stays."""
+    text = say(f"{sign}mark try the other parser")
+    assert text.startswith("mark set")
+    assert "goal: try the other parser" in text
+    assert "after record 11111111:3" in text
+    assert f"   {sign}back what you found out\n" in text
+    assert text.endswith("Set. Box not empty? Ctrl+C (once!)." if sign == ">" else "Set. Go on.")
+    assert children(parent) == []
+    explore(parent)
+    raw = parent.read_bytes()
+    text = say(f"{sign}back it was slower\nso we stay")
+    (child,) = children(parent)
+    assert text.startswith("back · ")
+    for part in (
+        "Fix the parser · back",
+        "9,000 tokens here, about ",
+        "just now: try the other parser",
+        "report: it was slower so we stay",
+        "not in the new session, still in this one: 11111111:5 to 11111111:6",
+        "files, git and processes stay as they are",
+        "Claude Code has no file copies to restore",
+        f"  in Claude Code   /resume {child.stem}\n",
+        f"claude --resume {child.stem}",
+    ):
+        assert part in text
+    assert ("Ctrl+C (once!)" in text.split("\n")[-1]) is (sign == ">")
+    assert parent.read_bytes() == raw
+    assert "EXPLORE" not in child.read_text()
+    assert state.find(SESSION) is None
+
+
+def test_the_mark_is_private(say: Say, parent: Path, config_home: ConfigHome) -> None:
+    """A file that its owner alone can read, by the session's name."""
+    say(">mark x")
+    path = config_home.config / "resume-hooks" / "pending" / f"mark-{SESSION}.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_same_again_is_already_set(say: Say, parent: Path) -> None:
+    """A stray Enter on what came back into the box changes nothing; what a client notes of it is no new place."""
+    say(">mark try it")
+    first = state.find(SESSION)
+    with parent.open("a") as stream:
+        stream.write(json.dumps({"type": "system", "subtype": "informational", "uuid": "s", "parentUuid": "r3"}) + "\n")
+    assert say(">mark try it").startswith("mark already set here")
+    assert state.find(SESSION) == first
+
+
+def test_a_second_one_asks(say: Say, parent: Path) -> None:
+    """It says what is active and how old, changes nothing, and replaces on the exact word."""
+    say(">mark the old goal")
+    first = state.find(SESSION)
+    explore(parent)
+    text = say(">mark the new goal")
+    assert text.startswith("mark not set · another is active, set just now")
+    for part in ("goal: the old goal", "new goal: the new goal", ">mark yes"):
+        assert part in text
+    assert text.endswith("\nTo replace it: >mark yes")
+    assert state.find(SESSION) == first
+    assert say(">mark the new goal>mark YES").startswith("mark replaced")
+    now = state.find(SESSION)
+    assert now is not None
+    assert (now.uuid, now.goal) == ("xa", "the new goal")
+    assert "nothing to confirm" in say(">mark yes")
+    assert state.find(SESSION) == now
+
+
+def test_cancel_is_no_goal(say: Say, parent: Path) -> None:
+    """It ends a question and leaves what is active; without a question it forgets that."""
+    assert "No active mark" in say(">mark cancel")
+    say(">mark the old goal")
+    explore(parent)
+    say(">mark the new goal")
+    assert say(">mark cancel").startswith("mark stays, set just now\n  goal: the old goal")
+    assert "nothing to confirm" in say(">mark yes")
+    assert say(">mark Cancel").startswith("mark forgotten, set just now\n  goal: the old goal")
+    assert state.find(SESSION) is None
+
+
+def test_one_without_a_goal_asks_too(say: Say, parent: Path) -> None:
+    """The place is another."""
+    say("/resume-hooks:mark")
+    explore(parent)
+    assert say("/resume-hooks:mark").endswith("\nReplace: /resume-hooks:mark yes")
+
+
+@pytest.mark.parametrize("age", [confirmations.OPEN + 1, -60])
+def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
+    """After ten minutes nothing is replaced, and the message shows what is active."""
+    say(">mark old")
+    say(">mark new")
+    question = confirmations.find(SESSION, AGAIN)
+    assert question is not None
+    confirmations.keep(question._replace(asked=time.time() - age))
+    text = say(">mark yes")
+    assert "older than 10 minutes" in text
+    assert "goal: old" in text
+    found = state.find(SESSION)
+    assert found is not None
+    assert found.goal == "old"
+
+
+def test_a_yes_without_a_question(say: Say, parent: Path) -> None:
+    """It sets no mark with the goal yes; nor does that of a trim, or of another session."""
+    text = say(">mark yes")
+    assert "no question about a mark is open" in text
+    assert "No active mark." in text
+    assert state.find(SESSION) is None
+    confirmations.keep(confirmations.Question(SESSION, "", time.time()))
+    confirmations.keep(confirmations.Question(session_id(2), "x", time.time(), kind=AGAIN))
+    assert "nothing to confirm" in say(">mark yes")
+    assert state.find(SESSION) is None
+    assert confirmations.find(SESSION) is not None, "the question of a trim is still open"
+
+
+def test_a_former_name_is_answered_by_the_new_one(say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """0.2.0 had it; one that was switched off stays off."""
+    text = say(">checkpoint try it")
+    assert "back to here   >back what" in text
+    assert "checkpoint" not in text
+    assert say(">rewind it was slower").startswith("back · ")
+    assert len(children(parent)) == 1
+    monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "rewind")
+    assert is_off("back")
+
+
+def test_no_mark(say: Say, parent: Path) -> None:
+    """In the exact words; the text is not lost, and the last line says what to do first."""
+    text = say(">back it was slower")
+    assert "No active mark." in text
+    assert "Your text: it was slower" in text
+    assert text.endswith("\nFirst: >mark [goal]")
+    assert children(parent) == []
+
+
+@pytest.mark.parametrize("prompt", [">back", "/resume-hooks:back", ">back  \n "])
+def test_an_empty_report(say: Say, parent: Path, prompt: str) -> None:
+    """In the exact words; the mark stays."""
+    say(">mark x")
+    assert "Report cannot be empty." in say(prompt)
+    assert state.find(SESSION) is not None
+    assert children(parent) == []
+
+
+@pytest.mark.parametrize("prompt", [">mark x", ">back x", "/resume-hooks:mark"])
+def test_in_a_sub_agent(say: Say, parent: Path, prompt: str) -> None:
+    """The client says so with an agent's id; the type alone is also given where a whole session runs as an agent."""
+    text = say(prompt, fields={"agent_id": "a1b2c3", "agent_type": "Explore"})
+    assert "A sub-agent has no marks" in text
+    assert state.find(SESSION) is None
+    assert "subagents" not in say(prompt, fields={"agent_type": "reviewer"})
+
+
+def test_a_session_without_a_transcript(say: Say) -> None:
+    """Nothing to go back to."""
+    assert "No active mark." in say(">back x", session_id(7))
+
+
+def test_a_stray_enter_shows_the_child_that_stands(say: Say, parent: Path) -> None:
+    """The mark is gone, which is said, with the way into what it made; once somebody went on, it is no longer shown."""
+    say(">mark x")
+    explore(parent)
+    say(">back it was slower")
+    (child,) = children(parent)
+    for _ in range(2):
+        text = say(">back it was slower")
+        assert text.startswith("already back")
+        assert "No active mark." in text
+        assert f"/resume {child.stem}" in text
+    assert children(parent) == [child]
+    assert "Your new report was not used: another report" in say("/resume-hooks:back another report")
+    with child.open("ab") as stream:
+        stream.write(line(user("go on", uuid="g", parent="r3", ts=LATER)) + b"\n")
+    assert f"/resume {child.stem}" not in say(">back it was slower")
+
+
+def test_while_the_model_works(say: Say, parent: Path) -> None:
+    """Marked is the last step that is whole, which the card says."""
+    with parent.open("ab") as stream:
+        stream.write(line(tool_use("c", uuid="t", parent="r3", ts=60)) + b"\n")
+    text = say(">mark x")
+    assert "the mark stands after the last whole step" in text
+    assert text.endswith("\nSet. Go on once the answer ends.")
+    found = state.find(SESSION)
+    assert found is not None
+    assert found.uuid == "r3"
+
+
+def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
+    """A child at the root, with a warning on the card; the mark is used up."""
+    say(">mark x")
+    write_session(parent.parent, SESSION, conversation(2, prefix="q"))
+    text = say(">back it was slower")
+    assert text.startswith("back")
+    assert "does not resolve any more (its record is gone): the new session holds the report alone" in text
+    assert len(children(parent)) == 1
+    assert state.find(SESSION) is None
+
+
+def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: Path) -> None:
+    """The others show it, or say that it is being made."""
+    say(">mark x")
+    explore(parent)
+    event = {"session_id": SESSION, "prompt": ">back it was slower"}
+    with ThreadPoolExecutor(4) as pool:
+        done = pool.map(lambda _: run_hook("prompt", event, python=sys.executable), range(4))
+    texts = [reason(one) for one in done]
+    assert len(children(parent)) == 1
+    assert sum(text.startswith("back") for text in texts) == 1
+    assert all("No active mark." in text or "is going back" in text for text in texts if not text.startswith("back"))
+
+
+def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was made, so it can be tried again."""
+    say(">mark x")
+    before = state.find(SESSION)
+
+    def refuse(*_: object) -> None:
+        raise WriteFailed("The disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("resume_hooks.derive.child.write.write", refuse)
+        trigger = Trigger("back", "it was slower", slash=False, pasted=False)
+        assert "The disk is full" in card(trigger, {"session_id": SESSION})
+    assert state.find(SESSION) == before
+    assert say(">back it was slower").startswith("back")
+
+
+GARBAGE: dict[str, Any] = {
+    "no object": [],
+    "a newer version": {"version": 2},
+    "another session's": {"session_id": session_id(2)},
+    "no uuid": {"uuid": ""},
+    "a huge uuid": {"uuid": "u" * 1_000},
+    "a record that is no number": {"record": True},
+    "a negative record": {"record": -1},
+    "a goal of another type": {"goal": 7},
+    "a huge goal": {"goal": "g" * 10_000},
+    "no instant": {"started_at": "yesterday"},
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_garbage_is_no_mark(config_home: ConfigHome, name: str) -> None:
+    """What was not written by a mark is none."""
+    mark = Mark(SESSION, "r3", 3, "x", "2026-01-31T09:31:00.000Z")
+    state.keep(mark)
+    assert state.find(SESSION) == mark
+    path = Path(hook_state.place(f"mark-{SESSION}.json"))
+    value = GARBAGE[name]
+    path.write_text(json.dumps({**json.loads(path.read_text()), **value} if isinstance(value, dict) else value))
+    assert state.find(SESSION) is None
+
+
+def test_a_state_folder_that_can_t_be_written(say: Say, parent: Path, config_home: ConfigHome) -> None:
+    """A sentence, and what to do."""
+    (config_home.root / "file").touch()
+    text = say(">mark x", RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
+    assert "The mark could not be kept" in text
+
+
+def test_a_way_back_says_how_files_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where copies were kept, by the verb that shows what would change and asks, as the shell at hand runs it."""
+    kept = LeftOut(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
+    assert f"    resume-hooks rewind-files {SESSION} --to e1" in left_alone(receipt(parent_session_id=SESSION), kept)
+    monkeypatch.delenv("PATH")
+    assert "/hooks/engine rewind-files " in left_alone(receipt(parent_session_id=SESSION), kept)[-1]

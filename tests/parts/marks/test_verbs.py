@@ -1,0 +1,158 @@
+"""mark and back in the shell: the mark, its receipt, the child, and when nothing is written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, line, user, write_session
+from tests.cli.conftest import Cli, Document
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> Path:
+    """A session of two turns."""
+    return Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]))
+
+
+def explore(parent: Path) -> None:
+    """Somebody goes on in the session."""
+    with parent.open("ab") as stream:
+        stream.write(line(user("EXPLORE", uuid="x", parent="r3", ts=50)) + b"\n")
+        stream.write(line(assistant("EXPLORED", uuid="y", parent="x", ts=51, tokens=9_000)) + b"\n")
+
+
+def test_set_show_clear(document: Document, cli: Cli, parent: Path) -> None:
+    """Each says which mark it is about; clearing twice is no failure."""
+    assert document("mark", SESSION, "--show")["data"]["mark"] is None
+    found = document("mark", SESSION, "-g", "try it")["data"]
+    assert (found["written"], found["active"], found["replaced"]) == (True, True, None)
+    row = found["mark"]
+    assert (row["uuid"], row["reference"], row["goal"]) == ("r3", f"{SESSION}:3", "try it")
+    assert document("mark", SESSION, "--show")["data"]["mark"] == row
+    text = cli("mark", SESSION, "--show").stdout.decode()
+    assert "try it" in text
+    assert f"resume-hooks back {SESSION} --report TEXT" in text
+    assert document("mark", SESSION, "--clear", "--dry-run")["data"]["written"] is False
+    cleared = document("mark", SESSION, "--clear")["data"]
+    assert (cleared["written"], cleared["active"], cleared["mark"]) == (True, False, row)
+    assert document("mark", SESSION, "--clear")["data"]["written"] is False
+    assert b"No active mark." in cli("mark", SESSION, "--show").stdout
+
+
+def test_a_second_one_needs_a_yes(document: Document, parent: Path) -> None:
+    """An expected failure that names the old goal; the same again is nothing to do."""
+    document("mark", SESSION, "-g", "old")
+    assert document("mark", SESSION, "-g", "old")["data"]["written"] is False
+    explore(parent)
+    error = document("mark", SESSION, "-g", "new", code=1)["error"]
+    assert "'old'" in error["message"]
+    assert "--yes" in error["remedy"]
+    found = document("mark", SESSION, "-g", "new", "--yes")["data"]
+    assert (found["mark"]["uuid"], found["replaced"]["goal"]) == ("y", "old")
+
+
+def test_a_dry_run_marks_nothing(document: Document, parent: Path) -> None:
+    """It says what would be marked."""
+    found = document("mark", SESSION, "--dry-run")["data"]
+    assert (found["written"], found["mark"]["uuid"]) == (False, "r3")
+    assert document("mark", SESSION, "--show")["data"]["mark"] is None
+
+
+@pytest.mark.parametrize("words", [("--show", "--clear"), ("--show", "-g", "x"), ("--clear", "--yes")])
+def test_options_that_exclude_each_other(cli: Cli, parent: Path, words: tuple[str, ...]) -> None:
+    """A usage error."""
+    done = cli("mark", SESSION, *words)
+    assert done.returncode == 2
+    assert b"exclude each other" in done.stderr
+
+
+def test_back(document: Document, cli: Cli, parent: Path) -> None:
+    """The receipt; the report comes from the command line or from standard input; the mark is used up."""
+    document("mark", SESSION, "-g", "try it")
+    explore(parent)
+    raw = parent.read_bytes()
+    shown = document("back", SESSION, "--report", "slower", "--dry-run")["data"]
+    assert (shown["written"], shown["back"]["first_left_out"]) == (False, f"{SESSION}:5")
+    assert sorted(parent.parent.iterdir()) == [parent]
+    data = document("back", SESSION, "--report", "-", stdin="slöwer\n".encode())["data"]
+    assert (data["kind"], data["written"], data["title"]) == ("back", True, "Fix the parser · back")
+    assert data["back"] == {
+        "mark": f"{SESSION}:3",
+        "goal": "try it",
+        "started_at": data["back"]["started_at"],
+        "left": None,
+        "resolved": True,
+        "report_characters": 6,
+        "first_left_out": f"{SESSION}:5",
+        "last_left_out": f"{SESSION}:6",
+    }
+    content = Path(data["file"]).read_text()
+    assert "slöwer" in content
+    assert "EXPLORE" not in content
+    assert parent.read_bytes() == raw
+    done = cli("back", SESSION, "--report", "slower")
+    assert (done.returncode, done.stderr.decode().split("\n")[0]) == (1, "resume-hooks: No active mark.")
+    assert document("back", SESSION, "--report", "x", code=1)["error"]["code"] == "no-mark"
+
+
+def test_back_in_words(cli: Cli, parent: Path) -> None:
+    """What is left out, what stays as it is, and how to go on."""
+    cli("mark", SESSION)
+    explore(parent)
+    text = cli("back", SESSION, "--report", "slower").stdout.decode()
+    for part in (
+        "not in the new session, still in the old one: 11111111:5 to 11111111:6",
+        "stay as they are",
+        "/resume ",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize("report", ["", " \n", "\u200b", "\x1b[31m"])
+def test_an_empty_report(cli: Cli, document: Document, parent: Path, report: str) -> None:
+    """In the exact words, as a usage error; also from standard input."""
+    cli("mark", SESSION)
+    assert document("back", SESSION, "--report", report, code=2)["error"]["message"] == "Report cannot be empty."
+    assert b"Report cannot be empty." in cli("back", SESSION, "--report", "-", stdin=report.encode()).stderr
+    assert cli("back", SESSION).returncode == 2
+
+
+def test_a_report_that_is_too_long(document: Document, cli: Cli, parent: Path) -> None:
+    """From standard input, of which no more is read than that."""
+    cli("mark", SESSION)
+    error = document("back", SESSION, "--report", "-", stdin=b"r" * 3_000_000, code=2)["error"]
+    assert "more than 500,000" in error["message"]
+    assert document("mark", SESSION, "--show")["data"]["active"] is True
+
+
+def test_sub_agents(document: Document, config_home: ConfigHome, parent: Path) -> None:
+    """By name and by path, for both verbs, in the exact words."""
+    folder = parent.with_suffix("") / "subagents"
+    folder.mkdir(parents=True)
+    path = folder / "agent-a1b2c3.jsonl"
+    path.write_bytes(b"".join(line({**record, "isSidechain": True}) + b"\n" for record in conversation(1)))
+    for locator in (f"{SESSION}/agent-a1b2c3", str(path)):
+        for words in (("mark", locator), ("back", locator, "--report", "x")):
+            error = document(*words, code=2)["error"]
+            assert (error["code"], error["message"]) == ("in-subagent", "A sub-agent has no marks")
+
+
+def test_another_folder(document: Document, parent: Path, tmp_path: Path) -> None:
+    """The child goes there, with a warning."""
+    document("mark", SESSION)
+    explore(parent)
+    found = document("back", SESSION, "--report", "x", "--output-dir", str(tmp_path))
+    assert os.path.dirname(found["data"]["file"]) == str(tmp_path)
+    assert "--resume will not find it" in found["warnings"][0]
+
+
+def test_slash_bodies(cli: Cli, parent: Path) -> None:
+    """Where no hook fires, the bodies of the commands do the same."""
+    assert "mark set" in cli("slash", "mark", SESSION, stdin=b"try it").stdout.decode()
+    explore(parent)
+    text = cli("slash", "back", SESSION, stdin=b"slower\n\nso we stay\n").stdout.decode()
+    assert text.startswith("back")
+    assert "report: slower so we stay" in text

@@ -1,0 +1,34 @@
+"""A way back keeps what every child keeps."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.parts.marks import back
+from resume_hooks.parts.marks import mark as marks
+from tests.derive.child.test_write import (
+    Plan,
+    parent,
+    test_a_child_is_written_once_and_linked,
+    test_a_failed_check_leaves_nothing,
+    test_a_plan_touches_nothing,
+)
+
+__all__ = [
+    "parent",
+    "test_a_child_is_written_once_and_linked",
+    "test_a_failed_check_leaves_nothing",
+    "test_a_plan_touches_nothing",
+]
+
+
+@pytest.fixture
+def planned() -> tuple[str, Plan]:
+    """A way back to the session's end."""
+    return "back", lambda parent, home: back.plan(parent, marks.place(parent).mark, "slower", home.where).child
+
+
+@pytest.fixture
+def written(planned: tuple[str, Plan]) -> tuple[str, Plan]:
+    """The same."""
+    return planned
