@@ -60,7 +60,7 @@ ANSWERS = {
     ">help": "one behind > at",
     ">handoff fix the tests": "fix the tests · handoff",
     "/resume-hooks:handoff fix the tests": "fix the tests · handoff",
-    ">trim": "Trimming would not pay",
+    ">trim": "There is nothing to trim yet",
     ">trim yes": "no question about a trim is open",
     ">trim cancel": "no question about a trim is open",
     "/resume-hooks:trim help": "--keep-recent",
