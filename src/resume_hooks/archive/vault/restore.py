@@ -13,7 +13,7 @@ import os
 import shlex
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from resume_hooks.archive.vault import commit, trash
@@ -245,14 +245,9 @@ def _put(piece: RestoredFile, renamed: str, oldest: int) -> None:
     It has its mode and its time, no earlier than ``oldest``, in nanoseconds, before it has its name.
     """
     whole, before = hashlib.sha256(), hashlib.sha256()
-
-    def pieces() -> Iterator[bytes]:
-        content: Iterable[bytes] = hashed(pieces_of(piece.source, os.path.getsize(piece.source)), before)
-        if renamed and piece.path.endswith(".jsonl"):
-            content = (_renamed(line, renamed) for line in lines_of(iter(content)))
-        for each in content:
-            whole.update(each)
-            yield each
+    content = hashed(pieces_of(piece.source, os.path.getsize(piece.source)), before)
+    if renamed and piece.path.endswith(".jsonl"):
+        content = (_renamed(line, renamed) for line in lines_of(content))
 
     def check(temporary: str) -> None:
         if before.hexdigest() != piece.part.sha256:
@@ -262,7 +257,7 @@ def _put(piece: RestoredFile, renamed: str, oldest: int) -> None:
         os.chmod(temporary, piece.part.mode & 0o777)
         os.utime(temporary, ns=(time.time_ns(), max(piece.part.mtime_ns, oldest)))
 
-    create_session(piece.path, pieces(), check)
+    create_session(piece.path, hashed(content, whole), check)
 
 
 def _renamed(line: bytes, session_id: str) -> bytes:
