@@ -8,10 +8,14 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 
 from resume_hooks.storage.atomic import BUFFER, name_exclusively
 from resume_hooks.storage.state_file import MODE, temporary_in
+
+IN_USE = 60 * 60
+"""Seconds after its last use that a copy stays which can be made anew."""
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
@@ -61,6 +65,18 @@ def sizes_in(folder: str) -> Iterator[int]:
         for name in names:
             with contextlib.suppress(OSError):
                 yield os.lstat(os.path.join(root, name)).st_size
+
+
+def least_used(found: Iterable[tuple[float, str, int]], over: int) -> Iterator[str]:
+    """Of files or folders that can be made anew those to remove, the least used first, so that ``over`` bytes go.
+
+    Each comes as when it was last used, its path and size. What was used within ``IN_USE`` stays, whatever it takes.
+    """
+    now = time.time()
+    for used, path, size in sorted(found):
+        if over > 0 and not 0 <= now - used < IN_USE:
+            yield path
+            over -= size
 
 
 def is_same(one: str, other: str) -> bool:
