@@ -167,11 +167,7 @@ def archive_session(
             commit.stamp(archived)
             return archived
         with commit.only_one(session.session_id, where, patience):
-            commit.sweep(session.session_id, where)
-            try:
-                return _write(find(session.session_id, where), session, *client_files.of(session), where)
-            finally:
-                commit.sweep(session.session_id, where)
+            return _write(find(session.session_id, where), session, *client_files.of(session), where)
     except FileNotFoundError as error:
         raise _gone(error.filename or session.path) from error
     except OSError as error:
