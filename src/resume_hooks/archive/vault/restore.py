@@ -96,13 +96,14 @@ def plan(archived: ArchivedSession, where: Where) -> Retrieval:
         )
         warnings = []
         session_id, path = archived.session_id, there or place
-        if there and not _begins_with(there, archived.transcript):
+        size = archived.transcript.size
+        if there and (os.path.getsize(there) < size or sha_of(there, size) != archived.transcript.sha256):
             session_id = _new_id(archived)
             path = os.path.join(os.path.dirname(place), f"{session_id}.jsonl")
             warnings.append(RENAMED.format(path=there))
             there = path if os.path.lexists(path) else ""
         if there:
-            warnings.append(THERE if os.path.getsize(there) == archived.transcript.size else GONE_ON)
+            warnings.append(THERE if os.path.getsize(there) == size else GONE_ON)
         folder = os.path.dirname(path)
         require_real(folder, folder)
         parts = (*archived.parts[1:], archived.transcript)
@@ -349,11 +350,6 @@ def floor(cwd: str, where: Where) -> float:
     """The oldest time, in seconds since the epoch, that a restored file may have; 0 where none is too old."""
     kept = kept_days(cwd, where)
     return 0.0 if kept is None else time.time() - (kept - spare(kept)) * DAY
-
-
-def _begins_with(there: str, part: ArchivedFile) -> bool:
-    """Whether a file of the client's is what was archived, or went on from it."""
-    return os.path.getsize(there) >= part.size and sha_of(there, part.size) == part.sha256
 
 
 def _new_id(archived: ArchivedSession) -> str:
