@@ -16,6 +16,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import MANIFEST, folder_of, unpacked
 from resume_hooks.sessions.locate import resolve_transcript
+from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title
 from resume_hooks.sessions.record_references import names_of
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
@@ -156,8 +157,13 @@ def test_every_form_of_what_is_restored(config_home: ConfigHome) -> None:
     for words in ("title:", "tag:", "#73", "7", "pa", "https://github.com/o/r/pull/73"):
         with pytest.raises(SessionNotFound):
             lookup.find(words, config_home.where)
+    assert lookup.find("FIX the parser", config_home.where, by_part=False) == kept
     with pytest.raises(SessionNotFound):
         lookup.find("parser", config_home.where, by_part=False)
+    exact = tuple(form for form in RESOLVERS if form is not by_part_of_title)
+    assert locate.resolve("later", "/", config_home.where, resolvers=exact).session_id == SESSION
+    with pytest.raises(SessionNotFound):  # words to be searched for
+        locate.resolve("FIX the parser", "/", config_home.where, resolvers=exact)
 
 
 def test_the_latest_is_never_a_vaulted_one(config_home: ConfigHome) -> None:

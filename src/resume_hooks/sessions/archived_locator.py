@@ -19,7 +19,7 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 
 
 def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> SessionFile | None:
-    """The archived session that words name, opened; None for none. ``by_part`` is as of ``named_by``.
+    """The archived session that words name, opened; None for none. Exactly, unless ``by_part`` as ``named_by`` has it.
 
     AmbiguousLocator where they name several; SessionNotFound, WriteFailed where it can't be opened.
     """
@@ -32,18 +32,20 @@ def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> Session
     named = [each for name in ids if name.startswith(beginning) and (each := vaulted(name, where))]
     if not named:
         present = {each.session_id for each in (*around.near, *around.far)}
-        named = named_by(words, all_archived(where, present), where, by_part=by_part)
+        named = named_by(words, all_archived(where, present), where, by_part=by_part, folded=by_part)
         named = [archived for archived in named if _is_here(archived, around)] or named
     if len(named) > 1:
         raise AmbiguousLocator(words, [candidate(each, where) for each in named[:MOST_CANDIDATES]], len(named))
     return opened(named[0], where) if named else None
 
 
-def named_by(words: str, archived: Sequence[ArchivedSession], where: Where, *, by_part: bool) -> list[ArchivedSession]:
-    """Those of archived sessions that words name, in the first form that fits any; ``by_part``: a part of a title, too.
+def named_by(
+    words: str, archived: Sequence[ArchivedSession], where: Where, *, by_part: bool, folded: bool = True
+) -> list[ArchivedSession]:
+    """Those of archived sessions that words name, in the first form that fits any.
 
-    An id or its beginning, a pull request, an exact title or the old path, a tag, and a title in other capitals come
-    before that, a bare number after it. Of parts those of titles that listings show come first.
+    An id or its beginning, a pull request, an exact title or the old path, a tag; where ``folded`` a title in other
+    capitals, ``by_part`` a part of one, of titles that listings show before others; a bare number.
     """
     title, tag = behind("title", words), behind("tag", words).casefold()
     pull, number, part = pull_of(words), pull_of(f"#{words}"), title.casefold()
@@ -60,7 +62,7 @@ def named_by(words: str, archived: Sequence[ArchivedSession], where: Where, *, b
         lambda each: "" != pull in each.about.pulls,
         lambda each: words == real(each.place, where) or title in titles(each),
         lambda each: each.about.tag.casefold() == tag != "",
-        lambda each: part in map(str.casefold, titles(each)),
+        lambda each: folded and part in map(str.casefold, titles(each)),
         lambda each: each.about.listed and holds_part(each),
         holds_part,
         lambda each: "" != number in each.about.pulls,
