@@ -18,7 +18,6 @@ from resume_hooks.storage.state_file import create, discard, read_open, sweep, t
 
 FOLDER = "backups"
 FILES = "files"  # below it: copies of what a rewind of a project's files overwrote
-NOT_KEPT = "The session was not backed up to"
 
 
 def folder_of(session_id: str, where: Where) -> str:
@@ -29,8 +28,8 @@ def folder_of(session_id: str, where: Where) -> str:
 @contextlib.contextmanager
 def only_one(session_id: str, where: Where) -> Iterator[None]:
     """While the block runs nobody else rewrites this session in place; SessionLive where somebody does."""
-    busy = "This session is being trimmed in place already"
-    with locked_folder(folder_of(session_id, where), where, busy, NOT_KEPT):
+    busy, failed = "This session is being trimmed in place already", "The session was not backed up to"
+    with locked_folder(folder_of(session_id, where), where, busy, failed):
         yield
 
 
@@ -66,7 +65,7 @@ def copied(path: str, copy: str, *, stays: bool = False) -> Iterator[int]:
                 whole = begins_with(original, copy)
             except OSError as error:
                 raise WriteFailed(
-                    f"{NOT_KEPT} {copy}: {error.strerror or error}",
+                    f"{path} could not be copied to {copy}: {error.strerror or error}",
                     "Nothing was changed. Check free space and the permissions of the folder.",
                 ) from error
             if not whole:

@@ -312,7 +312,7 @@ def test_a_backup_of_the_same_moment_stays(config_home: ConfigHome, monkeypatch:
     monkeypatch.setattr(clock, "now", lambda: "2026-01-02T03:04:05.678Z")
     first = Path(trim(config_home, path).backup)
     before = path.read_bytes(), first.read_bytes()
-    with pytest.raises(WriteFailed, match="not backed up"):
+    with pytest.raises(WriteFailed, match="could not be copied"):
         trim(config_home, path, live=True, keep_recent=0)
     assert (path.read_bytes(), first.read_bytes()) == before
 
