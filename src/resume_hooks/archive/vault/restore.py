@@ -32,8 +32,7 @@ from resume_hooks.storage.state_file import sweep, sync_folder
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.text import counted, encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.raw_edit import encode, with_field
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.raw_edit import with_session_id
 
 SPARE_DAYS = 7
 """Days that a restored session is left at least, before the client deletes it for its age."""
@@ -248,7 +247,11 @@ def _put(piece: RestoredFile, renamed: str, oldest: int) -> None:
     whole, before = hashlib.sha256(), hashlib.sha256()
     content = hashed(pieces_of(piece.source, os.path.getsize(piece.source)), before)
     if renamed and piece.path.endswith(".jsonl"):
-        content = (_renamed(line, renamed) for line in lines_of(content))
+        content = (
+            with_session_id(body, renamed) + line[len(body) :]
+            for line in lines_of(content)
+            for body in [line.rstrip(b"\r\n")]
+        )
 
     def check(temporary: str) -> None:
         if before.hexdigest() != piece.part.sha256:
@@ -259,16 +262,6 @@ def _put(piece: RestoredFile, renamed: str, oldest: int) -> None:
         os.utime(temporary, ns=(time.time_ns(), max(piece.part.mtime_ns, oldest)))
 
     create_session(piece.path, hashed(content, whole), check)
-
-
-def _renamed(line: bytes, session_id: str) -> bytes:
-    """A line under the new id; one that names no session as it is."""
-    body = line.rstrip(b"\r\n")
-    record = parse(body)
-    if record is None or not isinstance(record.get("sessionId"), str):
-        return line
-    new = with_field(body, record, "sessionId", session_id) or encode({**record, "sessionId": session_id})
-    return new + line[len(body) :]
 
 
 def _pieces(
