@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from resume_hooks.storage.atomic import BUFFER, name_exclusively
-from resume_hooks.storage.state_file import MODE, temporary_in
+from resume_hooks.storage.state_file import MODE, discard, temporary_in
 
 IN_USE = 60 * 60
 """Seconds after its last use that a copy stays which can be made anew."""
@@ -37,8 +37,7 @@ def second_name(source: str, target: str) -> None:
                 raise OSError(errno.EIO, "Changed while it was copied", source) from None
             name_exclusively(temporary, target)
         finally:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+            discard(temporary)
 
 
 def inside(path: str) -> list[str]:

@@ -35,8 +35,7 @@ def replace(path: str, content: bytes | Iterable[bytes], where: Where) -> None:
         create(temporary, [content] if isinstance(content, bytes) else content)
         os.replace(temporary, path)
     finally:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        discard(temporary)
     sync_folder(folder)
 
 
