@@ -137,9 +137,8 @@ def test_instants_in_the_trash_and_in_backups(config_home: ConfigHome, hands: Cl
         hands.ahead = ahead
         with commit.only_one_in_trash(config_home.where):
             folders.append(trash.new_folder(SESSION, clock.now(), config_home.where))
-        with backups.only_one(SESSION, config_home.where), open(path, "rb") as stream:
-            kept = backups.back_up(SESSION, stream.fileno(), config_home.where)
-        assert Path(kept).read_bytes() == Path(path).read_bytes()
+        with backups.held(SESSION, path, config_home.where, stays=True) as (_, kept):
+            assert Path(kept).read_bytes() == Path(path).read_bytes()
         assert backups.instant_of(kept)[:4] == clock.now()[:4]
     assert len(set(folders)) == 3
 

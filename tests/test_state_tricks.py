@@ -86,8 +86,8 @@ def _trash(home: ConfigHome) -> None:
 
 
 def _back_up(home: ConfigHome) -> None:
-    with backups.only_one(SESSION, home.where), open(home.project() / f"{SESSION}.jsonl", "rb") as stream:
-        backups.back_up(SESSION, stream.fileno(), home.where)
+    with backups.held(SESSION, str(home.project() / f"{SESSION}.jsonl"), home.where, stays=True):
+        pass
 
 
 ACTS: dict[str, Callable[[ConfigHome], None]] = {

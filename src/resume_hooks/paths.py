@@ -231,10 +231,10 @@ def read_regular(path: str, limit: int) -> bytes:
     return raw
 
 
-def read_object(path: str) -> Dict[str, Any]:
-    """The object in a small JSON file; ``{}`` if it is missing, damaged, nested too deep, or something else."""
+def read_object(path: str, limit: int = MAX_OBJECT) -> Dict[str, Any]:
+    """The object in a JSON file; ``{}`` if it is missing, damaged, over ``limit`` bytes, nested too deep or another."""
     try:
-        value = json.loads(read_regular(path, MAX_OBJECT))
+        value = json.loads(read_regular(path, limit))
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

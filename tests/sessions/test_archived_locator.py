@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.archive.vault import lookup
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import MANIFEST, folder_of, unpacked
 from resume_hooks.sessions.locate import resolve_transcript
+from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title
 from resume_hooks.sessions.record_references import names_of
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
@@ -125,6 +127,43 @@ def test_several_that_fit(config_home: ConfigHome) -> None:
         named(config_home, "Fix the parser")
     assert {row["session_id"] for row in caught.value.candidates} == {session_id(1), session_id(2)}
     assert {row["title"] for row in caught.value.candidates} == {"Fix the parser"}
+
+
+def test_one_of_this_project_comes_before_all_others(config_home: ConfigHome) -> None:
+    """By a title, not by the beginning of an id, which is to be unique."""
+    other = f"{SESSION[:-1]}2"
+    away(a_session(config_home, SESSION), config_home.environ)
+    away(a_session(config_home, other, cwd="/other"), config_home.environ)
+    assert named(config_home, "parser", CWD).session_id == SESSION
+    assert named(config_home, "#72", "/other").session_id == other
+    with pytest.raises(AmbiguousLocator):
+        named(config_home, SESSION[:8], CWD)
+
+
+def test_every_form_of_what_is_restored(config_home: ConfigHome) -> None:
+    """The forms are those of a locator, also of a former project's path; what says nothing names nothing."""
+    path = a_session(config_home)
+    kept = away(path, config_home.environ)
+    for words in (
+        SESSION[:6],
+        path,
+        "FIX the parser",
+        "tag:LATER",
+        "#072",
+        "72",
+        "https://github.com/o/r/pull/72/files",
+    ):
+        assert lookup.find(words, config_home.where) == kept
+    for words in ("title:", "tag:", "#73", "7", "pa", "https://github.com/o/r/pull/73"):
+        with pytest.raises(SessionNotFound):
+            lookup.find(words, config_home.where)
+    assert lookup.find("FIX the parser", config_home.where, by_part=False) == kept
+    with pytest.raises(SessionNotFound):
+        lookup.find("parser", config_home.where, by_part=False)
+    exact = tuple(form for form in RESOLVERS if form is not by_part_of_title)
+    assert locate.resolve("later", "/", config_home.where, resolvers=exact).session_id == SESSION
+    with pytest.raises(SessionNotFound):  # words to be searched for
+        locate.resolve("FIX the parser", "/", config_home.where, resolvers=exact)
 
 
 def test_the_latest_is_never_a_vaulted_one(config_home: ConfigHome) -> None:

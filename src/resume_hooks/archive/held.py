@@ -33,15 +33,12 @@ from resume_hooks.paths import (
     private_folder,
     session_id_of,
 )
-from resume_hooks.sessions.archived.layout import TRASH, own_home
+from resume_hooks.sessions.archived.layout import MAX_DEPTH, TRASH, own_home
 from resume_hooks.sessions.held_links import folder, is_same
 from resume_hooks.storage.append_carryover import begins_with
 
 if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
-
-MAX_DEPTH = 8
-"""Folders below a session's own that are looked into."""
 
 MOST_REFUSED = 100
 """Links that a file system refuses before no more are tried; one file may be refused for itself."""

@@ -13,7 +13,7 @@ from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome, Arch
 from resume_hooks.archive.vault import first_use_notice, trash
 from resume_hooks.archive.vault.commit import forget
 from resume_hooks.archive.vault.lookup import find
-from resume_hooks.archive.vault.policy import went
+from resume_hooks.archive.vault.policy import Dropped, went
 from resume_hooks.archive.vault.verify import ArchiveFinding, unreadable, verify
 from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.child import receipt_text
@@ -166,10 +166,7 @@ def _counted(outcomes: Sequence[ArchiveOutcome]) -> str:
 def _list(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     damaged = [finding.message for finding in unreadable(options.where)]
     gone = went(options.where)
-    data = NOTHING | {"vault": kept}
-    data["dropped"] = [
-        {"session_id": each.session_id, "title": "", "stored": each.stored, "why": each.why} for each in gone
-    ]
+    data = NOTHING | {"vault": kept, "dropped": [Dropped(each.session_id, "", each.stored, each.why) for each in gone]}
 
     def text() -> str:
         rows = [kept_text(each, options.where) for each in kept]

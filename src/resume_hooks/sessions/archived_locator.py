@@ -6,56 +6,80 @@ Only where no session in the projects fits. A session that lies in both is the o
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
 
-from resume_hooks.errors import SessionNotFound
+from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.paths import Where, canonical, is_session_id, project_key, project_names
 from resume_hooks.sessions.archived.layout import below, real, session_in
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_ids
 from resume_hooks.sessions.archived.sessions import opened, vaulted
-from resume_hooks.sessions.locator_candidates import Facts, Surroundings
-from resume_hooks.sessions.locator_forms import (
-    Resolver,
-    by_bare_number,
-    by_id,
-    by_part_of_title,
-    by_path,
-    by_prefix,
-    by_pull_request,
-    by_tag,
-    by_title,
-    typed_path,
-)
-from resume_hooks.sessions.session_files import SessionFile, SessionStore, session_file
-
-FORMS = (by_id, by_pull_request, by_prefix, by_title, by_tag, by_part_of_title, by_bare_number)
-"""The forms that an archived session is named by, beside its path; never as the latest one."""
+from resume_hooks.sessions.locator_candidates import Surroundings
+from resume_hooks.sessions.locator_forms import MIN_PART, MIN_PREFIX, MOST_CANDIDATES, behind, pull_of, typed_path
+from resume_hooks.sessions.session_files import SessionFile, session_file
 
 
-def archived_copy(words: str, around: Surroundings, resolvers: Sequence[Resolver]) -> SessionFile | None:
-    """The archived session that words name in one of the forms of these ``resolvers``, opened; None for none.
+def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> SessionFile | None:
+    """The archived session that words name, opened; None for none. Exactly, unless ``by_part`` as ``named_by`` has it.
 
     AmbiguousLocator where they name several; SessionNotFound, WriteFailed where it can't be opened.
     """
-    if not archived_ids(around.where):
+    where, ids = around.where, archived_ids(around.where)
+    if not ids:
         return None
-    kept_around = ArchivedSurroundings(around)
-    for resolver in resolvers:
-        if resolver is by_path and (found := _by_old_path(words, around)):
-            return found
-        if resolver in FORMS and (named := _named(resolver, words, kept_around)):
-            return opened(named, around.where)
-    return None
+    if found := _by_old_path(words, around):
+        return found
+    beginning = words.lower() if len(words) >= MIN_PREFIX else " "
+    named = [each for name in ids if name.startswith(beginning) and (each := vaulted(name, where))]
+    if not named:
+        present = {each.session_id for each in (*around.near, *around.far)}
+        named = named_by(words, all_archived(where, present), where, by_part=by_part, folded=by_part)
+        named = [archived for archived in named if _is_here(archived, around)] or named
+    if len(named) > 1:
+        raise AmbiguousLocator(words, [candidate(each, where) for each in named[:MOST_CANDIDATES]], len(named))
+    return opened(named[0], where) if named else None
 
 
-def _named(resolver: Resolver, words: str, around: ArchivedSurroundings) -> ArchivedSession | None:
-    try:
-        found = resolver(words, around)
-    except SessionNotFound:
-        return None  # what was said of the projects is told
-    return vaulted(found.session_id, around.where) if found else None
+def named_by(
+    words: str, archived: Sequence[ArchivedSession], where: Where, *, by_part: bool, folded: bool = True
+) -> list[ArchivedSession]:
+    """Those of archived sessions that words name, in the first form that fits any.
+
+    An id or its beginning, a pull request, an exact title or the old path, a tag; where ``folded`` a title in other
+    capitals, ``by_part`` a part of one, of titles that listings show before others; a bare number.
+    """
+    title, tag = behind("title", words), behind("tag", words).casefold()
+    pull, number, part = pull_of(words), pull_of(f"#{words}"), title.casefold()
+    by_part = by_part and len(part.encode("utf-8", "replace")) >= MIN_PART
+
+    def titles(each: ArchivedSession) -> set[str]:
+        return {each.title, *each.about.titles} - {""}
+
+    def holds_part(each: ArchivedSession) -> bool:
+        return by_part and any(part in one.casefold() for one in titles(each))
+
+    forms: list[Callable[[ArchivedSession], bool]] = [
+        lambda each: len(words) >= MIN_PREFIX and each.session_id.startswith(words.lower()),
+        lambda each: "" != pull in each.about.pulls,
+        lambda each: words == real(each.place, where) or title in titles(each),
+        lambda each: each.about.tag.casefold() == tag != "",
+        lambda each: folded and part in map(str.casefold, titles(each)),
+        lambda each: each.about.listed and holds_part(each),
+        holds_part,
+        lambda each: "" != number in each.about.pulls,
+    ]
+    return next(filter(None, ([each for each in archived if fits(each)] for fits in forms)), [])
+
+
+def candidate(archived: ArchivedSession, where: Where) -> dict[str, object]:
+    """A row that lets a person choose an archived session."""
+    return {
+        "session_id": archived.session_id,
+        **({"locator": archived.locator} if archived.deleted_at else {}),
+        "title": archived.title,
+        "ended": archived.ended,
+        "size": archived.size,
+        "session_file": real(archived.place, where),
+    }
 
 
 def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
@@ -75,83 +99,8 @@ def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
     return session_file(there) if os.path.isfile(there) else None
 
 
-class VaultStore(SessionStore):
-    """The archived sessions, as the client had them: their files are no longer at these paths."""
-
-    def __init__(self, where: Where, present: Callable[[], set[str]]) -> None:
-        self._where = where
-        self._present = present
-
-    @cached_property
-    def archived(self) -> list[ArchivedSession]:
-        """All of them, the last written first."""
-        return all_archived(self._where, self._present())
-
-    def projects(self) -> list[str]:
-        """The names of the project folders that they came from."""
-        return sorted({archived.project for archived in self.archived})
-
-    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
-        """Those of these projects (None: of all) whose ids start with ``prefix``, the last written first."""
-        wanted = None if projects is None else set(projects)
-        ids = (session_id for session_id in archived_ids(self._where) if prefix and session_id.startswith(prefix))
-        starting = filter(None, (vaulted(session_id, self._where) for session_id in ids)) if prefix else self.archived
-        return [self._file(archived) for archived in starting if wanted is None or archived.project in wanted]
-
-    def find(self, session_id: str) -> SessionFile | None:
-        """The one of an id."""
-        archived = vaulted(session_id, self._where)
-        return self._file(archived) if archived else None
-
-    def _file(self, archived: ArchivedSession) -> SessionFile:
-        part = archived.transcript
-        return SessionFile(archived.session_id, real(archived.place, self._where), part.mtime_ns / 1e9, part.size)
-
-
-class ArchivedSurroundings(Surroundings):
-    """Where words were typed, with the vault for what is there: nothing is known of it but what the manifests say."""
-
-    def __init__(self, around: Surroundings) -> None:
-        self._vault = VaultStore(around.where, lambda: {each.session_id for each in (*around.near, *around.far)})
-        super().__init__(around.cwd, around.where, self._vault)
-
-    @cached_property
-    def projects(self) -> list[str]:
-        """The names of the project folders of the working directory."""
-        return project_names(self.cwd, self.where, list)
-
-    def nearest_copy(self, copies: Sequence[SessionFile]) -> SessionFile:
-        """There is one of each."""
-        return copies[0]
-
-    def nearest(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool]) -> list[SessionFile]:  # noqa: ARG002
-        """The sessions that fit by what is noted of them: those of this project, else those of all others."""
-        found = [archived for archived in self._vault.archived if fits(_facts(archived))]
-        here = {archived.session_id for archived in found if self._is_here(archived)}
-        wanted = here or {archived.session_id for archived in found}
-        return [session for session in self._vault.sessions() if session.session_id in wanted]
-
-    def candidates(self, sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
-        """Rows that let a person choose between sessions."""
-        rows = ((session, vaulted(session.session_id, self.where)) for session in sessions)
-        return [
-            {
-                "session_id": archived.session_id,
-                "title": archived.title,
-                "ended": archived.ended,
-                "session_file": session.path,
-            }
-            for session, archived in rows
-            if archived
-        ]
-
-    def _is_here(self, archived: ArchivedSession) -> bool:
-        """Whether a session is of the working directory, and not of one with the same key."""
-        if archived.project not in self.projects:
-            return False
-        return project_key(archived.cwd) != archived.project or canonical(archived.cwd) == canonical(self.cwd)
-
-
-def _facts(archived: ArchivedSession) -> Facts:
-    about = archived.about
-    return Facts(frozenset(about.titles), about.tag, frozenset(about.pulls), about.listed)
+def _is_here(archived: ArchivedSession, around: Surroundings) -> bool:
+    """Whether a session is of the working directory, and not of one with the same key."""
+    if archived.project not in project_names(around.cwd, around.where, list):
+        return False
+    return project_key(archived.cwd) != archived.project or canonical(archived.cwd) == canonical(around.cwd)

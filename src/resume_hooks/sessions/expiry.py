@@ -19,8 +19,6 @@ from resume_hooks.clock import DAY
 from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_of
 from resume_hooks.sessions.archived.layout import MANIFEST, folder_of
 
-"""Seconds."""
-
 SOON = 7 * DAY
 """Seconds before its end at which a session is kept, and told as one that goes soon."""
 

@@ -16,6 +16,7 @@ from resume_hooks.sessions.locator_forms import (
     RESOLVERS,
     Resolver,
     absolute,
+    by_part_of_title,
     current_session,
     not_found,
 )
@@ -78,7 +79,8 @@ def resolve(
     try:
         return _handed_out(_by_forms(words, around, resolvers), where, foreign=foreign)
     except SessionNotFound:
-        session = archived_copy(words, around, resolvers) if store is None else None
+        by_part = by_part_of_title in resolvers
+        session = archived_copy(words, around, by_part=by_part) if store is None else None
         if session is None:
             raise
         return session

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from itertools import islice
-from typing import NamedTuple, TypeVar
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import ENDING, Where, is_session_id
@@ -34,8 +33,6 @@ _PULL_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
 
 IMPORT_ADDRESS = "curl URL | resume-hooks import -"
 """The command that imports what an address leads to, which no verb fetches."""
-
-_Row = TypeVar("_Row")
 
 Resolver = Callable[[str, Surroundings], SessionFile | None]
 """One form of a locator: the session that the words name in it; None if they don't.
@@ -96,13 +93,13 @@ def by_prefix(words: str, around: Surroundings) -> SessionFile | None:
 
 def by_title(words: str, around: Surroundings) -> SessionFile | None:
     """An exact title, also as ``title:words``; one of this project before all others."""
-    title = _behind("title", words)
+    title = behind("title", words)
     return _only(words, around.nearest(as_written(title), lambda facts: title in facts.titles), around)
 
 
 def by_tag(words: str, around: Surroundings) -> SessionFile | None:
     """A tag; capitals don't matter. ``tag:words`` is that, or the whole of a title, and nothing else."""
-    tag = _behind("tag", words)
+    tag = behind("tag", words)
     sessions = around.nearest(as_written(tag), lambda facts: facts.tag.casefold() == tag.casefold() != "")
     if not sessions and tag != words:
         raise SessionNotFound(f"No session has the tag '{one_line(plain_line(tag), 80)}'", SEEN)
@@ -111,7 +108,7 @@ def by_tag(words: str, around: Surroundings) -> SessionFile | None:
 
 def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
     """A part of the title of one session that a listing shows; capitals don't matter, and a whole title comes first."""
-    title = _behind("title", words)
+    title = behind("title", words)
     part = title.casefold()
     if len(part.encode("utf-8", "replace")) < MIN_PART:
         return None
@@ -123,11 +120,7 @@ def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
 
 def by_pull_request(words: str, around: Surroundings) -> SessionFile | None:
     """A pull request that the client linked: ``#72``, ``pr:72`` or its address."""
-    if address := _PULL_ADDRESS.fullmatch(words):
-        page = address[1].lower()
-        return _linked(words, page.rpartition("/")[2], page, around)
-    number = _PULL_NUMBER.fullmatch(words)
-    return _by_number(words, number[1], around) if number else None
+    return _linked(words, pull_of(words), around)
 
 
 def by_address(words: str, around: Surroundings) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
@@ -141,7 +134,7 @@ def by_address(words: str, around: Surroundings) -> SessionFile | None:  # noqa:
 
 def by_bare_number(words: str, around: Surroundings) -> SessionFile | None:
     """The number of a pull request alone, where it is nothing else."""
-    return _by_number(words, words, around) if words.isascii() and words.isdecimal() and len(words) < 10 else None
+    return _linked(words, pull_of(f"#{words}"), around)
 
 
 RESOLVERS: tuple[Resolver, ...] = (
@@ -157,34 +150,6 @@ RESOLVERS: tuple[Resolver, ...] = (
     by_bare_number,
 )
 """The forms in the order in which they are tried."""
-
-
-class KeptNames(NamedTuple):
-    """What a session that the client has no longer is named by."""
-
-    session_id: str
-    path: str
-    titles: Collection[str]
-    tag: str = ""
-
-
-def kept_as(words: str, rows: Sequence[_Row], names: Callable[[_Row], KeptNames], *, by_part: bool) -> list[_Row]:
-    """Those of kept sessions that words name, in the first form that fits any; ``by_part`` also by a part of a title.
-
-    An id or its beginning, an exact title or the old path, a tag, a title in other capitals come before that.
-    """
-    title = _behind("title", words)
-    part, tag = title.casefold(), _behind("tag", words).casefold()
-    forms: list[Callable[[KeptNames], bool]] = [
-        lambda each: len(words) >= MIN_PREFIX and each.session_id.startswith(words.lower()),
-        lambda each: words == each.path or title in each.titles,
-        lambda each: each.tag.casefold() == tag != "",
-        lambda each: any(one.casefold() == part for one in each.titles),
-    ]
-    if by_part and len(part.encode("utf-8", "replace")) >= MIN_PART:
-        forms.append(lambda each: any(part in one.casefold() for one in each.titles))
-    named = [(row, names(row)) for row in rows]
-    return next(filter(None, ([row for row, each in named if fits(each)] for fits in forms)), [])
 
 
 def is_address(words: str) -> bool:
@@ -238,18 +203,23 @@ def _only(words: str, sessions: list[SessionFile], around: Surroundings) -> Sess
     return around.nearest_copy(sessions) if sessions else None
 
 
-def _by_number(words: str, digits: str, around: Surroundings) -> SessionFile | None:
-    number = str(int(digits))  # nothing is called #0072
-    return _linked(words, number, number, around)
+def pull_of(words: str) -> str:
+    """The pull request that words name, its address or its number; ``""`` for none."""
+    if address := _PULL_ADDRESS.fullmatch(words):
+        return address[1].lower()
+    number = _PULL_NUMBER.fullmatch(words)
+    return str(int(number[1])) if number else ""  # nothing is called #0072
 
 
-def _linked(words: str, number: str, pull: str, around: Surroundings) -> SessionFile | None:
-    """The session that a pull request is linked to, by its ``number``; ``pull`` is that or the address."""
-    linked = re.compile(rb'"prnumber":\s?%d\b' % int(number))
+def _linked(words: str, pull: str, around: Surroundings) -> SessionFile | None:
+    """The session that a pull request is linked to; None for none."""
+    if not pull:
+        return None
+    linked = re.compile(rb'"prnumber":\s?%d\b' % int(pull.rpartition("/")[2]))
     return _only(words, around.nearest(linked, lambda facts: pull in facts.pulls), around)
 
 
-def _behind(form: str, words: str) -> str:
+def behind(form: str, words: str) -> str:
     """The words without the name of a form before them, ``tag:words``."""
     named, colon, rest = words.partition(":")
     return rest.strip() if colon and named.lower() == form else words

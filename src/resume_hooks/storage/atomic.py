@@ -17,7 +17,7 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import read_at
 from resume_hooks.storage.append_carryover import Splice, await_line_end, begins_with
 from resume_hooks.storage.locks import lock
-from resume_hooks.storage.state_file import MODE, create, read_open, sweep, sync_folder, temporary_in
+from resume_hooks.storage.state_file import MODE, create, discard, read_open, sweep, sync_folder, temporary_in
 
 BUFFER = 1024 * 1024
 """Bytes that are written at a time."""
@@ -46,8 +46,7 @@ def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], No
             "Nothing was changed. Check free space and the permissions of the folder.",
         ) from error
     finally:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        discard(temporary)
 
 
 def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes], check: Callable[[str], None]) -> bool:
@@ -79,8 +78,7 @@ def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes]
             "Nothing was changed. Check free space and the permissions of the folder.",
         ) from error
     finally:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        discard(temporary)
 
 
 def append_line(path: str, line: bytes) -> None:
@@ -162,8 +160,7 @@ def _unshare(path: str, descriptor: int) -> None:
         create(temporary, read_open(descriptor, os.fstat(descriptor).st_size))
         os.replace(temporary, path)
     except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        discard(temporary)
         raise
 
 

@@ -8,18 +8,16 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.errors import WriteFailed
-from resume_hooks.paths import Where
+from resume_hooks.paths import Where, open_regular
 from resume_hooks.storage.append_carryover import begins_with
 from resume_hooks.storage.locks import leads_to, locked_folder
-from resume_hooks.storage.state_file import create, read_open
+from resume_hooks.storage.state_file import create, discard, read_open, sweep, temporary_in
 
 FOLDER = "backups"
 FILES = "files"  # below it: copies of what a rewind of a project's files overwrote
-NOT_KEPT = "The session was not backed up to"
 
 
 def folder_of(session_id: str, where: Where) -> str:
@@ -30,74 +28,55 @@ def folder_of(session_id: str, where: Where) -> str:
 @contextlib.contextmanager
 def only_one(session_id: str, where: Where) -> Iterator[None]:
     """While the block runs nobody else rewrites this session in place; SessionLive where somebody does."""
-    busy = "This session is being trimmed in place already"
-    with locked_folder(folder_of(session_id, where), where, busy, NOT_KEPT):
+    busy, failed = "This session is being trimmed in place already", "The session was not backed up to"
+    with locked_folder(folder_of(session_id, where), where, busy, failed):
         yield
 
 
-def back_up(session_id: str, descriptor: int, where: Where) -> str:
-    """Copy the open file as it is now, on disk and compared as read back; returns the path.
+@contextlib.contextmanager
+def held(session_id: str, path: str, where: Where, *, stays: bool = False) -> Iterator[tuple[int, str]]:
+    """Hold a session for a rewrite in place: locked, open to be read, and with the path of its copy, as ``copied``.
 
-    WriteFailed where that can't be done; then no copy is left.
+    SessionLive while another process rewrites it.
     """
-    path = os.path.join(folder_of(session_id, where), f"{clock.now().replace(':', '-')}.jsonl")
-    whole = False
-    try:
-        create(path, read_open(descriptor, os.fstat(descriptor).st_size))
-        whole = begins_with(descriptor, path)
-    except OSError as error:
-        raise _refused(path, error) from error
-    finally:
-        if not whole:
-            drop(path)
-    if not whole:
-        raise WriteFailed("The session changed while its backup was made", "Nothing was changed. Run it again.")
-    return path
-
-
-class Held(NamedTuple):
-    """A session's file, open for reading, and its backup."""
-
-    original: int
-    backup: str
+    with only_one(session_id, where):
+        folder = folder_of(session_id, where)
+        sweep(folder)
+        copy = os.path.join(folder, f"{clock.now().replace(':', '-')}.jsonl") if stays else temporary_in(folder)
+        with copied(path, copy, stays=stays) as original:
+            yield original, copy
 
 
 @contextlib.contextmanager
-def held(session_id: str, path: str, where: Where) -> Iterator[Held]:
-    """Hold a session for a rewrite in place: locked, open, backed up. The backup stays only if the file is replaced.
+def copied(path: str, copy: str, *, stays: bool = False) -> Iterator[int]:
+    """Hold a file open while an exact copy of it is there, which ``stays`` only if the file is replaced.
 
-    SessionLive while another process rewrites it; WriteFailed if it can't be read or backed up.
+    A copy that is to stay is on disk. WriteFailed where it can't be made; nothing is left of it then.
     """
-    with only_one(session_id, where):
+    try:
+        stream = open_regular(path, follow=False)
+    except OSError as error:
+        raise WriteFailed(f"{path} can't be read: {error.strerror or error}", "Nothing was changed.") from error
+    with stream:
+        original, made, whole = stream.fileno(), not os.path.lexists(copy), False
         try:
-            original = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-        except OSError as error:
-            raise WriteFailed(f"{path} can't be read: {error.strerror}", "Nothing was changed.") from error
-        try:
-            backup = back_up(session_id, original, where)
             try:
-                yield Held(original, backup)
-            finally:
-                if leads_to(path, original):  # it was not replaced
-                    drop(backup)
+                create(copy, read_open(original, os.fstat(original).st_size), lasting=stays)
+                whole = begins_with(original, copy)
+            except OSError as error:
+                raise WriteFailed(
+                    f"{path} could not be copied to {copy}: {error.strerror or error}",
+                    "Nothing was changed. Check free space and the permissions of the folder.",
+                ) from error
+            if not whole:
+                raise WriteFailed(f"{path} changed while it was copied", "Nothing was changed. Run the command again.")
+            yield original
         finally:
-            os.close(original)
+            if made and (not (stays and whole) or leads_to(path, original)):
+                discard(copy)
 
 
 def instant_of(path: str) -> str:
     """The instant that a backup is named by; ``""`` for any other file."""
     name = os.path.basename(path).removesuffix(".jsonl")
     return f"{name[:11]}{name[11:].replace('-', ':')}" if name[10:11] == "T" and name.endswith("Z") else ""
-
-
-def drop(path: str) -> None:
-    """Remove a backup that stands for nothing."""
-    with contextlib.suppress(OSError):
-        os.unlink(path)
-
-
-def _refused(path: str, error: OSError) -> WriteFailed:
-    return WriteFailed(
-        f"{NOT_KEPT} {path}: {error.strerror or error}",
-        "Nothing was changed. Check free space and the permissions of the folder.",
-    )

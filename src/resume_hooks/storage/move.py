@@ -8,10 +8,14 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 
 from resume_hooks.storage.atomic import BUFFER, name_exclusively
-from resume_hooks.storage.state_file import MODE, temporary_in
+from resume_hooks.storage.state_file import MODE, discard, temporary_in
+
+IN_USE = 60 * 60
+"""Seconds after its last use that a copy stays which can be made anew."""
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
@@ -33,8 +37,7 @@ def second_name(source: str, target: str) -> None:
                 raise OSError(errno.EIO, "Changed while it was copied", source) from None
             name_exclusively(temporary, target)
         finally:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+            discard(temporary)
 
 
 def inside(path: str) -> list[str]:
@@ -61,6 +64,18 @@ def sizes_in(folder: str) -> Iterator[int]:
         for name in names:
             with contextlib.suppress(OSError):
                 yield os.lstat(os.path.join(root, name)).st_size
+
+
+def least_used(found: Iterable[tuple[float, str, int]], over: int) -> Iterator[str]:
+    """Of files or folders that can be made anew those to remove, the least used first, so that ``over`` bytes go.
+
+    Each comes as when it was last used, its path and size. What was used within ``IN_USE`` stays, whatever it takes.
+    """
+    now = time.time()
+    for used, path, size in sorted(found):
+        if over > 0 and not 0 <= now - used < IN_USE:
+            yield path
+            over -= size
 
 
 def is_same(one: str, other: str) -> bool:

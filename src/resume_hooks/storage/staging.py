@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.paths import Where, open_regular, private_folder
-from resume_hooks.storage.state_file import MODE, sweep, temporary_in
+from resume_hooks.storage.state_file import MODE, discard, sweep, temporary_in
 
 MAX_BYTES = 200 * 1024 * 1024
 """Bytes that are taken in where nobody says how many."""
@@ -62,8 +62,7 @@ def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken
         yield taken
     finally:
         if temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+            discard(temporary)
         if not known:
             with contextlib.suppress(OSError):  # something was kept in it
                 os.rmdir(folder)

@@ -23,7 +23,7 @@ _SYNCHRONIZE, _ACCESS_DENIED, _WAIT_TIMEOUT = 0x00100000, 5, 0x102
 """Of Windows: the right to wait for a process, what is said of one that isn't ours, and of one that has not ended."""
 
 
-def replace(path: str, content: bytes, where: Where) -> None:
+def replace(path: str, content: bytes | Iterable[bytes], where: Where) -> None:
     """Write a private file, synced, in place of what is there; its folder is made. OSError leaves the old one.
 
     A link at ``path`` is replaced, not followed.
@@ -32,11 +32,10 @@ def replace(path: str, content: bytes, where: Where) -> None:
     sweep(folder)
     temporary = temporary_in(folder)
     try:
-        create(temporary, [content])
+        create(temporary, [content] if isinstance(content, bytes) else content)
         os.replace(temporary, path)
     finally:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        discard(temporary)
     sync_folder(folder)
 
 
@@ -54,6 +53,15 @@ def create(path: str, pieces: Iterable[bytes], *, lasting: bool = True) -> int:
         if lasting:
             os.fsync(descriptor)
         return stream.tell()
+
+
+def leave(path: str, where: Where) -> bool:
+    """Leave an empty private file, in a folder of ours; False where it is there already. OSError."""
+    private_folder(os.path.dirname(path), where)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE))
+        return True
+    return False
 
 
 def read_open(descriptor: int, size: int) -> Iterator[bytes]:

@@ -28,6 +28,7 @@ from tests.builders import (
     user,
     write_session,
 )
+from tests.crashes import crashes
 from tests.derive.summary.models import PLAIN, Answer, Scripted
 
 
@@ -131,6 +132,26 @@ def test_a_child_that_somebody_opened_is_left_alone(config_home: ConfigHome, par
     assert "somebody went on in the new session" in outcome.failure
     assert records(outcome.receipt.file)[-1]["message"]["content"] == "hello"
     assert left(config_home, parent) == [os.path.basename(outcome.receipt.file)]
+
+
+def test_killed_at_any_step_the_child_is_whole(config_home: ConfigHome, parent: Path) -> None:
+    """With the digest, or with the summary, too; the copy that it is compared with is swept by the next try."""
+    begun = add_summary.plan(locate.session_file(str(parent)), config_home.where)
+    written = add_summary.write(begun, config_home.where)
+    child, outcomes = Path(written.file), []
+    digest = child.read_bytes()
+
+    def prepare() -> Callable[[], object]:
+        child.write_bytes(digest)
+        calls = ModelCalls(Scripted([PLAIN]), 60, lambda _n, _c: None)
+        return lambda: add_summary.add_summary(begun, written, calls, config_home.where)
+
+    for _ in crashes(prepare):
+        outcomes.append(child.read_bytes() != digest)
+        assert records(str(child))[0]["continue_metadata"].get("summary_included", False) == outcomes[-1]
+    assert outcomes == sorted(outcomes)
+    assert set(outcomes) == {False, True}
+    assert left(config_home, parent) == [child.name]
 
 
 def test_a_child_that_is_gone_is_told_of(config_home: ConfigHome, parent: Path) -> None:

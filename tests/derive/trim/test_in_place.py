@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 import pytest
 
+from resume_hooks import clock
 from resume_hooks.archive import held
 from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
@@ -303,6 +304,17 @@ def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
         in_place.plan(session_file(str(path)), config_home.where, options_of())
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (before, 0o400)
     assert kept(config_home) == []
+
+
+def test_a_backup_of_the_same_moment_stays(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that was set back may name two alike: the second trim is refused, the first backup is as it was."""
+    path = laid(config_home, bulky(6))
+    monkeypatch.setattr(clock, "now", lambda: "2026-01-02T03:04:05.678Z")
+    first = Path(trim(config_home, path).backup)
+    before = path.read_bytes(), first.read_bytes()
+    with pytest.raises(WriteFailed, match="could not be copied"):
+        trim(config_home, path, live=True, keep_recent=0)
+    assert (path.read_bytes(), first.read_bytes()) == before
 
 
 def test_no_lock_stays_without_a_backup(config_home: ConfigHome) -> None:

@@ -73,21 +73,17 @@ def archive_sessions(
 def preview(sessions: Iterable[SessionFile], where: Where) -> list[ArchiveOutcome]:
     """What an archive would find of each session: archived already, or not. Nothing is written."""
     permission.require_allowed(where)
-    client_files, outcomes = ClientFiles(where), []
-    for session in sessions:
-        archived = find(session.session_id, where)
-        current = archived is not None and (
-            is_archived_copy(session.path, where) or is_current(archived, session, client_files)
-        )
-        result = "kept" if archived is None else "unchanged" if current else "renewed"
-        outcomes.append(ArchiveOutcome(session, archived, result))
-    return outcomes
+    client_files = ClientFiles(where)
+    return [_kept(session, where, client_files, dry_run=True) for session in sessions]
 
 
-def _kept(session: SessionFile, where: Where, client_files: ClientFiles) -> ArchiveOutcome:
+def _kept(session: SessionFile, where: Where, client_files: ClientFiles, *, dry_run: bool = False) -> ArchiveOutcome:
     before = find(session.session_id, where)
-    if before and is_archived_copy(session.path, where):  # the client has it no more
+    gone = is_archived_copy(session.path, where)  # the client has it no more
+    if before and (gone or (dry_run and is_current(before, session, client_files))):
         return ArchiveOutcome(session, before, "unchanged")
+    if dry_run:
+        return ArchiveOutcome(session, before, "renewed" if before else "kept")
     try:
         archived = archive_session(session, where, client_files=client_files)
     except ResumeHooksError as error:

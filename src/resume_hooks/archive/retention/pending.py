@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 
-from resume_hooks.paths import Where, is_private, is_session_id, private_folder
+from resume_hooks.paths import Where, is_private, is_session_id
+from resume_hooks.storage.state_file import leave
 
 PREFIX = "keep-"
 PENDING = "pending"
@@ -17,10 +18,7 @@ PENDING = "pending"
 
 def add(session_id: str, where: Where) -> None:
     """Note that a session is to be kept. OSError where the state folder can't be written."""
-    path = _place(session_id, where)
-    private_folder(os.path.dirname(path), where)
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    leave(_place(session_id, where), where)
 
 
 def pending_ids(where: Where) -> list[str]:

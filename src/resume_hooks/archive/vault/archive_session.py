@@ -22,6 +22,7 @@ from resume_hooks.paths import Where, open_regular
 from resume_hooks.sessions.archived.layout import (
     BY_ID,
     HISTORY,
+    MAX_DEPTH,
     MAX_FILES,
     PROJECTS,
     beside,
@@ -41,9 +42,6 @@ from resume_hooks.transcripts.provenance import read_parent
 
 MOST_TITLES = 100
 """Titles, and pull requests, that a manifest names; more are no session's."""
-
-MAX_DEPTH = 8
-"""Folders below a session's own that are looked into."""
 
 
 class ClientFile(NamedTuple):
@@ -169,11 +167,7 @@ def archive_session(
             commit.stamp(archived)
             return archived
         with commit.only_one(session.session_id, where, patience):
-            commit.sweep(session.session_id, where)
-            try:
-                return _write(find(session.session_id, where), session, *client_files.of(session), where)
-            finally:
-                commit.sweep(session.session_id, where)
+            return _write(find(session.session_id, where), session, *client_files.of(session), where)
     except FileNotFoundError as error:
         raise _gone(error.filename or session.path) from error
     except OSError as error:

@@ -33,7 +33,7 @@ _OURS = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
 
 @contextlib.contextmanager
 def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Iterator[None]:
-    """While the block runs no other command changes what is archived of a session.
+    """While the block runs no other command changes what is archived of a session; before and after it is swept.
 
     SessionLive where another one does for longer than ``patience`` seconds. WriteFailed where the vault can't be
     written, is a symbolic link, or holds a manifest of this session that is not ours to replace.
@@ -42,8 +42,13 @@ def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Itera
         raise WriteFailed(f"{link} is a symbolic link, so it was left alone", "Put a folder in its place.")
     if why := why_unreadable(session_id, where):
         raise WriteFailed(why, "Update this resume-hooks, or move that folder away.")
-    with locked_folder(folder_of(session_id, where), where, _BUSY, _FAILED, patience):
-        yield
+    folder = folder_of(session_id, where)
+    with locked_folder(folder, where, _BUSY, _FAILED, patience):
+        sweep(folder, session_id)
+        try:
+            yield
+        finally:
+            sweep(folder, session_id)
 
 
 @contextlib.contextmanager
@@ -79,7 +84,7 @@ def changing(archived: ArchivedSession, where: Where, done: str) -> Iterator[Arc
                 "What was there before still is. Check free space; see what is wrong: resume-hooks archive --verify",
             ) from error
         finally:
-            sweep_folder(archived.folder, archived.session_id)
+            sweep(archived.folder, archived.session_id)
 
 
 def cause(error: OSError, told: str = "") -> str:
@@ -125,15 +130,14 @@ def forget(archived: ArchivedSession, where: Where) -> None:
         shutil.rmtree(os.path.join(unpacked(where), archived.session_id), ignore_errors=True)
 
 
-def sweep(session_id: str, where: Where) -> None:
-    """Remove what no manifest names of a session that somebody began to keep, or to change; under its lock."""
-    if not why_unreadable(session_id, where):
-        sweep_folder(folder_of(session_id, where), session_id)
+def sweep(folder: str, session_id: str) -> None:
+    """Remove the packs in a folder that its manifest does not name, and the files of a delete once they are packed.
 
-
-def sweep_folder(folder: str, session_id: str) -> None:
-    """Remove the packs in a folder that its manifest does not name, and the files of a delete once they are packed."""
+    Under its lock. Nothing goes where there is a manifest that can't be read.
+    """
     archived = read(folder, session_id)
+    if archived is None and os.path.lexists(os.path.join(folder, MANIFEST)):
+        return
     packs = {part.where for part in archived.all_parts} if archived else set()
     left = {name for name in _names(folder) if name not in packs}
     if archived and archived.deleted_at:
@@ -152,7 +156,7 @@ def sweep_leftovers(where: Where) -> None:
         session_id = os.path.basename(path)
         if path != vault(where) and not os.path.lexists(os.path.join(path, MANIFEST)):
             with contextlib.suppress(ResumeHooksError), only_one(session_id, where, 0):
-                sweep(session_id, where)
+                pass
 
 
 def next_name(folder: str, archived: ArchivedSession | None) -> str:

@@ -188,17 +188,17 @@ def empty(
     failed: list[tuple[str, OSError | ResumeHooksError]] = []
     with commit.only_one_in_trash(where):
         left = {stray.folder for stray in trash.strays(where)}
-        for folder, entry in [(each.folder, None) for each in strays] + [(each.folder, each) for each in entries]:
-            wanted = folder in left if entry is None else entry.complete and os.path.isdir(folder)
+        going: list[ArchivedSession | StrayFolder] = [stray for stray in strays if stray.folder in left]
+        going += [entry for entry in entries if entry.complete and os.path.isdir(entry.folder)]
+        for each in going:
             try:
-                if wanted and entry is not None:
-                    restore.leave_companions(entry, where)
-                if wanted:
-                    trash.drop(folder, where)
+                if isinstance(each, ArchivedSession):
+                    restore.leave_companions(each, where)
+                trash.drop(each.folder, where)
             except (OSError, ResumeHooksError) as error:
-                failed.append((folder, error))
+                failed.append((each.folder, error))
             else:
-                removed += [entry] if wanted and entry is not None else []
+                removed += [each] if isinstance(each, ArchivedSession) else []
     if failed:
         folder, cause = failed[0]
         place, why = (cause.filename or folder, cause.strerror) if isinstance(cause, OSError) else (folder, cause)

@@ -12,10 +12,10 @@ import time
 
 from resume_hooks import clock, settings
 from resume_hooks.clock import DAY
-from resume_hooks.paths import Where, private_folder
+from resume_hooks.paths import Where
 from resume_hooks.seam import answers
 from resume_hooks.sessions.archived.layout import vault
-from resume_hooks.storage.state_file import MODE
+from resume_hooks.storage.state_file import leave
 from resume_hooks.system.claude_settings import kept_days, managed_days
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
@@ -107,12 +107,4 @@ def line(where: Where, cwd: str = "/") -> str:
 
 
 def _leave(name: str, where: Where) -> bool:
-    """Leave an empty file in the state folder; False where it is there already. OSError."""
-    path = os.path.join(where.state, name)
-    for folder in dict.fromkeys((where.state, os.path.dirname(path))):
-        private_folder(folder, where)
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE))
-    except FileExistsError:
-        return False
-    return True
+    return leave(os.path.join(where.state, name), where)

@@ -6,9 +6,9 @@ import re
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import beside, real
+from resume_hooks.sessions.archived.layout import beside
 from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, all_archived
-from resume_hooks.sessions.locator_forms import KeptNames, kept_as
+from resume_hooks.sessions.archived_locator import candidate, named_by
 
 LONGER = "Use more of the id, or the path of the file."
 ANOTHER = "Give one of these, with its instant: resume-hooks restore ID@INSTANT"
@@ -19,7 +19,7 @@ _STATE = re.compile(r"(.*)@([0-9TZ:.-]+)")
 def find(
     locator: str, where: Where, deleted: list[ArchivedSession] | None = None, *, by_part: bool = True
 ) -> ArchivedSession:
-    """The archived session that a locator names, in one of the forms of ``kept_as``.
+    """The archived session that a locator names, in one of the forms of ``named_by``.
 
     With ``@`` and an instant it is as an earlier state had it; of ``deleted`` ones, where these are looked through,
     that names one of several deletes. UsageError, SessionNotFound, AmbiguousLocator.
@@ -28,9 +28,9 @@ def find(
     if not wanted:
         raise UsageError("An empty locator names no session", "Give an id or a title.")
     everything = all_archived(where) if deleted is None else deleted
-    found = _named(wanted, everything, where, by_part=by_part)
+    found = named_by(wanted, everything, where, by_part=by_part)
     if not found and (state := _STATE.fullmatch(wanted)):
-        named = _named(state[1], everything, where, by_part=by_part)
+        named = named_by(state[1], everything, where, by_part=by_part)
         rows = (row for archived in named for row in _instants(archived))
         found = [archived for at, archived in rows if at == state[2].replace(":", "-")]
     if not found:
@@ -39,7 +39,7 @@ def find(
         )
     if len(found) > 1:
         raise AmbiguousLocator(
-            wanted, [_candidate(archived, where) for archived in found], remedy=ANOTHER if deleted else LONGER
+            wanted, [candidate(archived, where) for archived in found], remedy=ANOTHER if deleted else LONGER
         )
     return found[0]
 
@@ -70,22 +70,3 @@ def as_it_was(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSessi
     return archived._replace(
         parts=(parts.pop(archived.place), *parts.values()), archived_at=earlier.archived_at, earlier=()
     )
-
-
-def _named(wanted: str, archived: list[ArchivedSession], where: Where, *, by_part: bool) -> list[ArchivedSession]:
-    def names(each: ArchivedSession) -> KeptNames:
-        titles = {each.title, *each.about.titles}
-        return KeptNames(each.session_id, real(each.place, where), titles, each.about.tag)
-
-    return kept_as(wanted, archived, names, by_part=by_part)
-
-
-def _candidate(archived: ArchivedSession, where: Where) -> dict[str, object]:
-    return {
-        "session_id": archived.session_id,
-        **({"locator": archived.locator} if archived.deleted_at else {}),
-        "title": archived.title,
-        "ended": archived.ended,
-        "size": archived.size,
-        "session_file": real(archived.place, where),
-    }

@@ -13,7 +13,7 @@ import os
 import shlex
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from resume_hooks.archive.vault import commit, trash
@@ -32,8 +32,7 @@ from resume_hooks.storage.state_file import sweep, sync_folder
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.text import counted, encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.raw_edit import encode, with_field
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.raw_edit import with_session_id
 
 SPARE_DAYS = 7
 """Days that a restored session is left at least, before the client deletes it for its age."""
@@ -96,13 +95,14 @@ def plan(archived: ArchivedSession, where: Where) -> Retrieval:
         )
         warnings = []
         session_id, path = archived.session_id, there or place
-        if there and not _begins_with(there, archived.transcript):
+        size = archived.transcript.size
+        if there and (os.path.getsize(there) < size or sha_of(there, size) != archived.transcript.sha256):
             session_id = _new_id(archived)
             path = os.path.join(os.path.dirname(place), f"{session_id}.jsonl")
             warnings.append(RENAMED.format(path=there))
             there = path if os.path.lexists(path) else ""
         if there:
-            warnings.append(THERE if os.path.getsize(there) == archived.transcript.size else GONE_ON)
+            warnings.append(THERE if os.path.getsize(there) == size else GONE_ON)
         folder = os.path.dirname(path)
         require_real(folder, folder)
         parts = (*archived.parts[1:], archived.transcript)
@@ -245,14 +245,13 @@ def _put(piece: RestoredFile, renamed: str, oldest: int) -> None:
     It has its mode and its time, no earlier than ``oldest``, in nanoseconds, before it has its name.
     """
     whole, before = hashlib.sha256(), hashlib.sha256()
-
-    def pieces() -> Iterator[bytes]:
-        content: Iterable[bytes] = hashed(pieces_of(piece.source, os.path.getsize(piece.source)), before)
-        if renamed and piece.path.endswith(".jsonl"):
-            content = (_renamed(line, renamed) for line in lines_of(iter(content)))
-        for each in content:
-            whole.update(each)
-            yield each
+    content = hashed(pieces_of(piece.source, os.path.getsize(piece.source)), before)
+    if renamed and piece.path.endswith(".jsonl"):
+        content = (
+            with_session_id(body, renamed) + line[len(body) :]
+            for line in lines_of(content)
+            for body in [line.rstrip(b"\r\n")]
+        )
 
     def check(temporary: str) -> None:
         if before.hexdigest() != piece.part.sha256:
@@ -264,17 +263,7 @@ def _put(piece: RestoredFile, renamed: str, oldest: int) -> None:
         os.chmod(temporary, piece.part.mode & 0o777)
         os.utime(temporary, ns=(time.time_ns(), max(piece.part.mtime_ns, oldest)))
 
-    create_session(piece.path, pieces(), check)
-
-
-def _renamed(line: bytes, session_id: str) -> bytes:
-    """A line under the new id; one that names no session as it is."""
-    body = line.rstrip(b"\r\n")
-    record = parse(body)
-    if record is None or not isinstance(record.get("sessionId"), str):
-        return line
-    new = with_field(body, record, "sessionId", session_id) or encode({**record, "sessionId": session_id})
-    return new + line[len(body) :]
+    create_session(piece.path, hashed(content, whole), check)
 
 
 def _pieces(
@@ -356,11 +345,6 @@ def floor(cwd: str, where: Where) -> float:
     """The oldest time, in seconds since the epoch, that a restored file may have; 0 where none is too old."""
     kept = kept_days(cwd, where)
     return 0.0 if kept is None else time.time() - (kept - spare(kept)) * DAY
-
-
-def _begins_with(there: str, part: ArchivedFile) -> bool:
-    """Whether a file of the client's is what was archived, or went on from it."""
-    return os.path.getsize(there) >= part.size and sha_of(there, part.size) == part.sha256
 
 
 def _new_id(archived: ArchivedSession) -> str:

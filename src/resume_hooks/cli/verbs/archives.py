@@ -88,9 +88,9 @@ class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
 class RestoreOptions(SessionOptions, body="resume_hooks.cli.trash:restore_session"):
     """Bring a session back, byte for byte, where it was: out of the trash, else out of the vault.
 
-    SESSION: its id or four or more of the first characters, its title or a part of one, its tag where the vault has
-    it, or the path that its file had; of a session that was deleted more than once, or of an earlier state in the
-    vault, ID@INSTANT, as --list shows it. What lies in its place by now is never written over: out of the vault it
+    SESSION: its id or four or more of the first characters, its title or a part of one, its tag, a pull request, or
+    the path that its file had; of a session that was deleted more than once, or of an earlier state in the vault,
+    ID@INSTANT, as --list shows it. What lies in its place by now is never written over: out of the vault it
     comes under a new id then.
 
     \b

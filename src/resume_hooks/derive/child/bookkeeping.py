@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from resume_hooks.transcripts.bookkeeping import MODE, PR_LINK, RELOCATED, TAG, WORKTREE
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line, open_transcript, read_at
-from resume_hooks.transcripts.raw_edit import encode, with_fields
+from resume_hooks.transcripts.raw_edit import encode, with_session_id
 from resume_hooks.transcripts.records import kind, parse, string
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import Snapshot, WriteScan
@@ -36,7 +36,7 @@ def carried_lines(ends: HeadTail, session_id: str, *, moved: bool = False) -> li
         record = parse(body) if body.startswith(b'{"type":"') else None
         if record is not None and kind(record) in CARRIED and not (moved and kind(record) in PLACES):
             last[kind(record)] = body
-    return [_renamed(body, session_id) for body in last.values() if string(parse(body) or {}, "sessionId")]
+    return [with_session_id(body, session_id) for body in last.values() if string(parse(body) or {}, "sessionId")]
 
 
 def books_of(
@@ -68,13 +68,7 @@ def _lines_at(transcript: Transcript, places: list[tuple[int, int]], session_id:
     """The lines at these offsets, of these lengths, under the child's id. SessionNotFound where the file is gone."""
     with open_transcript(transcript.path) as stream:
         lines = (Line(-1, offset, read_at(stream, offset, length)) for offset, length in places)
-        return [_renamed(line.body, session_id) for line in lines]
-
-
-def _renamed(body: bytes, session_id: str) -> bytes:
-    """A line under the child's id, where it names a session at all; today's snapshots don't."""
-    record = (parse(body) or {}) if b'"sessionId"' in body else {}
-    return with_fields(body, record, {"sessionId": session_id}) if "sessionId" in record else body
+        return [with_session_id(line.body, session_id) for line in lines]
 
 
 def _moved(body: bytes, moving: Relocation) -> bytes:

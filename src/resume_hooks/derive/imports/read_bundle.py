@@ -35,7 +35,7 @@ from resume_hooks.reading.bundle import (
     Sums,
 )
 from resume_hooks.sessions.transcript_files import FOLDER
-from resume_hooks.storage.state_file import MODE, sweep, temporary_in
+from resume_hooks.storage.state_file import MODE, discard, sweep, temporary_in
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 from resume_hooks.transcripts.lines import BOM
@@ -101,8 +101,7 @@ def unpacked(path: str, where: Where) -> Iterator[list[BundledSession]]:
         yield found
     finally:
         for temporary in made:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+            discard(temporary)
 
 
 class _Reader:

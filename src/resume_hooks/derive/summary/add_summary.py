@@ -176,12 +176,9 @@ def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Re
         require(passed, path)
 
     with backups.held(session_id, path, where) as (original, copy):
-        try:
-            _require_untouched(before, copy)
-            release(path, where)
-            replace_session(path, original, copy, writing.all_lines(after, title), check)
-        finally:
-            backups.drop(copy)
+        _require_untouched(before, copy)
+        release(path, where)
+        replace_session(path, original, copy, writing.all_lines(after, title), check)
     return writing.receipt(after, Written(title, tuple(passed)))
 
 

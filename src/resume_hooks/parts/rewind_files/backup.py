@@ -20,7 +20,7 @@ from resume_hooks.errors import NoFileHistory, WriteFailed
 from resume_hooks.parts.rewind_files import plan
 from resume_hooks.parts.rewind_files.plan import Change, Expected, FilesPlan, StoredContent, Version, WantedFile
 from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
-from resume_hooks.paths import Where, private_folder, read_regular
+from resume_hooks.paths import Where, private_folder, read_object
 from resume_hooks.storage import backups, project_files, safe_tree, state_file
 from resume_hooks.storage.state_file import sync_folder
 from resume_hooks.transcripts.records import Record, string
@@ -84,7 +84,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
             f"Nothing was put back for {session_id}, so there is nothing to undo",
             "resume-hooks rewind-files --to shows what could be.",
         )
-    manifest = _read(os.path.join(folder, name, MANIFEST))
+    manifest = read_object(os.path.join(folder, name, MANIFEST), MAX_MANIFEST)
     if manifest.get("version") != VERSION or not string(manifest, "root"):
         raise NoFileHistory(
             f"The last run can't be undone: its manifest in {os.path.join(folder, name)} can't be read",
@@ -104,15 +104,6 @@ def _newest(folder: str) -> str:
     except OSError:
         return ""
     return next((name for name in names if os.path.lexists(os.path.join(folder, name, MANIFEST))), "")
-
-
-def _read(path: str) -> Record:
-    """A manifest; ``{}`` where it is damaged."""
-    try:
-        value = json.loads(read_regular(path, MAX_MANIFEST))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _made(parent: str, instant: str) -> str:

@@ -79,7 +79,7 @@ def _wait_for_archiving(found: ScrubFindings, where: Where) -> list[Holding]:
             seen.add(place.session_id)
             try:
                 with commit.only_one(place.session_id, where):
-                    commit.sweep(place.session_id, where)
+                    pass
             except SessionLive as error:
                 kept = place._replace(kind=KEPT, path=folder_of(place.session_id, where))
                 busy.append(Holding(kept, {}, LEFT, f"{error.message}. {error.remedy}"))

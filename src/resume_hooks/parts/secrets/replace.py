@@ -9,17 +9,16 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.contents import is_lines
 from resume_hooks.parts.secrets.locations import RECORDS, Location
-from resume_hooks.paths import Where, open_regular, private_folder
+from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions.held_links import release
-from resume_hooks.storage.append_carryover import begins_with
 from resume_hooks.storage.atomic import replace_session
-from resume_hooks.storage.state_file import MODE, create, read_open, sweep, temporary_in
+from resume_hooks.storage.backups import copied
+from resume_hooks.storage.state_file import MODE, sweep, temporary_in
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.invariants import Check, shape_checks
 from resume_hooks.transcripts.transcript import scan
@@ -33,13 +32,16 @@ AGAIN = "Run the command once more."
 def replace(place: Location, cleaner: Cleaner, where: Where) -> None:
     """Put a file without its secrets in its place; one that holds none stays as it is.
 
-    WriteFailed or CheckFailed leave it as it was, unless the message says otherwise.
+    OSError, WriteFailed or CheckFailed leave it as it was, unless the message says otherwise.
     """
+    folder = private_folder(os.path.join(where.state, FOLDER), where)
+    copy = temporary_in(folder)
     try:
-        with open_regular(place.path, follow=False) as stream, _copied(place.path, stream.fileno(), where) as copy:
-            _replace(place, stream.fileno(), copy, cleaner, where)
-    except OSError as error:
-        raise WriteFailed(f"{place.path} can't be read: {error.strerror or error}", "Nothing was changed.") from error
+        with copied(place.path, copy) as original:
+            _replace(place, original, copy, cleaner, where)
+    finally:
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
 
 
 def sweep_copies(where: Where) -> None:
@@ -67,18 +69,3 @@ def _replace(place: Location, original: int, copy: str, cleaner: Cleaner, where:
     replace_session(place.path, original, copy, chunks, check)
     if cleaner.finds_in(place.path, lines=lines):
         raise WriteFailed(f"{place.path} was written to while it was rewritten, and holds secrets again", AGAIN)
-
-
-@contextlib.contextmanager
-def _copied(path: str, descriptor: int, where: Where) -> Iterator[str]:
-    """An exact copy of an open file, which is removed at the end. OSError, WriteFailed."""
-    copy = temporary_in(private_folder(os.path.join(where.state, FOLDER), where))
-    try:
-        create(copy, read_open(descriptor, os.fstat(descriptor).st_size), lasting=False)
-        if not begins_with(descriptor, copy):
-            raise WriteFailed(f"{path} changed while it was copied", f"Nothing was changed. {AGAIN}")
-        yield copy
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(copy)
-            os.rmdir(os.path.dirname(copy))

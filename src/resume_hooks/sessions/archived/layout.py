@@ -106,3 +106,6 @@ def _steps_to(path: str, where: Where) -> list[str]:
 
 MAX_FILES = 20_000
 """Files that a folder of sidecars may hold; more are no session's."""
+
+MAX_DEPTH = 8
+"""Folders below a session's own that are looked into."""

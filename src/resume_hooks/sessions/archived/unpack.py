@@ -14,14 +14,13 @@ import lzma
 import os
 import shutil
 import stat
-import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, is_session_id, open_regular, private_folder
 from resume_hooks.sessions.archived.layout import HISTORY, beside, is_link, unpacked
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find
-from resume_hooks.storage.move import sizes_in
+from resume_hooks.storage.move import least_used, sizes_in
 from resume_hooks.storage.state_file import MODE, create, discard, sweep, sync_folder, temporary_in
 
 ENDING = ".xz"
@@ -30,9 +29,6 @@ PIECE = 1024 * 1024
 
 MAX_UNPACKED = 2 * 1024**3
 """Bytes of unpacked sessions above which those go that were not opened for longest."""
-
-IN_USE = 60 * 60
-"""Seconds after it was opened that an unpacked session stays whatever it takes."""
 
 _EXACT = 2_000_000_001
 """Nanoseconds: FAT keeps every other second."""
@@ -257,18 +253,16 @@ def sha_of_all(pieces: Iterable[bytes]) -> str:
 
 def _make_room(where: Where, wanted: int, but: str) -> None:
     """Remove what was unpacked and not opened for longest, as far as the bound asks; and what was interrupted."""
-    found, now = [], time.time()
+    found = []
     for folder in _unpacked_folders(unpacked(where)):
         if folder != but:
             with contextlib.suppress(OSError):
                 found.append((os.lstat(folder).st_mtime, folder, sum(sizes_in(folder))))
     taken = wanted + sum(size for _, _, size in found)
-    for mtime, folder, size in sorted(found):
-        if taken > MAX_UNPACKED and not 0 <= now - mtime < IN_USE:
-            shutil.rmtree(folder, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                os.rmdir(os.path.dirname(folder))
-            taken -= size
+    for folder in least_used(found, taken - MAX_UNPACKED):
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.dirname(folder))
 
 
 def _unpacked_folders(home: str) -> Iterator[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Iterator
 from itertools import chain
 
@@ -20,8 +19,9 @@ from resume_hooks.parts.codex.transcripts.as_records import as_records, first_re
 from resume_hooks.parts.codex.transcripts.lines import TITLE, first_lines
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.parts.codex.transcripts.segments import Finder, ThreadFile, segment_lines, segments
-from resume_hooks.paths import ENDING, Where, private_folder, project_key
-from resume_hooks.storage.state_file import create, sweep, temporary_in
+from resume_hooks.paths import ENDING, Where, project_key
+from resume_hooks.storage.move import least_used
+from resume_hooks.storage.state_file import discard, replace
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, label
 from resume_hooks.transcripts.records import Record, string
@@ -29,7 +29,6 @@ from resume_hooks.transcripts.records import Record, string
 MAX_COPIES = 1024**3
 """Bytes of copies above which those go that were not used for longest."""
 
-IN_USE = 60 * 60  # seconds after its last use that a copy stays whatever it takes
 FORM = 2  # of copies: what another version of ours made is made anew
 MAX_HEAD = 64 * 1024  # bytes of a copy's first line
 
@@ -78,16 +77,8 @@ class ThreadCopies:
             begun["context_window"] = window
         pieces = (orjson.dumps(record) + b"\n" for record in chain((begun,), found))
         try:
-            folder = private_folder(os.path.dirname(path), self._where)
             self.make_room()
-            sweep(folder)
-            temporary = temporary_in(folder)
-            try:
-                create(temporary, pieces)
-                os.replace(temporary, path)
-            finally:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
+            replace(path, pieces, self._where)
         except OSError as error:
             raise WriteFailed(
                 f"{path} could not be written: {error.strerror or error}",
@@ -96,7 +87,7 @@ class ThreadCopies:
 
     def make_room(self) -> None:
         """Remove copies of what is gone, and those used least as far as the bound asks."""
-        kept, now = [], time.time()
+        kept = []
         for path in list(self._paths()):
             with contextlib.suppress(OSError):
                 status = os.lstat(path)
@@ -104,12 +95,8 @@ class ThreadCopies:
                     os.unlink(path)
                 else:
                     kept.append((status.st_mtime, path, status.st_size))
-        taken = sum(size for _, _, size in kept)
-        for mtime, path, size in sorted(kept):
-            if taken > MAX_COPIES and not 0 <= now - mtime < IN_USE:
-                with contextlib.suppress(OSError):
-                    os.unlink(path)
-                taken -= size
+        for path in least_used(kept, sum(size for _, _, size in kept) - MAX_COPIES):
+            discard(path)
 
     def _paths(self) -> Iterator[str]:
         with contextlib.suppress(OSError):

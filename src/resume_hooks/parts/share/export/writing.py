@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.storage.atomic import BUFFER, create_session
 from resume_hooks.storage.project_files import is_same, refused, state_of
-from resume_hooks.storage.state_file import sync_folder, temporary_in
+from resume_hooks.storage.state_file import discard, sync_folder, temporary_in
 
 
 class WrittenFile(NamedTuple):
@@ -89,8 +88,7 @@ def write(path: str, chunks: Iterable[bytes], over: os.stat_result | None) -> Wr
     except OSError as error:
         raise refused(path, error) from error
     finally:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
+        discard(beside)
     return sink.written
 
 
