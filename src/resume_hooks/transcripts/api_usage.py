@@ -82,10 +82,7 @@ def traffic_of(path: str) -> Traffic:
 
 
 def base_of(ends: HeadTail, where: Where) -> FirstRequest:
-    """What a new session begins with, by the first request of this one, or of what it was made from.
-
-    The usual figures where all of them are out of reach.
-    """
+    """What a new session begins with, by the first request of this one or of an ancestor, else the usual figures."""
     known = set[str]()
     with contextlib.suppress(SessionNotFound):
         while True:
@@ -156,19 +153,16 @@ class _Requests:
         elif node.prompt:
             self.turns.append(_Turn(self.turns[-1].after))
         elif node.input_tokens and records.model(record):
-            self._take(record, node)
-
-    def _take(self, record: Record, node: Node) -> None:
-        self.counted = True
-        self.model = records.model(record)
-        turn = self.turns[-1]
-        turn.answers.add(node.message_id)
-        turn.after = node.context_tokens
-        counts = map(records.usage(record).get, ("cache_creation_input_tokens", "cache_read_input_tokens"))
-        cached = sum(map(records.positive, counts))
-        self.last = node.time_ms, cached
-        if cached:  # clients ask for a cache also where none is kept
-            self.lifetime = _lifetime(record) or self.lifetime or FIVE_MINUTES
+            self.counted = True
+            self.model = records.model(record)
+            turn = self.turns[-1]
+            turn.answers.add(node.message_id)
+            turn.after = node.context_tokens
+            counts = map(records.usage(record).get, ("cache_creation_input_tokens", "cache_read_input_tokens"))
+            cached = sum(map(records.positive, counts))
+            self.last = node.time_ms, cached
+            if cached:  # clients ask for a cache also where none is kept
+                self.lifetime = _lifetime(record) or self.lifetime or FIVE_MINUTES
 
     def traffic(self, *, whole: bool) -> Traffic:
         # The first turn of an end may have lost its beginning; before the first prompt of a whole file there is none.

@@ -171,7 +171,6 @@ def _settled(graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: N
 
 
 def _among_ends(graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: Node) -> Node | None:
-    """The choice among the ends of all branches."""
     answered = {parent.uuid for node in graph.nodes.values() if node.spoken and (parent := graph.parent(node))}
     parents = graph.children(graph.nodes.values())
     ends = (_message_at(graph, node) for node in graph.nodes.values() if node.uuid not in parents)
@@ -259,7 +258,6 @@ def _accompanies(node: Node, message_id: str) -> bool:
 
 
 def _message_at(graph: Graph, node: Node) -> Node | None:
-    """The nearest message at or above ``node``."""
     return next((above for above in ancestors(node, graph.parent) if above.spoken), None)
 
 

@@ -27,9 +27,7 @@ from resume_hooks.transcripts.lines import BOM, open_transcript, read_lines
 
 REACH = 65_536  # bytes read at each end: what the client's own listing reads
 
-WIDE_REACH = 1024 * 1024
-"""Bytes at an end that are read where its usual reach holds no prompt, or no answer."""
-
+WIDE_REACH = 1024 * 1024  # bytes at an end that are read where its usual reach holds no prompt, or no answer
 TITLE_LENGTH = 80
 
 
@@ -110,7 +108,6 @@ class HeadTail:
         yield from texts or [self.first_prompt]
 
     def _later_prompt(self) -> str:
-        """The first prompt behind lines that are longer than the reach."""
         try:
             with open(self.path, "rb") as stream:
                 region = stream.read(WIDE_REACH)
@@ -145,10 +142,7 @@ class HeadTail:
 
     @property
     def ended(self) -> str:
-        """The instant of the last dated record of the conversation, else of any, else the file's own time.
-
-        Never before ``created``: a child's records are older than itself.
-        """
+        """The instant of the last dated record of the conversation, else of any; never before ``created``."""
         return max(self._first_instant, self._last_instant) or clock.from_epoch(self.mtime)
 
     @cached_property
@@ -222,10 +216,7 @@ class HeadTail:
 
     @property
     def says_something(self) -> bool:
-        """Whether somebody asked or answered here, or a child of ours waits to be gone on in.
-
-        A file that is longer than its ends is taken to hold some talk between them.
-        """
+        """Whether somebody spoke here, as in every file longer than its ends, or a child waits to be gone on in."""
         if any(map(is_talk, self._opening())) or self.derived_at:
             return True
         return self.whole is None or any(map(is_talk, self.whole))
