@@ -36,17 +36,17 @@ def only_one(session_id: str, where: Where) -> Iterator[None]:
 
 
 def back_up(session_id: str, descriptor: int, where: Where) -> str:
-    """Copy the open file as it is now, on disk and compared as read back; returns the path.
-
-    WriteFailed where that can't be done; then no copy is left.
-    """
+    """Copy the open file as it is now, compared as read back; the path. WriteFailed leaves no copy."""
     path = os.path.join(folder_of(session_id, where), f"{clock.now().replace(':', '-')}.jsonl")
     whole = False
     try:
         create(path, read_open(descriptor, os.fstat(descriptor).st_size))
         whole = begins_with(descriptor, path)
     except OSError as error:
-        raise _refused(path, error) from error
+        raise WriteFailed(
+            f"{NOT_KEPT} {path}: {error.strerror or error}",
+            "Nothing was changed. Check free space and the permissions of the folder.",
+        ) from error
     finally:
         if not whole:
             drop(path)
@@ -94,10 +94,3 @@ def drop(path: str) -> None:
     """Remove a backup that stands for nothing."""
     with contextlib.suppress(OSError):
         os.unlink(path)
-
-
-def _refused(path: str, error: OSError) -> WriteFailed:
-    return WriteFailed(
-        f"{NOT_KEPT} {path}: {error.strerror or error}",
-        "Nothing was changed. Check free space and the permissions of the folder.",
-    )

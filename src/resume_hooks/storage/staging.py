@@ -17,18 +17,14 @@ from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.paths import Where, open_regular, private_folder
 from resume_hooks.storage.state_file import MODE, sweep, temporary_in
 
-MAX_BYTES = 200 * 1024 * 1024
-"""Bytes that are taken in where nobody says how many."""
+MAX_BYTES = 200 * 1024 * 1024  # bytes that are taken in where nobody says how many
 
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of one line: a parser may need thirty times as much memory for it. The longest that are known have 60 MB."""
 
-PIECE = 256 * 1024
-"""Bytes that are read, or unpacked, at a time."""
-
+PIECE = 256 * 1024  # bytes that are read, or unpacked, at a time
 _GZIP = b"\x1f\x8b"
-_WBITS = 31
-"""zlib's word for: with the head and the checksum of gzip."""
+_WBITS = 31  # zlib's word for: with the head and the checksum of gzip
 
 
 class Taken(NamedTuple):
@@ -101,7 +97,6 @@ def _capped(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
 
 
 def _lined(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The chunks, for as long as no line in them is too long."""
     begun = 0
     for chunk in chunks:
         ended = chunk.find(b"\n")
@@ -112,7 +107,6 @@ def _lined(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The chunks, or what they hold where their first bytes are those of gzip."""
     rows, first = iter(chunks), b""
     while len(first) < len(_GZIP) and (row := next(rows, b"")):
         first += row
@@ -121,7 +115,6 @@ def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """What gzip holds, one file of it after the other, in pieces."""
     inflater = zlib.decompressobj(_WBITS)
     try:
         for chunk in chunks:
