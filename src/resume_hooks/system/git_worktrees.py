@@ -215,7 +215,6 @@ def _main_folder(common: str) -> Iterator[str]:
 
 
 def _linked_folders(common: str) -> Iterator[str]:
-    """The other worktrees; each has a folder of its own with the path of its ``.git``."""
     linked = os.path.join(common, "worktrees")
     try:
         names = sorted(os.listdir(linked))

@@ -87,7 +87,6 @@ def _from_proc(pid: int) -> Optional[Process]:
 
 
 def _table() -> Dict[int, Process]:
-    """Every process by one run of ``ps``, cached for the life of this short-lived one."""
     if not _known:
         out = output(["ps", "-A", "-o", "pid=,ppid=,tty=,comm="], os.environ, time.monotonic() + PS_LIMIT)
         for row in (out or b"").decode("utf-8", "replace").split("\n"):

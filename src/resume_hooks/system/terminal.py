@@ -163,6 +163,5 @@ def _takes_clipboard(client: str, capabilities: str) -> bool:
 
 
 def _tmux(arguments: list[str], env: Mapping[str, str], deadline: float, data: bytes = b"") -> str | None:
-    """The output of ``tmux ARGUMENTS``, None if it fails, is absent or takes too long."""
     out = subprocesses.output(["tmux", *arguments], env, deadline, data)
     return None if out is None else out.decode("utf-8", "replace")
