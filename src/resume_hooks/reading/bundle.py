@@ -23,8 +23,8 @@ from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.redaction.texts import redact as without_secrets
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import FOLDER, subagents_of
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -113,10 +113,7 @@ class BundleRedactor:
 
 
 def export(sessions: Sequence[SessionFile], where: Where, hide: BundleRedactor | None) -> Iterator[bytes]:
-    """The bundle of these sessions, oldest first, piece by piece, without what ``hide`` takes out and counts.
-
-    SessionNotFound if one can't be read.
-    """
+    """The bundle of sessions, oldest first, in pieces, without what ``hide`` takes out. SessionNotFound."""
     yield opening({"exported_at": clock.now(), "by": f"resume-hooks {__version__}", "redacted": hide is not None})
     family = Family(where)
     for number, session in enumerate(sessions, 1):
@@ -195,7 +192,6 @@ def files_of(session: SessionFile) -> list[tuple[str, str]]:
 
 
 def _names(folder: str) -> list[str]:
-    """The regular files in a folder; none if it or the session's own folder is a link, which could lead anywhere."""
     if os.path.islink(folder) or os.path.islink(os.path.dirname(folder)):
         return []
     try:
@@ -227,10 +223,7 @@ def _file(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
 
 
 class Head(NamedTuple):
-    """What a bundle tells of a session before its records; instants as in transcripts.
-
-    ``parent_session_id`` and ``kind`` are ``""`` for a session that came from none.
-    """
+    """What a bundle says before a session's records; ``parent_session_id`` and ``kind`` are ``""`` for an original."""
 
     session_id: str
     title: str

@@ -58,10 +58,7 @@ def indent_text(text: str) -> str:
 
 
 def cut_middle(text: str, limit: int) -> tuple[str, int]:
-    """A text without a middle that no answer of ``limit`` characters could hold, and how long that was; 0: no limit.
-
-    An output of 60 MB is not worked through for the 20,000 characters that are shown of it.
-    """
+    """A text without the middle that no answer of ``limit`` characters could hold, and its length; 0: no limit."""
     reach = 2 * limit + LEAST
     if not limit or len(text) <= 2 * reach:
         return text, 0
@@ -174,7 +171,6 @@ def _laid_out(pieces: Sequence[TextPiece], kept: Sequence[bool], room: int, gap:
 
 
 def _gaps(kept: Sequence[bool]) -> list[tuple[int, int]]:
-    """The runs of pieces that are left out, each by its first and last place."""
     found: list[tuple[int, int]] = []
     for place, here in enumerate(kept):
         if here:

@@ -82,7 +82,6 @@ def claims_of(sentence: str) -> list[Claim]:
 
 
 def _quoted(quote: str, least: int = QUOTED) -> Iterator[Claim]:
-    """The pieces of a quote that are long enough to be one."""
     for piece in _CUT.split(quote):
         words = words_of(piece)[:READ]
         if len(words) >= least:

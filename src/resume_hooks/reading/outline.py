@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.reading.passages import failed_in, says, without_reminders
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, agent_type, subagent_name, subagents_of, title_of
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
@@ -204,7 +204,6 @@ def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] =
 
 
 def _turns(observer: OutlineScan, places: Sequence[str]) -> Iterator[OutlineTurn]:
-    """The turns, number 0 only where something stands before the first prompt."""
     for turn, place in zip(observer.turns, places, strict=True):
         if turn.number == 0 and turn.empty:
             continue

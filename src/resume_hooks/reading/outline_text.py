@@ -123,7 +123,6 @@ def _turn(turn: OutlineTurn, names: TranscriptNames, width: Width) -> str:
 
 
 def _files(turn: OutlineTurn, room: int) -> str:
-    """The files that were edited, then those that were only read, by their last parts."""
     read = [path for path in turn.files if path not in turn.edited]
     parts = []
     for label, paths in (("edited", turn.edited), ("read", read)):

@@ -182,7 +182,6 @@ def _brief(record: Record, reference: str, calls: Mapping[str, ToolCall], charac
 
 
 def _call(block: Record, own: Mapping[str, ToolCall], reference: str) -> str:
-    """A call in one line: the tool, what it is about, and how much more it was given."""
     call = own.get(string(block, "id"))
     about = call.target if call else ""
     shown = one_line(plain_line(about or fields_text(records.mapping(block, "input"))), TARGET)
@@ -231,10 +230,7 @@ def page(entries: RecordLines, names: TranscriptNames, before: RecordLine | None
 def around(
     entries: RecordLines, names: TranscriptNames, entry: RecordLine, before: int, after: int
 ) -> tuple[list[Passage], list[Passage]]:
-    """The ``before`` and ``after`` records that say something around a line, itself in neither.
-
-    What the client added between them comes along uncounted.
-    """
+    """The ``before`` and ``after`` records that say something around a line, with what was added between them."""
     with open_transcript(entries.file) as stream:
         backwards = zip(lines_before(stream, entry.offset), count(entry.number - 1, -1))
         rows = _saying(entries, (line._replace(number=number) for line, number in backwards))
@@ -247,7 +243,13 @@ def around(
 
 def _read(rows: list[Row], entries: RecordLines, names: TranscriptNames, stream: BinaryIO) -> list[Passage]:
     """Records as passages, the calls that they answer looked up among them and before them."""
-    calls = _calls(rows, stream)
+    made: dict[str, ToolCall] = {}
+    answered: list[str] = []
+    for _, record in rows:
+        made |= calls_in(record)
+        answered += records.answered_calls(record)
+    wanted = [call for call in answered if call not in made]
+    calls = made | (calls_before(stream, rows[0][0].offset, wanted) if wanted else {})
     file = PassageFile(names, subagent_name(entries.file) is not None)
     return [passage(record, entry, file, calls) for entry, record in rows]
 
@@ -263,13 +265,3 @@ def _take(found: Iterator[Row], limit: int, uncounted: Callable[[Record], bool] 
     while limit > 0 and (row := next(found, None)):
         limit -= not uncounted(row[1])
         yield row
-
-
-def _calls(rows: list[Row], stream: BinaryIO) -> dict[str, ToolCall]:
-    made: dict[str, ToolCall] = {}
-    answered: list[str] = []
-    for _, record in rows:
-        made |= calls_in(record)
-        answered += records.answered_calls(record)
-    wanted = [call for call in answered if call not in made]
-    return made | (calls_before(stream, rows[0][0].offset, wanted) if wanted else {})
