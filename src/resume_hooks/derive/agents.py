@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Protocol, cast
 from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.draft import Draft, draft
 from resume_hooks.derive.child.write import Body, Sizes
-from resume_hooks.derive.fresh_child import NOTHING, Contents, Opening, RolloverPlan
+from resume_hooks.derive.fresh_child import NOTHING, Contents, Opening, RolloverPlan, plan_of_work
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import ends_of, home_of, known_as, label_of, left_of, require_whole
 from resume_hooks.sessions.child_titles import Kind
-from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.plan_file import plan_of_work
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.provenance import ChildSize
 

@@ -19,11 +19,11 @@ from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.sessions import lineage_block, locate
+from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.client_window import as_client_acts
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.transcripts import api_usage as traffic
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import FirstRequest, Traffic
@@ -183,10 +183,7 @@ def prompts_left(context: ContextUse, seen: Traffic) -> int | None:
 
 
 def advice(context: ContextUse, trimmed: ContextUse | None, left: int | None = None) -> Advice | None:
-    """What fits best, None while there is room; ``trimmed`` is what a trim would leave, None for unknown.
-
-    ``left`` are prompts, None for unknown.
-    """
+    """What fits best, None while there is room; a trim leaves ``trimmed``, ``left`` are prompts; None for unknown."""
     if context.percent < NEARLY_FULL and not context.compacts_at_once and (left is None or left >= FEW):
         return None
     return _best(trimmed)
@@ -199,9 +196,8 @@ def _best(trimmed: ContextUse | None) -> Advice:
 
 
 def _trimmed(path: str, window: int, where: Where) -> _Trimmed | None:
-    """What a trim with the usual options would leave; None if there is no conversation."""
     try:
-        scanned = plan.read(locate.session_file(path), window)
+        scanned = plan.read(session_file(path), window)
     except NothingToTrim:
         return None
     decided = plan.decide(scanned, options_of(), where)
@@ -266,7 +262,6 @@ def _strategies(measured: _Measured, fresh: int, summary_reads: int, *, warm: bo
 
 
 def _compaction(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
-    """Tokens that a compaction keeps, and those of its answer: as in the live chain's last one, else as usual."""
     if not chain or not chain[0].boundary:
         return KEPT_BY_COMPACTION, COMPACTION_ANSWER
     first = next((node for node in chain if node.input_tokens and node.number > chain[0].number), None)

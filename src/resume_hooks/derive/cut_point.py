@@ -84,9 +84,6 @@ class AtRecord(NamedTuple):
             if named:
                 return CutTarget(_usable(named, self.asked))
             return _not_there(transcript, f"No {self.asked}")
-        return self._by_place(transcript)
-
-    def _by_place(self, transcript: Transcript) -> CutTarget | None:
         offset = self.record.offset if isinstance(self.record, RecordOffset) else -1
         end = transcript.size if offset >= 0 else transcript.line_count
         at = offset if offset >= 0 else self.record
@@ -212,10 +209,7 @@ def parse_record(text: str) -> Truncator:
 
 
 def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
-    """Cut a conversation. None where only the end of the file was read and that does not tell.
-
-    UsageError where there is no such place, or nothing would stay.
-    """
+    """Cut a conversation; None where its end does not tell. UsageError for no such place, or if nothing would stay."""
     wanted = truncator.find(transcript)
     if wanted is None:
         return None
@@ -265,7 +259,6 @@ def _row_with(transcript: Transcript, wanted: CutTarget) -> tuple[Linear | None,
 
 
 def _moved(row: Linear, place: int, end: int) -> int:
-    """Which way a place moved, as a person counts: by messages."""
     between = row.nodes[min(place, end) : max(place, end)]
     if not any(node.spoken for node in between):
         return 0

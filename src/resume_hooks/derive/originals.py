@@ -17,7 +17,9 @@ from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where, is_session_id, session_id_of
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.locator_forms import MIN_PREFIX
 from resume_hooks.sessions.record_references import RecordLine, RecordLines, Reference, named_by
+from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.storage.backups import folder_of
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
@@ -79,7 +81,7 @@ def _asked(reference: Reference, originals: Originals, cwd: str, where: Where) -
         session = locate.resolve(reference.session, cwd, where, foreign=True)
     except SessionNotFound:
         prefix = reference.session.lower()
-        backed_up = originals.backed_up(prefix) if len(prefix) >= locate.MIN_PREFIX else []
+        backed_up = originals.backed_up(prefix) if len(prefix) >= MIN_PREFIX else []
         if len(backed_up) != 1:
             raise
         for path in originals.backups(backed_up[0]):
@@ -194,7 +196,7 @@ class Originals:
             path = self._family.locate(Parent(session_id, file, "", "", ""), os.path.join(here, "child"))
             if path is not None:
                 yield path, session_id
-        yield from ((copy.path, session_id) for copy in locate.all_sessions(self._where, session_id))
+        yield from ((copy.path, session_id) for copy in all_sessions(self._where, session_id))
         yield from ((path, session_id) for path in backups)
 
     def _may_open(self, path: str, here: str) -> bool:
@@ -268,7 +270,6 @@ def origins_in(record: Record) -> list[Origin]:
 
 
 def _texts(record: Record) -> Iterator[str]:
-    """The texts of a message that another tool may have shortened."""
     for block in records.blocks(record):
         yield string(block, "text")
         yield from (value for value in records.mapping(block, "input").values() if isinstance(value, str))

@@ -21,15 +21,11 @@ if TYPE_CHECKING:  # which a handoff does without
 PLACES = (WORKTREE, RELOCATED)
 """The kinds that say where a session is, if not where it began; clients' pickers go by them."""
 
-CARRIED = (TAG, PR_LINK, MODE, *PLACES)
-"""The kinds that are carried, the last of each."""
+CARRIED = (TAG, PR_LINK, MODE, *PLACES)  # the kinds that are carried, the last of each
 
 
 def carried_lines(ends: HeadTail, session_id: str, *, moved: bool = False) -> list[bytes]:
-    """The parent's last tag, pull request, mode and place as lines without endings, under the child's id.
-
-    The place stays behind where the session ``moved``.
-    """
+    """The parent's last tag, pull request, mode and, unless it ``moved``, place, as lines under the child's id."""
     last: dict[str, bytes] = {}
     for row in ends.tail.split(b"\n"):
         body = row.removesuffix(b"\r")

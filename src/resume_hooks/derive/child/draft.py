@@ -35,8 +35,7 @@ FOREIGN_VERSION = "2.1.42"
 HANDED_OVER = frozenset({"handoff", "rollover", "fork"})
 """The kinds of children by which a session of one agent goes on in another."""
 
-NOBODY = SessionFile("", "", 0, 0)
-"""The parent of a session that comes from elsewhere."""
+NOBODY = SessionFile("", "", 0, 0)  # the parent of a session that comes from elsewhere
 
 
 class ChildPlace(NamedTuple):

@@ -16,9 +16,9 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of, ends_of, store_of
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.liveness import Clients
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts import records, tokens
@@ -27,16 +27,12 @@ from resume_hooks.transcripts.head_tail import HeadTail, is_talk
 from resume_hooks.transcripts.records import message
 
 _BUSY = "Another command is making a child of this session"
-_PATIENCE = 6.0
-"""Seconds that are waited for it: longer than it may take."""
+_PATIENCE = 6.0  # seconds that are waited for it: longer than it may take
 
 
 @contextlib.contextmanager
 def one_at_a_time(parent: SessionFile, where: Where) -> Iterator[None]:
-    """Let whoever else makes a child of ``parent`` end first, so that it is found. SessionLive where that takes long.
-
-    Where the state folder can't be written nobody waits.
-    """
+    """Wait for who else makes a child of ``parent``; SessionLive after long, nobody waits where no state is written."""
     with contextlib.ExitStack() as held:
         with contextlib.suppress(WriteFailed):
             folder = os.path.join(where.state, "pending", f"making-{parent.session_id}")

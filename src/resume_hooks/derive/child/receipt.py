@@ -10,8 +10,7 @@ from resume_hooks.sessions.agents.protocol import ResumeCommands
 from resume_hooks.sessions.agents.registry import commands
 from resume_hooks.transcripts.invariants import Check
 
-FRESH = frozenset({"handoff", "rollover"})
-"""The kinds of children that hold none of their parent's records."""
+FRESH = frozenset({"handoff", "rollover"})  # the kinds of children that hold none of their parent's records
 
 
 class Receipt(NamedTuple):

@@ -202,7 +202,6 @@ class _Title:
         self.text = draft.own_title or ""
 
     def lines(self) -> Iterator[bytes]:
-        """The title's line; none where the child's lines hold one."""
         if self._draft.own_title is None:
             self._stack.enter_context(titles_locked(self._draft.folder))
             self.text = self._draft.free_title()

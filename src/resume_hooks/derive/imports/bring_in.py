@@ -43,8 +43,7 @@ from resume_hooks.transcripts.records import Record, kind, parse
 from resume_hooks.transcripts.tokens import session_context
 from resume_hooks.transcripts.transcript import scan
 
-PART = ".part"
-"""What the name of a folder ends with that is not whole yet."""
+PART = ".part"  # what the name of a folder ends with that is not whole yet
 
 _NAMING = (b'"sessionId"', b'"cwd"', b'_metadata"', b'"forkedFrom"', b'"original_session', b'"file-history-')
 """What a line holds that names a session, a folder, or a file's copies."""
@@ -52,10 +51,7 @@ _NAMING = (b'"sessionId"', b'"cwd"', b'_metadata"', b'"forkedFrom"', b'"original
 
 @dataclass(frozen=True, slots=True)
 class MovedLines(Body):
-    """The lines of a bundled session as they stand in the file ``path``.
-
-    ``called`` maps the ids of sessions to what they are called here.
-    """
+    """The lines of a bundled session as in the file ``path``; ``called`` maps ids to what they are called here."""
 
     source: str
     path: str
@@ -148,7 +144,12 @@ class WholePlan(ChildPlan):
             if self.packed.files and not os.path.lexists(own):
                 if os.path.lexists(part):
                     remove(part)  # of an import that was killed
-                _copy_beside(self.packed, part, where)
+                os.mkdir(part, 0o700)
+                for place, path in self.packed.files:
+                    target = os.path.join(part, *place.split("/"))
+                    private_folder(os.path.dirname(target), where)
+                    shutil.copyfile(path, target)
+                    os.chmod(target, 0o600)
                 os.rename(part, own)
                 made = True
             yield []
@@ -196,16 +197,6 @@ def take_back(path: str) -> None:
     shutil.rmtree(path.removesuffix(".jsonl"), ignore_errors=True)
 
 
-def _copy_beside(packed: BundledSession, folder: str, where: Where) -> None:
-    """Write what lay beside a session into a new private folder. OSError."""
-    os.mkdir(folder, 0o700)
-    for place, path in packed.files:
-        target = os.path.join(folder, *place.split("/"))
-        private_folder(os.path.dirname(target), where)
-        shutil.copyfile(path, target)
-        os.chmod(target, 0o600)
-
-
 def _is_free(own: str, packed: BundledSession) -> bool:
     """Whether nothing lies beside a session to be, or just what came with it, as a killed import leaves it."""
     if not os.path.lexists(own):
@@ -241,10 +232,7 @@ AS_IMPORTED = "import"
 
 
 class ImportedSession(NamedTuple):
-    """A session of a bundle here; ``existing`` where the same was here before.
-
-    ``files`` beside it came along.
-    """
+    """A session of a bundle here, maybe ``existing`` before, with so many ``files`` beside it."""
 
     head: Head
     receipt: Receipt
@@ -293,7 +281,6 @@ def import_sessions(
 def _bring(
     packed: BundledSession, name: str, options: BundleOptions, called: Mapping[str, str], where: Where
 ) -> ImportedSession:
-    """Write one session, unless it is here already."""
     decided: WholePlan | ImportPlan
     if options.whole:
         decided, files = whole_plan(packed, options.home, called, where, force=options.force), len(packed.files)

@@ -44,18 +44,11 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_IMAGE = 5 * 1024 * 1024
 """Characters of base64 of one image, and pixels of its side: the API refuses more (its guide to vision)."""
 MAX_SIDE = 8_000
-MAX_DOCUMENT = 32 * 1024 * 1024
-"""Characters of a document: the API takes no larger request."""
-
-TOLD = 200
-"""Characters of a stranger's word in a note."""
-
-_FIT = re.compile(r"[A-Za-z0-9_-]{1,128}")
-"""The API's pattern for ids and names of tools."""
-
+MAX_DOCUMENT = 32 * 1024 * 1024  # characters of a document: the API takes no larger request
+TOLD = 200  # characters of a stranger's word in a note
+_FIT = re.compile(r"[A-Za-z0-9_-]{1,128}")  # the API's pattern for ids and names of tools
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
-_HEAD = 1_024
-"""Bytes at the start of a PDF in which its mark stands."""
+_HEAD = 1_024  # bytes at the start of a PDF in which its mark stands
 
 
 def taken_over(content: object, role: str) -> str | list[Record]:
@@ -174,9 +167,7 @@ def _note(what: str) -> Record:
 
 _MARKS = MappingProxyType({b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"})
 _THOUGHT = MappingProxyType({THINKING: ("thinking", "signature"), REDACTED_THINKING: ("data",)})
-_DIRECT = {"type": "direct"}
-"""Who called, as 2.1.329 writes it down; other callers name what ran elsewhere."""
-
+_DIRECT = {"type": "direct"}  # who called, as 2.1.329 writes it down; other callers name what ran elsewhere
 _SHOWN = MEDIA | {TEXT}
 _ALLOWED = MappingProxyType(
     {
@@ -201,8 +192,7 @@ _FORMS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
 )
 
 
-PROMPT = "prompt"
-"""How words were queued that a person typed; others tell of tasks that ran elsewhere."""
+PROMPT = "prompt"  # how words were queued that a person typed; others tell of tasks that ran elsewhere
 
 SYSTEM = frozenset({"compact_boundary", "local_command"})
 """System records that are part of a conversation; the others tell of the client that it was held in."""

@@ -66,10 +66,7 @@ _SETTINGS = json.dumps({"disableAllHooks": True, "outputStyle": "default", "env"
 
 @dataclass(frozen=True, slots=True)
 class ClaudeHeadless:
-    """The client on PATH, else the one that runs us, as a model; ``name`` is what ``--model`` takes.
-
-    ``where`` is the environment that it comes from.
-    """
+    """The client on PATH, else the one that runs us, as a model; ``name`` is what ``--model`` takes."""
 
     where: Where
     name: str

@@ -27,10 +27,7 @@ MIN_GROWTH = 1_000  # tokens from which on a session tells its own ratio
 
 
 class Scale:
-    """Tokens of pieces. ``ratio`` is the session's own, in characters a token, for records without one.
-
-    ``again`` are tokens that the last answer's count misses, since only the running client had cleared them.
-    """
+    """Tokens of pieces; ``ratio`` stands in for records without one, ``again`` are what the last count misses."""
 
     def __init__(self, ratio: float, texts: dict[int, float], thoughts: dict[int, float], again: int = 0) -> None:
         self.ratio = ratio

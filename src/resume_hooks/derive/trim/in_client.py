@@ -143,7 +143,6 @@ def _edited(record: Record, edit: Edit | None) -> Record:
 
 
 def _as_text(block: Record, original: OriginalReference) -> str:
-    """A result as the text that a built message can hold."""
     parts = []
     for part in records.result_blocks(block):
         kind = string(part, "type")

@@ -82,10 +82,7 @@ class TrimMaterial:
 
 
 def material(transcript: Transcript, pieces: Pieces, options: Options, folders: Sequence[str] = ()) -> TrimMaterial:
-    """What can be trimmed of a scanned transcript: its live chain alone.
-
-    ``folders`` are where the session worked: files there are checked for changes since they were written.
-    """
+    """The trimmable pieces of the live chain; files in ``folders`` are checked for changes since they were written."""
     chain = transcript.chain
     places = {node.number: place for place, node in enumerate(chain)}
     live = sorted((piece for piece in pieces.found if piece.number in places), key=lambda p: places[p.number])

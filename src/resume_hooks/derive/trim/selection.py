@@ -27,10 +27,7 @@ SHOWN = WRITERS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
 
 
 class Choice(NamedTuple):
-    """A piece that is given up, the rule that named it, and the ``placeholder`` for what is taken out.
-
-    ``kept`` characters of the piece stay beside the placeholder.
-    """
+    """A piece given up, the rule that named it, its ``placeholder``, and how many characters stay beside that."""
 
     piece: Piece
     rule: str
@@ -72,10 +69,7 @@ class Origins:
 
 
 def choose(material: TrimMaterial, options: Options, origins: Origins, scale: Scale, tokens: int) -> list[Choice]:
-    """The choices of a trim, oldest first; with a target only as many as bring ``tokens`` down to it.
-
-    UsageError for a rule that does not exist.
-    """
+    """The choices, oldest first; with a target as many as bring ``tokens`` there. UsageError for an unknown rule."""
     choices = list(_choices(material, options, origins, scale))
     if options.target_tokens:
         excess = tokens - options.target_tokens
