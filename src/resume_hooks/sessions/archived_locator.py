@@ -35,10 +35,7 @@ FORMS = (by_id, by_pull_request, by_prefix, by_title, by_tag, by_part_of_title, 
 
 
 def archived_copy(words: str, around: Surroundings, resolvers: Sequence[Resolver]) -> SessionFile | None:
-    """The archived session that words name in one of the forms of these ``resolvers``, opened; None for none.
-
-    AmbiguousLocator where they name several; SessionNotFound, WriteFailed where it can't be opened.
-    """
+    """The archived session that words name, opened; None for none. AmbiguousLocator, SessionNotFound, WriteFailed."""
     if not archived_ids(around.where):
         return None
     kept_around = ArchivedSurroundings(around)
@@ -146,7 +143,6 @@ class ArchivedSurroundings(Surroundings):
         ]
 
     def _is_here(self, archived: ArchivedSession) -> bool:
-        """Whether a session is of the working directory, and not of one with the same key."""
         if archived.project not in self.projects:
             return False
         return project_key(archived.cwd) != archived.project or canonical(archived.cwd) == canonical(self.cwd)

@@ -23,14 +23,11 @@ Kind = Literal[
 ]  # fmt: skip
 """What is done to a session that makes a child."""
 
-_WORDS = {"rewind": "back"}
-"""Kinds that are shown by another word: by what is typed for it."""
-
+_WORDS = {"rewind": "back"}  # kinds that are shown by another word: by what is typed for it
 _KINDS = "|".join((*get_args(Kind), *_WORDS.values()))
 _OURS = re.compile(rf"(?: · (?:{_KINDS})(?: \d{{1,{MAX_DIGITS}}})?)+\Z")
 _END = re.compile(rf" · ({_KINDS})(?: \d{{1,{MAX_DIGITS}}})?\Z")
-_FORMER = re.compile(rf"\A(?:(?:{_KINDS}) \d+ · )+")
-"""What children were called in 0.1.0: ``handoff 2 · <root title>``."""
+_FORMER = re.compile(rf"\A(?:(?:{_KINDS}) \d+ · )+")  # what children were called in 0.1.0: ``handoff 2 · <root title>``
 
 
 def word_of(kind: str) -> str:
@@ -52,10 +49,7 @@ def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
 
 
 def free_title(root_title: str, kind: Kind, folder: str) -> str:
-    """The title with the first number that no session of the folder has.
-
-    It stays free for as long as nobody else writes a child there (``titles_locked``).
-    """
+    """The title with the first number that no session of the folder has, for as long as ``titles_locked``."""
     front = json.dumps(child_title(root_title, kind), ensure_ascii=False).encode("utf-8", "replace")[:-1]
     taken = _numbers(folder, b'"customTitle":' + front)
     return child_title(root_title, kind, max(taken, default=0) + 1)

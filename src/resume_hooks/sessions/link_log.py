@@ -66,7 +66,6 @@ def _append(row: dict[str, object], where: Where) -> None:
 
 
 def _rows(where: Where) -> Iterator[dict[str, Any]]:
-    """Every row that is a JSON object."""
     try:
         lines = read_regular(links_file(where), MAX_BYTES).split(b"\n")
     except OSError:

@@ -62,7 +62,14 @@ class Clients:
         for pid, entry in self._running:
             if why := _may_be_of(entry, session):
                 return f"the running client {pid} {why}"
-        return self._why_unlisted(session)
+        if self._unlisted is None:
+            parts = HeadTail(session.path).version.split(".")
+            version = tuple(int(part) for part in parts if part.isascii() and part.isdecimal())
+            return "" if version >= LISTED_SINCE else "its client is too old to tell whether it still runs"
+        inside = (pid for pid, cwd in self._unlisted if _is_folder_of(cwd, session))
+        started_here = next(inside, "")
+        why = f"the running client {started_here} was started in its folder, and does not list what it has open"
+        return why if started_here else ""
 
     def leave_to(self, pid: int | None, child_id: str, maker: int | None) -> bool:
         """Whether a child may be opened by the client ``pid``: no other one that runs made it, or has it open."""
@@ -89,16 +96,6 @@ class Clients:
         pids = (name for name in os.listdir(PROC) if name.isdecimal() and int(name) not in known)
         return [(pid, cwd) for pid in pids if (cwd := _client_folder(pid))]
 
-    def _why_unlisted(self, session: SessionFile) -> str:
-        """Why it may be open in a client that does not list itself; processes are seen only where there is /proc."""
-        if self._unlisted is None:
-            parts = HeadTail(session.path).version.split(".")
-            version = tuple(int(part) for part in parts if part.isascii() and part.isdecimal())
-            return "" if version >= LISTED_SINCE else "its client is too old to tell whether it still runs"
-        inside = (pid for pid, cwd in self._unlisted if _is_folder_of(cwd, session))
-        pid = next(inside, "")
-        return f"the running client {pid} was started in its folder, and does not list what it has open" if pid else ""
-
 
 def _is_newborn(session: SessionFile) -> bool:
     """Whether the last write was our own: a child that nobody went on in yet."""
@@ -110,7 +107,6 @@ def _is_newborn(session: SessionFile) -> bool:
 
 
 def _listed(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Every client that lists itself, by its process id."""
     folder = os.path.join(where.config, "sessions")
     try:
         names = sorted(os.listdir(folder))

@@ -85,7 +85,6 @@ def resolve(
 
 
 def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> SessionFile:
-    """A session in our form of record. UsageError for another agent's where none is taken."""
     agent = agent_of(session, where)
     if not foreign:
         require_whole(session)

@@ -228,7 +228,6 @@ def not_found(words: str, around: Surroundings) -> SessionNotFound:
 
 
 def _only(words: str, sessions: list[SessionFile], around: Surroundings) -> SessionFile | None:
-    """The one session among those found, newest first, of which several may be copies."""
     copies: dict[str, list[SessionFile]] = {}
     for session in sessions:
         copies.setdefault(session.session_id, []).append(session)

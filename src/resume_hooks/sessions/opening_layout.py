@@ -65,10 +65,7 @@ def next_step_of(text: object) -> str | None:
 
 
 def short_opening(text: str, most: int, whole: str, shorter: Shorter | None = None) -> str:
-    """``text`` in at most ``most`` (1,000 or more) characters; ``whole`` is the reference that prints all of it.
-
-    ``""`` where ``text`` is no opening of ours.
-    """
+    """``text`` in ``most`` (1,000 or more) characters, ``whole`` prints the rest; ``""`` for no opening of ours."""
     step = next_step_of(text)
     if step is None or len(text) <= most:
         return "" if step is None else text

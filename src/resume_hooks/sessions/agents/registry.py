@@ -117,8 +117,7 @@ NAMES = (NAME, *(known.name for known in OTHERS))
 RUNNING = (NAME, *(known.name for known in OTHERS if known.session_variable))
 """The agents that can go on with a session."""
 
-PARTIAL = frozenset(known.name for known in OTHERS if known.left)
-"""Those whose sessions are not whole."""
+PARTIAL = frozenset(known.name for known in OTHERS if known.left)  # those whose sessions are not whole
 
 OPENED = (NAME, *PARTIAL)
 """Those of whose sessions a list is chosen from: this client goes on in them, or in a fresh one from their prompts."""
