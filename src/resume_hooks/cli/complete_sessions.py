@@ -79,7 +79,6 @@ def _found(beginning: str) -> Iterator[CompletionItem[str]]:
 
 
 def _title(session: SessionFile) -> str:
-    """The title as it can be shown; ``""`` where the file can't be read."""
     try:
         glance = HeadTail(session.path)
     except ResumeHooksError:

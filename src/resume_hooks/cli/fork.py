@@ -13,8 +13,8 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, BeforeCompaction, Truncator
 from resume_hooks.derive.fork import ForkPlan
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import Reference
+from resume_hooks.sessions.session_files import SessionFile
 
 
 def fork(options: ForkOptions) -> None:
@@ -32,7 +32,6 @@ def fork(options: ForkOptions) -> None:
 
 
 def _home(options: ForkOptions) -> str | None:
-    """The folder that was asked for. UsageError for options that mean nothing together."""
     options.refuse_together("here", "home", "output_dir")
     if options.home is not None:
         return os.path.join(current_folder(), os.path.expanduser(options.home))
@@ -59,7 +58,6 @@ def _cut(options: ForkOptions) -> tuple[SessionFile, Truncator | None]:
 
 
 def _session_of(at: Reference, options: ForkOptions) -> SessionFile:
-    """The session that a reference names. UsageError if SESSION names another."""
     session = located_parent(at.session, options.where)
     if options.locator is not None and options.located_parent().original != session.original:
         raise UsageError(f"--at names another session than '{options.locator}'", "Leave one of them out.")

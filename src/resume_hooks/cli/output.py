@@ -96,10 +96,7 @@ def table(pairs: Sequence[tuple[str, object]]) -> str:
 
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, room: int = 0) -> str:
-    """A table with a dim head: the first ``words`` columns from the left, numbers from the right; "" without rows.
-
-    Lines are cut to ``room`` columns, unless that is 0.
-    """
+    """Columns cut to ``room`` (0: any), ``words`` of them from the left, numbers from the right; "" without rows."""
     if not rows:
         return ""
     widths = [max(width(row[place]) for row in (heads, *rows)) for place in range(len(heads))]

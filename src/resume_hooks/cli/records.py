@@ -18,8 +18,8 @@ from resume_hooks.reading.passages import Passage, whole_command
 from resume_hooks.reading.render import Rendering, render
 from resume_hooks.reading.selections import ShellCall, TurnReader
 from resume_hooks.sessions.agents.registry import original as place_of_original
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import RecordLine, TranscriptNames, shortened
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import title_of
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, one_line, plain_line
@@ -58,7 +58,6 @@ def _runs(passages: Sequence[Passage]) -> list[list[Passage]]:
 
 
 def _added(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
-    """One line for what the client added in a row."""
     reference = names.reference(run[0].entry.word)
     kinds = ", ".join(dict.fromkeys(one.speaker.removeprefix("attachment ") for one in run))
     size = sum(one.characters for one in run)
@@ -161,10 +160,7 @@ PARTLY = "part of this record was trimmed before, and that original is gone"
 
 
 def print_record(found: OriginalRecord, options: ReadOptions) -> None:
-    """Print what a record says, of trimmed content the original; ``max_chars`` characters of it after ``skip``.
-
-    ResumeHooksError for a line that holds no record.
-    """
+    """Print ``max_chars`` of a record's text after ``skip``, trimmed contents as they were. ResumeHooksError."""
     limit, skip = options.max_chars, options.skip
     record = record_in(found.original)
     shown = render(record, found.original)

@@ -48,17 +48,7 @@ def _found(options: SearchOptions, progress: Progress | None) -> SearchResult:
 
     A part is given the options, the scope, the current folder, and what ``find`` is told of indexing; None: no line.
     """
-    scope = _scope(options)
-    for answer in answers("which session wrote a line") if options.file else ():
-        if (wrote := answer(options, scope, current_folder(), limit=PATIENCE, progress=progress)) is not None:
-            return cast("SearchResult", wrote)
-    return find(
-        options.words, scope, options.where, also=options.also, most=options.limit, limit=PATIENCE, progress=progress
-    )
-
-
-def _scope(options: SearchOptions) -> Scope:
-    return replace(
+    scope = replace(
         _sessions(options),
         asking=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
         since=_seconds(options.since),
@@ -69,6 +59,12 @@ def _scope(options: SearchOptions) -> Scope:
         role=options.role or "",
         helpers=options.helpers,
         programs=frozenset({options.agent} - {ALL}),
+    )
+    for answer in answers("which session wrote a line") if options.file else ():
+        if (wrote := answer(options, scope, current_folder(), limit=PATIENCE, progress=progress)) is not None:
+            return cast("SearchResult", wrote)
+    return find(
+        options.words, scope, options.where, also=options.also, most=options.limit, limit=PATIENCE, progress=progress
     )
 
 
@@ -86,7 +82,6 @@ def _sessions(options: SearchOptions) -> Scope:
 
 
 def _scope_name(options: SearchOptions) -> str:
-    """What was searched, in a word for programs."""
     if options.everywhere:
         return "all"
     named = next((name for name in ("session", "lineage") if options.has(name)), None)
@@ -94,7 +89,6 @@ def _scope_name(options: SearchOptions) -> str:
 
 
 def _seconds(when: str | None) -> int | None:
-    """A time as seconds since the epoch."""
     return None if when is None else int(time_of(when).timestamp())
 
 

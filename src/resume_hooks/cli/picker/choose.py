@@ -19,7 +19,7 @@ from resume_hooks.hooks.session_list.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import agent_at, readable, require_whole
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 
 LISTED = 30  # sessions of a numbered list
 LOOKED_AT = 2_000  # sessions among which words are looked for where all of them would be waited for
@@ -65,7 +65,6 @@ def _numbered(sessions: Iterator[Listed], typed: str) -> ListedSession:
 
 
 def _before_compaction(row: ListedSession) -> str | ListedSession:
-    """A fork of a session as it was before its last compaction; why there is none."""
     # Only who forks waits for what writes.
     from resume_hooks.derive import agents
     from resume_hooks.derive.child.write import write
@@ -81,6 +80,5 @@ def _before_compaction(row: ListedSession) -> str | ListedSession:
 
 
 def _copy(row: ListedSession) -> str:
-    """Copy the command that continues a session; what became of it, and the command itself."""
     session = SessionFile(row.session_id, row.path, row.mtime, row.size)
     return copy_command(relocate.way_on(session, row.folder, Where()))

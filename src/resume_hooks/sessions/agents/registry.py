@@ -14,14 +14,13 @@ from resume_hooks.part_table import AGENTS
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import function_of, is_there
 from resume_hooks.sessions.agents.claude import NAME, Claude
-from resume_hooks.sessions.agents.protocol import Agent, Launch, ResumeCommands
+from resume_hooks.sessions.agents.protocol import Agent
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
 ALL = "all"
 COPIES = "mirrors"  # in the state folder: sessions of other agents in our form of record, a folder an agent
-
 
 READ = "read.json"  # beside the copies of what was typed: how far it was read
 FIRST_READ = 8 * 1024 * 1024  # bytes of what was typed for whose first reading a list waits: half a second
@@ -142,7 +141,7 @@ def agents(where: Where, name: str = ALL) -> list[Agent]:
 
 def agent_at(path: str, where: Where) -> Agent:
     """The agent that a path is of, which nobody need ask who has the session."""
-    return _agent_named(name_at(path, where), where)
+    return agent_named(name_at(path, where), where)
 
 
 def name_at(path: str, where: Where) -> str:
@@ -154,7 +153,7 @@ def name_at(path: str, where: Where) -> str:
 
 def agent_of(session: SessionFile, where: Where) -> Agent:
     """The agent of a session."""
-    return _agent_named(session.agent, where)
+    return agent_named(session.agent, where)
 
 
 def known_as(name: str) -> Known | None:
@@ -162,32 +161,15 @@ def known_as(name: str) -> Known | None:
     return next((one for one in OTHERS if one.name == name), None)
 
 
-def _agent_named(name: str, where: Where) -> Agent:
+def agent_named(name: str, where: Where) -> Agent:
     """The agent of a name, whether or not it has a home here; this client's for any other."""
     known = known_as(name)
     return known.load(where) if known else Claude(where)
 
 
-def commands(name: str, session_id: str, folder: str, where: Where) -> ResumeCommands:
-    """How to go on in a session of the agent of a name, whether or not it has a home here."""
-    return _agent_named(name, where).commands(session_id, folder)
-
-
-def launch(name: str, session_id: str, where: Where) -> Launch:
-    """What is executed to go on in a session of the agent of a name."""
-    return _agent_named(name, where).launch(session_id)
-
-
-def home_of(name: str, where: Where) -> str:
-    """Where an agent beside this client keeps its sessions. UsageError where that is not there."""
-    known = next(one for one in OTHERS if one.name == name)
-    agents(where, name)
-    return known.home_in(where)
-
-
 def label_of(name: str, where: Where) -> str:
     """What people call the agent of a name."""
-    return _agent_named(name, where).label
+    return agent_named(name, where).label
 
 
 def is_foreign(path: str, where: Where) -> bool:
