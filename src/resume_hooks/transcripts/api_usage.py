@@ -18,21 +18,12 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan
 
-FIVE_MINUTES = 300
-"""Seconds that the API keeps what was cached, unless it is asked for more; each read begins them anew."""
-
+FIVE_MINUTES = 300  # seconds that the API keeps what was cached, from each read anew, unless asked for more
 HOUR = 3_600  # seconds that it keeps what was cached for an hour
-
-REQUESTED = {"5m": FIVE_MINUTES, "1h": HOUR}
-"""What clients since 2.1.329 write beside an answer: the lifetime that they asked for."""
-
+REQUESTED = {"5m": FIVE_MINUTES, "1h": HOUR}  # clients since 2.1.329 write what they asked for beside an answer
 LAST_TURNS = 12  # turns at the end whose medians are a typical one
-
-USUAL_BASE = 30_000
-"""Tokens of a first request without its prompt: the median of 82 sessions of the corpus (28,000 to 44,000 mostly)."""
-
-USUAL_SHARED = 18_000
-"""Of these, tokens that the cache held already from other sessions: the median of 47 sessions (16,000 to 25,000)."""
+USUAL_BASE = 30_000  # tokens of a first request but its prompt: the median of 82 sessions (28,000 to 44,000 mostly)
+USUAL_SHARED = 18_000  # of these, cached already: the median of 47 sessions (16,000 to 25,000)
 
 
 class FirstRequest(NamedTuple):

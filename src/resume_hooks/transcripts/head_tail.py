@@ -26,7 +26,6 @@ from resume_hooks.transcripts.bookkeeping import (
 from resume_hooks.transcripts.lines import BOM, open_transcript, read_lines
 
 REACH = 65_536  # bytes read at each end: what the client's own listing reads
-
 WIDE_REACH = 1024 * 1024  # bytes at an end that are read where its usual reach holds no prompt, or no answer
 TITLE_LENGTH = 80
 
