@@ -64,10 +64,7 @@ class Held(NamedTuple):
 
 @contextlib.contextmanager
 def held(session_id: str, path: str, where: Where) -> Iterator[Held]:
-    """Hold a session for a rewrite in place: locked, open, backed up. The backup stays only if the file is replaced.
-
-    SessionLive while another process rewrites it; WriteFailed if it can't be read or backed up.
-    """
+    """Hold a session locked, open and backed up, for good if its file is replaced. SessionLive, WriteFailed."""
     with only_one(session_id, where):
         try:
             original = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))

@@ -20,9 +20,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 NAME = "lock"  # the lock file in a folder that one process at a time may change
-
-_BEYOND = 1 << 40
-"""The byte that is locked on Windows: nobody else can read or write it meanwhile, so it lies behind any end."""
+_BEYOND = 1 << 40  # the byte locked on Windows, where nobody else can use it: behind any end
 
 _PAUSE = 0.005
 _TRIES = 20  # how often a lock file is opened anew that its holder removed just then

@@ -66,10 +66,7 @@ def takes_files(root: int, parts: Sequence[str]) -> bool:
 
 
 def read(root: str, parts: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
-    """What the regular file at ``parts`` holds, no link followed below ``root``, and its state.
-
-    OSError where it is missing, anything else, or larger than ``limit`` bytes; WriteFailed as for ``folder``.
-    """
+    """A regular file's content and state, no link followed below ``root``. OSError beyond ``limit``, WriteFailed."""
     with (
         opened(root) as top,
         folder(top, parts[:-1]) as within,

@@ -18,10 +18,7 @@ from resume_hooks.paths import Where, open_regular, private_folder
 from resume_hooks.storage.state_file import MODE, sweep, temporary_in
 
 MAX_BYTES = 200 * 1024 * 1024  # bytes that are taken in where nobody says how many
-
-MAX_LINE = 64 * 1024 * 1024
-"""Bytes of one line: a parser may need thirty times as much memory for it. The longest that are known have 60 MB."""
-
+MAX_LINE = 64 * 1024 * 1024  # bytes of one line, which a parser may need thirty times; the longest known has 60 MB
 PIECE = 256 * 1024  # bytes that are read, or unpacked, at a time
 _GZIP = b"\x1f\x8b"
 _WBITS = 31  # zlib's word for: with the head and the checksum of gzip
@@ -49,7 +46,14 @@ def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken
             private_folder(folder, where)
             sweep(folder)
             temporary = temporary_in(folder)
-            taken = _written(temporary, _lined(_capped(_unpacked(_capped(chunks, most)), most)))
+            digest = hashlib.sha256()
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+            with os.fdopen(descriptor, "wb") as stream:
+                for chunk in _lined(_capped(_unpacked(_capped(chunks, most)), most)):
+                    digest.update(chunk)
+                    stream.write(chunk)
+                size = stream.tell()
+            taken = Taken(temporary, size, digest.hexdigest())
         except OSError as error:
             raise WriteFailed(
                 f"What was to be imported could not be kept: {error.strerror or error}",
@@ -74,17 +78,6 @@ def file_chunks(path: str) -> Iterator[bytes]:
     except (OSError, ValueError) as error:  # the latter for a NUL in a name
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ImportFailed(f"{path} can't be read: {why}", "Give the path of a .jsonl file.") from error
-
-
-def _written(path: str, chunks: Iterable[bytes]) -> Taken:
-    digest = hashlib.sha256()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
-    with os.fdopen(descriptor, "wb") as stream:
-        for chunk in chunks:
-            digest.update(chunk)
-            stream.write(chunk)
-        size = stream.tell()
-    return Taken(path, size, digest.hexdigest())
 
 
 def _capped(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
