@@ -193,10 +193,7 @@ def root_above(folder: str) -> str:
 
 
 def _common_folder(git: str) -> str:
-    """The git folder that all worktrees share.
-
-    In a linked one ``.git`` is a file that leads to a folder which names it; a submodule's is one of its own.
-    """
+    """The git folder that all worktrees share, to which a linked one's ``.git``, a file, leads by way of its own."""
     if os.path.isdir(git):
         return git
     line = _first_line(git)

@@ -26,8 +26,7 @@ _HELPERS = ("sh", "bash", "dash", "zsh", "ksh", "busybox", "ash", "python", "uv"
 
 _known: Dict[int, Process] = {}
 
-_RUNS_SCRIPTS = re.compile(r"/(?:node|bun)[^/]*\Z").search
-"""Of a client that is a script, which npm installs, the executable is another program."""
+_RUNS_SCRIPTS = re.compile(r"/(?:node|bun)[^/]*\Z").search  # what runs a client from npm
 
 
 class Process(NamedTuple):

@@ -37,10 +37,7 @@ def without_sequences(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """``text`` with tabs and line feeds as its only controls; other line ends become line feeds.
-
-    Lone surrogates, which no terminal and no UTF-8 file takes, become U+FFFD.
-    """
+    """``text`` with tabs and line feeds as its only controls, and U+FFFD for lone surrogates."""
     if not _ODD.search(text):  # most texts, at a tenth of the time
         return text
     lines = re.sub(_BREAK, "\n", re.sub(_SEQUENCE, "", text))
