@@ -27,9 +27,7 @@ from resume_hooks.transcripts.turns import opens_turn
 
 TARGET = 200  # characters of what a call is about
 SLIGHT = 60  # characters of further input that are not worth a notice: what a command is for
-
-EXPORTED = frozenset({"tool", records.RESULT, records.CALL})
-"""Kinds of records that only plain exports have; of other unknown kinds with messages clients keep logs."""
+EXPORTED = frozenset({"tool", records.RESULT, records.CALL})  # plain exports alone have these kinds
 
 UNSAID = frozenset({"date_change", "prompt_snapshot", "task_reminder", "todo_reminder", "total_tokens_reminder"})
 """Attachments that come with every other call and say nothing of the work."""
@@ -191,10 +189,7 @@ def _call(block: Record, own: Mapping[str, ToolCall], reference: str) -> str:
 
 
 def without_reminders(text: str, reference: str = "") -> str:
-    """``text`` without what the client put between reminder marks, each told of where a ``reference`` is given.
-
-    Searched from mark to mark: a hostile text of nothing but opening marks is walked once.
-    """
+    """``text`` without what stands between reminder marks, told of by ``reference`` if given; walked once."""
     parts = []
     place = 0
     while (start := text.find(_REMINDER, place)) >= 0:
@@ -217,10 +212,7 @@ class PassagePage(NamedTuple):
 
 
 def page(entries: RecordLines, names: TranscriptNames, before: RecordLine | None, limit: int) -> PassagePage:
-    """The last ``limit`` records that say something before a line; None: before the end.
-
-    A last line that is still being written is no record yet. SessionNotFound if the file gets shorter meanwhile.
-    """
+    """The last ``limit`` whole records that say something before a line, None: the end. SessionNotFound."""
     with open_transcript(entries.file) as stream:
         end = entries.size if before is None else before.offset
         found = list(_take(_saying(entries, lines_before(stream, end)), limit + 1))
