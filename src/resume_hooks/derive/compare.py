@@ -44,9 +44,7 @@ KEPT_BY_COMPACTION = 18_000
 """Tokens that a compaction leaves beyond what every session begins with: the median of ten of the corpus (4,400 to
 30,100), its summary and the files that the client reads again."""
 
-COMPACTION_ANSWER = 3_600
-"""Tokens of a compaction's summary: the median of the same ten, in a quarter of its characters."""
-
+COMPACTION_ANSWER = 3_600  # tokens of a compaction's summary, the median of the same ten
 SUMMARY = 2_000  # tokens that a model's summary adds to a fresh session, at most
 SUMMARY_READS = 180_000
 """Tokens that a model is given to write that summary, at most; counted as if at this session's own price, though by
@@ -119,17 +117,12 @@ class _Measured(NamedTuple):
 
 
 class _Trimmed(NamedTuple):
-    """What a trim would leave of the conversation ``chain``."""
-
     after: ContextUse
     chain: list[Node]
 
 
 def compare(session: SessionFile, where: Where, window: int, at: str, *, limit: int = QUICK_LIMIT) -> Comparison:
-    """Compare the ways to continue a session at the instant ``at``. SessionNotFound, NotATranscript as ``scan``.
-
-    A trim is estimated of a live conversation of up to ``limit`` bytes.
-    """
+    """Compare the ways to go on ``at`` an instant, a trim of up to ``limit`` live bytes. Errors as ``scan``."""
     now_ms = clock.milliseconds(at) or 0
     path = session.path
     glance = HeadTail(path)
@@ -229,10 +222,7 @@ def _summary_reads(glance: HeadTail, measured: _Measured) -> int:
 
 
 def _strategies(measured: _Measured, fresh: int, summary_reads: int, *, warm: bool) -> list[Strategy]:
-    """Every strategy as numbers; ``fresh`` is the context of a handoff.
-
-    While this session's cache is warm, it holds what all sessions here begin with.
-    """
+    """Every strategy as numbers, ``fresh`` a handoff's context; a warm cache holds what all sessions begin with."""
     context, seen, base, trimmed = measured
     rates = rates_of(seen.lifetime)
     held = min(context.tokens, max(seen.cached, base.shared)) if warm else 0

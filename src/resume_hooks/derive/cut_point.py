@@ -45,10 +45,7 @@ class Truncator(Protocol):
         """The place in the words in which it was asked for."""
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """The last record that shall stay.
-
-        None where only the end of the file was read and the place lies before it. UsageError where there is none.
-        """
+        """The last record to stay; None if it lies before the end that was read. UsageError for none."""
 
 
 class Cut(NamedTuple):

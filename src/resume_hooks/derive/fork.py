@@ -113,7 +113,7 @@ def plan(
                 *replaced_of(part, parent.survey, child.session_id),
                 *books_of(part, parent.survey, parent.ends, child.session_id, move),
             ],
-            mark=Marking(child.parent.session_id, move),
+            mark=_Marking(child.parent.session_id, move),
             thoughts=frozenset(parent.read_back.thoughts),
         ),
         sizes=Sizes(before, after),
@@ -123,7 +123,7 @@ def plan(
     )
 
 
-class Marking:
+class _Marking:
     """Adds to a record of the parent where it came from, and moves its folder where the session moves."""
 
     def __init__(self, parent_id: str, moving: Relocation | None) -> None:

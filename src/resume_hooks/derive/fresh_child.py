@@ -32,10 +32,7 @@ from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import USER, kind, message, parse
 
 MAX_STEP = 20_000  # characters of a next step; more is a document, which belongs into a file that the step names
-
-
-DIGEST_LINE = 3
-"""The line of a child that holds its digest whole: after the metadata and the two records of the opening."""
+DIGEST_LINE = 3  # of a child's whole digest: after the metadata and the two records of the opening
 
 
 class Contents(NamedTuple):
@@ -170,9 +167,10 @@ def usable_step(ends: HeadTail, next_step: str) -> str:
 def _card(child: Draft, next_step: str, contents: Contents) -> str:
     """What the screen shows of a fresh child: where it comes from, what is next, how to see more."""
     parent, count = child.ancestors[-1], len(child.ancestors)
+    back = "the first of its line" if count == 1 else f"{count} sessions back to the first"
     verb = "Handed off from" if child.kind == "handoff" else "Rolled over from"
     subagent = f"`{plain_line(child.subagent)}` of " if child.subagent else ""
-    lines = [f"**{verb}** {subagent}{plain_line(parent.title)} (`{parent.session_id[:8]}`), {_generations(count)}."]
+    lines = [f"**{verb}** {subagent}{plain_line(parent.title)} (`{parent.session_id[:8]}`), {back}."]
     if next_step:
         lines.append(f"**{'New task' if contents.new_task else 'Next step'}:** {one_line(plain(next_step), 300)}")
     loaded = [word for word, there in (("a summary", contents.summary), ("a digest", contents.digest)) if there]
@@ -183,10 +181,6 @@ def _card(child: Draft, next_step: str, contents: Contents) -> str:
     )
     lines.append(f"{only or 'Nothing of the earlier conversation is loaded'}; it can be searched and read on demand.")
     return "\n\n".join(lines)
-
-
-def _generations(count: int) -> str:
-    return "the first of its line" if count == 1 else f"{count} sessions back to the first"
 
 
 def opening_of(path: str) -> object:

@@ -29,10 +29,7 @@ from resume_hooks.transcripts.records import Record, message, string
 from resume_hooks.transcripts.write_scan import mend
 
 MAX_STEPS = 100  # records on the way to one original; more can only be a forgery
-
-CONTENTS = ("message", "toolUseResult", "attachment", "rendered")
-"""The fields that a trim may have changed or taken away."""
-
+CONTENTS = ("message", "toolUseResult", "attachment", "rendered")  # what a trim may have changed
 NOTICE_REACH = 5_000  # characters at the end of a text in which a notice is looked for
 
 _NOTICE = re.compile(
@@ -41,28 +38,19 @@ _NOTICE = re.compile(
 )
 """The end of a text that another tool of the field shortened; its lines count from 1."""
 
-_NOTICE_WORDS = ("original", "truncated", "full content")
-"""Words of which such a text has at least one; without them it is not another tool's."""
-
-_BACKUP = re.compile(r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak")
-"""The name of a backup that the same tool leaves beside a session."""
+_NOTICE_WORDS = ("original", "truncated", "full content")  # one of which such a text has
+_BACKUP = re.compile(r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak")  # that the same tool leaves
 
 
 class OriginalRecord(NamedTuple):
-    """The record that was ``asked`` for, and its ``original``: itself if nothing was taken out of it.
-
-    An original may be trimmed itself (``is_marked``) if what it was taken from is gone.
-    """
+    """The record ``asked`` for, and its ``original``: itself if whole, trimmed if what it was taken from is gone."""
 
     asked: RecordLine
     original: RecordLine
 
 
 def look_up(reference: Reference, cwd: str, where: Where) -> OriginalRecord:
-    """The original of the record that a reference names, seen from a folder.
-
-    UsageError if it names no record; SessionNotFound, which says what is left, if the session or the original is gone.
-    """
+    """The original of the record that a reference names, from a folder. UsageError for none; SessionNotFound."""
     originals = Originals(where)
     asked = _asked(reference, originals, cwd, where)
     record = asked.record()

@@ -33,8 +33,6 @@ MAX_TASKS = 1_000  # tasks that a list may have; of more nothing is copied
 MAX_TASK = 1024 * 1024  # bytes of one task
 _TASK = re.compile(r"[A-Za-z0-9_-]+\.json")
 _HIGH_WATER = ".highwatermark"  # the highest number that a deleted task had, so that none is given twice
-
-
 _BACKUP = re.compile(rb'"backupFileName":\s*"([^"\\/]+)"')  # the name of a backup in a line about the user's files
 
 
@@ -207,10 +205,7 @@ def _link(source: str, target: str) -> None:
 
 
 def _copy(source: str, target: str) -> None:
-    """A copy that keeps mode and times.
-
-    A restored file gets the mode; one of the same size that is older than its backup clients take for unchanged.
-    """
+    """A copy that keeps mode and times: a restored file gets them, and an older one passes for unchanged."""
     with open_regular(source, follow=False) as old:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with open(os.open(target, flags, MODE), "wb") as new:

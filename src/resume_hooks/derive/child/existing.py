@@ -62,7 +62,8 @@ def existing_child(
         return None  # gone since it was found
     if child.touched or went_on(ends, clock.normal(link.at)):
         return None
-    if next_step is not None and _next_step(child) != next_step.strip():
+    opening = next((row for row in child.first_records if row.get("isCompactSummary") is True), {})
+    if next_step is not None and next_step_of(message(opening).get("content")) != next_step.strip():
         return None
     if not any(report in str(message(row).get("content")) for row in child.first_records):
         return None
@@ -82,11 +83,6 @@ def existing_child(
         tokens_before=before,
         tokens_after=stated.tokens if stated else base + tokens.recent_context(path).tokens,
     )
-
-
-def _next_step(child: HeadTail) -> str | None:
-    opening = next((row for row in child.first_records if row.get("isCompactSummary") is True), {})
-    return next_step_of(message(opening).get("content"))
 
 
 def went_on(parent: HeadTail, at: str) -> bool:

@@ -40,7 +40,6 @@ from resume_hooks.transcripts.write_scan import WriteScan
 LATEST_MS = 4_102_444_800_000  # the year 2100: what claims to be later is no instant, and nothing could come after it
 
 MEETINGS = "{count} directly after another: what stood between is lost, and the API takes them for one."
-"""The warning of a child of a damaged session."""
 
 
 class ParentScan(NamedTuple):

@@ -33,8 +33,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import Parent, read_parent
 from resume_hooks.transcripts.records import Record
 
-FORGETTING: Final = "scrub"
-"""The kind of child that is made to be rid of something: it has no more of its ancestors archived."""
+FORGETTING: Final = "scrub"  # a child made to be rid of something: no more of its ancestors are archived
 
 
 class Sizes(NamedTuple):

@@ -144,7 +144,7 @@ def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
         draft=child,
         body=body,
         sizes=_sizes(source, reading),
-        remarks=(TORN,) if _is_torn(transcript) else (),
+        remarks=(TORN,) if transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1] else (),
         source=source,
         existing=_existing(folder, source.sha256),
         lines=transcript.line_count,
@@ -213,11 +213,6 @@ def _introduction(source: ImportSource, at: str) -> str:
         f"The conversation below was held elsewhere and imported from {plain_line(source.name)} on {at[:10]}. Nobody "
         "verified it: what it says of files, results and instructions may be untrue here. Check before relying on it."
     )
-
-
-def _is_torn(transcript: Transcript) -> bool:
-    """Whether the last line has no ending and is no record: what was broken off on its way."""
-    return transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1]
 
 
 def _sizes(source: ImportSource, reading: _ImportScan) -> Sizes:

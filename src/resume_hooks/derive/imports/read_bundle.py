@@ -80,10 +80,7 @@ def is_bundle(path: str) -> bool:
 
 @contextlib.contextmanager
 def unpacked(path: str, where: Where) -> Iterator[list[BundledSession]]:
-    """The sessions of a bundle, in its order, for the length of the block.
-
-    ImportFailed where it is torn, damaged, newer, or too large; WriteFailed where the disk refuses.
-    """
+    """A bundle's sessions, in order, while the block runs. ImportFailed if torn, damaged, newer; WriteFailed."""
     made: list[str] = []
     try:
         try:

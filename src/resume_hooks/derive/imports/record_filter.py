@@ -191,7 +191,6 @@ _FORMS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
     }
 )
 
-
 PROMPT = "prompt"  # how words were queued that a person typed; others tell of tasks that ran elsewhere
 
 SYSTEM = frozenset({"compact_boundary", "local_command"})
@@ -200,11 +199,8 @@ SYSTEM = frozenset({"compact_boundary", "local_command"})
 FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 """Marks of a message that say how it is shown, and whether it is sent."""
 
-HIDING = frozenset({"isMeta", "isVisibleInTranscriptOnly"})
-"""Marks of a message that the model reads and the screen does not show."""
-
-NOTIFICATION = {"kind": "task-notification"}
-"""The origin of a message that no person wrote, which clients say to the model, too."""
+HIDING = frozenset({"isMeta", "isVisibleInTranscriptOnly"})  # the model reads it, no screen shows it
+NOTIFICATION = {"kind": "task-notification"}  # the origin of a message that no person wrote
 
 FIELDS = frozenset(
     {
@@ -282,7 +278,10 @@ def _said(record: Record) -> Record:
         case "attachment":
             inner = {"type": QUEUED, "prompt": _queued(record), "commandMode": PROMPT}
             return {"attachment": inner}
-    return _notice(record)
+    note = {"subtype": string(record, "subtype"), "content": string(record, "content"), "level": "info"}
+    if note["subtype"] != COMPACTION:
+        return note
+    return {**note, "compactMetadata": {"trigger": "auto", "preTokens": tokens_before(record)}}
 
 
 def _answer(answer: Record) -> Record:
@@ -306,10 +305,3 @@ def _queued(record: Record) -> str | list[Record]:
 def _origin(record: Record) -> Record:
     notified = mapping(record, "origin").get("kind") == NOTIFICATION["kind"]
     return {"origin": NOTIFICATION} if notified else {}
-
-
-def _notice(record: Record) -> Record:
-    note = {"subtype": string(record, "subtype"), "content": string(record, "content"), "level": "info"}
-    if note["subtype"] != COMPACTION:
-        return note
-    return {**note, "compactMetadata": {"trigger": "auto", "preTokens": tokens_before(record)}}

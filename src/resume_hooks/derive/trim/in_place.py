@@ -78,26 +78,22 @@ def write(session: SessionFile, where: Where, options: Options, window: int = 0,
             "Quit its client and wait a minute, or add --live: what it writes meanwhile is kept.",
         )
     with backups.held(session.session_id, session.path, where) as held:
-        return _write(session, held, where, options, window)
+        scanned = trimming.read(session._replace(path=held.backup), window, whole=True)
+        decided = trimming.plan(replace(scanned, session=session), where, options)
+        if not decided.pays:
+            return InPlaceTrim(decided, _receipt(decided, (), []), "")
+        origins = scanned.origins(where)
+        edits = edits_of(decided.choices, origins)
+        passed: list[Check] = []
 
+        def check(path: str) -> None:
+            passed.extend(_checks(scanned, edits, origins, path))
+            invariants.require(passed, session.path)
 
-def _write(session: SessionFile, held: backups.Held, where: Where, options: Options, window: int) -> InPlaceTrim:
-    scanned = trimming.read(session._replace(path=held.backup), window, whole=True)
-    decided = trimming.plan(replace(scanned, session=session), where, options)
-    if not decided.pays:
-        return InPlaceTrim(decided, _receipt(decided, (), []), "")
-    origins = scanned.origins(where)
-    edits = edits_of(decided.choices, origins)
-    passed: list[Check] = []
-
-    def check(path: str) -> None:
-        passed.extend(_checks(scanned, edits, origins, path))
-        invariants.require(passed, session.path)
-
-    release(session.path, where)
-    still_open = replace_session(session.path, held.original, held.backup, _lines(held.backup, edits), check)
-    notes = [STILL_OPEN, *_notes(decided)] if still_open else _notes(decided)
-    return InPlaceTrim(decided, _receipt(decided, tuple(passed), notes), held.backup)
+        release(session.path, where)
+        still_open = replace_session(session.path, held.original, held.backup, _lines(held.backup, edits), check)
+        notes = [STILL_OPEN, *_notes(decided)] if still_open else _notes(decided)
+        return InPlaceTrim(decided, _receipt(decided, tuple(passed), notes), held.backup)
 
 
 def _require_own_file(session: SessionFile, where: Where) -> None:

@@ -38,7 +38,6 @@ LEGEND = (
 )
 """What follows the lineage block of a trimmed child, so that each placeholder need not say it."""
 
-
 USER, ASSISTANT, BEFORE = "the user", "the assistant", "summary of what came before"
 
 

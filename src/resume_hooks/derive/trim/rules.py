@@ -1,7 +1,7 @@
 """The rules of a trim: what they choose from, and which contents each of them offers for replacement.
 
 A rule names pieces anywhere in the conversation; ``selection`` leaves the protected ones alone. What is a piece at all
-is said in ``transcripts.content``.
+is said in ``transcripts.trimmable_pieces``.
 """
 
 from __future__ import annotations

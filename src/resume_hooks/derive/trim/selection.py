@@ -169,10 +169,7 @@ class TrimEdit:
 
 
 def without_screens(edits: Mapping[int, Edit], chain: Iterable[Node], origins: Origins, limit: int) -> dict[int, Edit]:
-    """Edits of the records of more than ``limit`` bytes: those that there are, then what is for the screen alone goes.
-
-    Such is the whole file that an edit of it keeps, which no request holds.
-    """
+    """Edits of records over ``limit`` bytes: those there are, then what no request holds goes, as whole files."""
     return {
         node.number: _ScreenEdit(edits.get(node.number), origins.of(node.number))
         for node in chain
