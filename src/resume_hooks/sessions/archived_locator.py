@@ -38,7 +38,7 @@ def archived_copy(words: str, around: Surroundings, resolvers: Sequence[Resolver
     """The archived session that words name, opened; None for none. AmbiguousLocator, SessionNotFound, WriteFailed."""
     if not archived_ids(around.where):
         return None
-    kept_around = ArchivedSurroundings(around)
+    kept_around = _ArchivedSurroundings(around)
     for resolver in resolvers:
         if resolver is by_path and (found := _by_old_path(words, around)):
             return found
@@ -47,7 +47,7 @@ def archived_copy(words: str, around: Surroundings, resolvers: Sequence[Resolver
     return None
 
 
-def _named(resolver: Resolver, words: str, around: ArchivedSurroundings) -> ArchivedSession | None:
+def _named(resolver: Resolver, words: str, around: _ArchivedSurroundings) -> ArchivedSession | None:
     try:
         found = resolver(words, around)
     except SessionNotFound:
@@ -72,7 +72,7 @@ def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
     return session_file(there) if os.path.isfile(there) else None
 
 
-class VaultStore(SessionStore):
+class _VaultStore(SessionStore):
     """The archived sessions, as the client had them: their files are no longer at these paths."""
 
     def __init__(self, where: Where, present: Callable[[], set[str]]) -> None:
@@ -81,22 +81,18 @@ class VaultStore(SessionStore):
 
     @cached_property
     def archived(self) -> list[ArchivedSession]:
-        """All of them, the last written first."""
         return all_archived(self._where, self._present())
 
     def projects(self) -> list[str]:
-        """The names of the project folders that they came from."""
         return sorted({archived.project for archived in self.archived})
 
     def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
-        """Those of these projects (None: of all) whose ids start with ``prefix``, the last written first."""
         wanted = None if projects is None else set(projects)
         ids = (session_id for session_id in archived_ids(self._where) if prefix and session_id.startswith(prefix))
         starting = filter(None, (vaulted(session_id, self._where) for session_id in ids)) if prefix else self.archived
         return [self._file(archived) for archived in starting if wanted is None or archived.project in wanted]
 
     def find(self, session_id: str) -> SessionFile | None:
-        """The one of an id."""
         archived = vaulted(session_id, self._where)
         return self._file(archived) if archived else None
 
@@ -105,20 +101,18 @@ class VaultStore(SessionStore):
         return SessionFile(archived.session_id, real(archived.place, self._where), part.mtime_ns / 1e9, part.size)
 
 
-class ArchivedSurroundings(Surroundings):
+class _ArchivedSurroundings(Surroundings):
     """Where words were typed, with the vault for what is there: nothing is known of it but what the manifests say."""
 
     def __init__(self, around: Surroundings) -> None:
-        self._vault = VaultStore(around.where, lambda: {each.session_id for each in (*around.near, *around.far)})
+        self._vault = _VaultStore(around.where, lambda: {each.session_id for each in (*around.near, *around.far)})
         super().__init__(around.cwd, around.where, self._vault)
 
     @cached_property
     def projects(self) -> list[str]:
-        """The names of the project folders of the working directory."""
         return project_names(self.cwd, self.where, list)
 
     def nearest_copy(self, copies: Sequence[SessionFile]) -> SessionFile:
-        """There is one of each."""
         return copies[0]
 
     def nearest(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool]) -> list[SessionFile]:  # noqa: ARG002
@@ -129,7 +123,6 @@ class ArchivedSurroundings(Surroundings):
         return [session for session in self._vault.sessions() if session.session_id in wanted]
 
     def candidates(self, sessions: Iterable[SessionFile]) -> list[dict[str, object]]:
-        """Rows that let a person choose between sessions."""
         rows = ((session, vaulted(session.session_id, self.where)) for session in sessions)
         return [
             {

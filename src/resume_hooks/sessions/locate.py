@@ -76,7 +76,10 @@ def resolve(
     if not words:
         raise UsageError("An empty locator names no session", "Give an id, a title or a path.")
     try:
-        return _handed_out(_by_forms(words, around, resolvers), where, foreign=foreign)
+        found = next(filter(None, (resolver(words, around) for resolver in resolvers)), None)
+        if found is None:
+            raise not_found(words, around)
+        return _handed_out(found, where, foreign=foreign)
     except SessionNotFound:
         session = archived_copy(words, around, resolvers) if store is None else None
         if session is None:
@@ -107,14 +110,6 @@ def _latest(around: Surroundings, *, foreign: bool) -> SessionFile:
         if not (foreign and near):
             raise
         return near[0]
-
-
-def _by_forms(words: str, around: Surroundings, resolvers: Sequence[Resolver]) -> SessionFile:
-    for resolver in resolvers:
-        session = resolver(words, around)
-        if session is not None:
-            return session
-    raise not_found(words, around)
 
 
 def resolve_transcript(locator: str | None, cwd: str, where: Where, *, foreign: bool = False) -> SessionFile:

@@ -26,10 +26,7 @@ NEW_TASK = "This is a new task. What stands above is known from earlier work, wh
 REPORT = "The user's report of what was done after the checkpoint:"
 
 BLOCK_SHARE, STEP_SHARE = 2, 3  # a lineage has at most half of the room, a next step a third
-
-
-Shorter = Callable[[str, int], str]
-"""Makes what stands between lineage and next step fit that many characters; ``""`` where it can't."""
+Shorter = Callable[[str, int], str]  # fits what stands between lineage and next step; "" where it can't
 
 
 class ChildSetting(NamedTuple):
@@ -43,10 +40,7 @@ class ChildSetting(NamedTuple):
 
 
 def opening_text(block: str, next_step: str = "", *, summary: str = "", digest: str = "") -> str:
-    """What the model reads first: the lineage block, a model's summary, the digest, the next step; what is given.
-
-    Neither summary nor digest holds a blank line, so that the next step can be told apart from them.
-    """
+    """What the model reads first, of what is given; no blank line in summary or digest hides the next step."""
     step = f"{NEXT_STEP}\n{next_step}" if next_step else ""
     return "\n\n".join(part for part in (block, summary, digest, step) if part)
 

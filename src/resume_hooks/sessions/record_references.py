@@ -84,7 +84,7 @@ class TranscriptNames(NamedTuple):
 
 
 def names_of(session: SessionFile, where: Where) -> TranscriptNames:
-    """The names of a transcript that ``subagents.locate`` finds again."""
+    """The names of a transcript that ``resolve_transcript`` finds again."""
     session_id, slash, agent = session.session_id.partition("/")
     known = find_session(session_id, where)
     vaulted = known is None and (session_in(session.path, where) == session_id or session.agent != NAME)
@@ -155,10 +155,7 @@ class RecordLines:
             return self._entry(stream, offset) if line_start(stream, offset) == offset else None
 
     def of(self, uuid: str, near: int = -1) -> RecordLine | None:
-        """The record of a uuid: line ``near`` where it is that one, else the last of that uuid, as clients have it.
-
-        For whoever looks up many: all ids of the file are kept at the first one that is not where it was looked for.
-        """
+        """The record of a uuid, in line ``near`` or the last one; then all ids of the file are kept."""
         entry = self.at(near)
         if entry is not None and uuid in records.uuids(entry.record() or {}):
             return entry

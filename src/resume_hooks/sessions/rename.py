@@ -36,8 +36,7 @@ _LOCATORS = re.compile(
 )
 """Words that may name another session in another way: an id or its beginning, a path, a pull request; or an option."""
 
-_UNSEEN = frozenset({"Cf", "Co", "Cn"})
-"""Unicode categories that the SDK takes out of tags: format, private use, unassigned."""
+_UNSEEN = frozenset({"Cf", "Co", "Cn"})  # the SDK takes these out of tags: format, private use, unassigned
 
 
 class LabelChange(NamedTuple):

@@ -26,7 +26,6 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import MESSAGES, kind, parse, refuse_foreign
 
 MAX_SEARCHED = 8 * 1024 * 1024  # bytes of a file of any name in which a session's records are looked for
-
 OWN_AGENT = "claude"  # the agent of a session that nothing else is said of: this client
 
 
@@ -58,10 +57,7 @@ def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
 
 
 def sessions_of(cwd: str, where: Where) -> list[SessionFile]:
-    """The sessions in the project folders of a working directory, newest first.
-
-    Keys collide (``a_b``, ``a-b``): where it matters, ask ``belongs`` of the ones that are wanted.
-    """
+    """The sessions in a directory's project folders, newest first; keys collide, see ``belongs``."""
     return newest_first(session for folder in project_folders(cwd, where) for session in sessions_in(folder))
 
 

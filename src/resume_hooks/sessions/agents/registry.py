@@ -21,7 +21,6 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 ALL = "all"
 COPIES = "mirrors"  # in the state folder: sessions of other agents in our form of record, a folder an agent
-
 READ = "read.json"  # beside the copies of what was typed: how far it was read
 FIRST_READ = 8 * 1024 * 1024  # bytes of what was typed for whose first reading a list waits: half a second
 
@@ -113,9 +112,7 @@ def _loaded(part: str, strategy: str, home: str, copies: str, where: Where) -> A
 
 OTHERS = tuple(Known(name, *row) for name, row in AGENTS.items() if is_there(row[0]))
 NAMES = (NAME, *(known.name for known in OTHERS))
-RUNNING = (NAME, *(known.name for known in OTHERS if known.session_variable))
-"""The agents that can go on with a session."""
-
+RUNNING = (NAME, *(known.name for known in OTHERS if known.session_variable))  # can go on with a session
 PARTIAL = frozenset(known.name for known in OTHERS if known.left)  # those whose sessions are not whole
 
 OPENED = (NAME, *PARTIAL)
@@ -254,7 +251,7 @@ def opened_stores(where: Where, *, everyone: bool = False) -> list[SessionStore]
     ]
     own = store_of(where, NAME)
     return [
-        Stores([own, *running]) if running else own,
+        _Stores([own, *running]) if running else own,
         *(known.load(where).store for known in OTHERS if known.left and known.is_quick(where)),
     ]
 
@@ -262,33 +259,28 @@ def opened_stores(where: Where, *, everyone: bool = False) -> list[SessionStore]
 def store_of(where: Where, name: str = ALL) -> SessionStore:
     """The sessions of the agents of a name as one store."""
     stores = [agent.store for agent in agents(where, name)]
-    return stores[0] if len(stores) == 1 else Stores(stores)
+    return stores[0] if len(stores) == 1 else _Stores(stores)
 
 
-class Stores:
+class _Stores:
     """Several stores as one."""
 
     def __init__(self, stores: Iterable[SessionStore]) -> None:
         self._stores = tuple(stores)
 
     def projects(self) -> list[str]:
-        """The projects of all."""
         return sorted({name for store in self._stores for name in store.projects()})
 
     def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
-        """The sessions of all, newest first."""
         wanted = None if projects is None else list(projects)
         return newest_first(session for store in self._stores for session in store.sessions(wanted, prefix))
 
     def find(self, session_id: str) -> SessionFile | None:
-        """The session of an id in the first store that has it."""
         sessions = (store.find(session_id) for store in self._stores)
         return next((session for session in sessions if session is not None), None)
 
     def hidden(self) -> list[str]:
-        """What can't be looked into."""
         return [place for store in self._stores for place in store.hidden()]
 
     def linked(self, session_id: str = "") -> list[str]:
-        """What lies behind links."""
         return [place for store in self._stores for place in store.linked(session_id)]
