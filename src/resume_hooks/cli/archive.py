@@ -39,19 +39,6 @@ NOTHING: dict[str, Any] = {
 
 def archive(options: ArchiveOptions) -> int:
     """Archive sessions, or show, verify or forget their copies."""
-    _refuse(options)
-    if options.verifying:
-        return _verify(_kept(options), options)
-    if options.listing:
-        return _list(_kept(options), options)
-    if options.forgetting:
-        return _forget(_kept(options), options)
-    if options.slim:
-        return _slim(located(next(iter(options.locators), None), options.where), options)
-    return _archive(_sessions(options), options)
-
-
-def _refuse(options: ArchiveOptions) -> None:
     options.refuse_together("verifying", "listing", "forgetting", "slim", remedy="Give one of them.")
     modes = options.verifying or options.listing or options.forgetting
     given = [bool(options.locators), options.project, options.everywhere]
@@ -61,6 +48,15 @@ def _refuse(options: ArchiveOptions) -> None:
         raise UsageError("--slim makes a copy of one session", "Name one: resume-hooks archive --slim SESSION")
     if options.forgetting and not options.locators:
         raise UsageError("--forget needs a SESSION", "Name it: resume-hooks archive --forget SESSION")
+    if options.verifying:
+        return _verify(_kept(options), options)
+    if options.listing:
+        return _list(_kept(options), options)
+    if options.forgetting:
+        return _forget(_kept(options), options)
+    if options.slim:
+        return _slim(located(next(iter(options.locators), None), options.where), options)
+    return _archive(_sessions(options), options)
 
 
 def _sessions(options: ArchiveOptions) -> list[SessionFile]:

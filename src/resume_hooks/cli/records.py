@@ -31,7 +31,12 @@ COMMAND_WIDTHS = (400, 200, 100, 60)  # characters of a command; the first width
 
 def passages_text(about: str, passages: Sequence[Passage], names: TranscriptNames, limit: int, gap: Gap) -> str:
     """Passages in at most ``limit`` characters with the last line feed; ``about`` says what they are."""
-    runs = _runs(passages)
+    runs: list[list[Passage]] = []  # one by one, but what the client added in a row together
+    for one in passages:
+        if one.added and runs and runs[-1][0].added and runs[-1][0].turn == one.turn:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
     pieces = [
         _added(run, names)
         if run[0].added
@@ -44,17 +49,6 @@ def passages_text(about: str, passages: Sequence[Passage], names: TranscriptName
         return gap(start, start + sum(len(run) for run in runs[first : last + 1]) - 1)
 
     return fit(marker("read", about), pieces, limit, gap_of_runs)
-
-
-def _runs(passages: Sequence[Passage]) -> list[list[Passage]]:
-    """Passages one by one, but what the client added in a row together."""
-    runs: list[list[Passage]] = []
-    for one in passages:
-        if one.added and runs and runs[-1][0].added and runs[-1][0].turn == one.turn:
-            runs[-1].append(one)
-        else:
-            runs.append([one])
-    return runs
 
 
 def _added(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:

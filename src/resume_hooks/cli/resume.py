@@ -27,13 +27,17 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import typed
 
 BARE = "true"  # what programs around the client pass on where ``--resume`` was given no value
-EXACT = tuple(resolver for resolver in RESOLVERS if resolver is not by_part_of_title)
-"""The forms in which words name a session exactly; others narrow the list that it is chosen from."""
+EXACT = tuple(resolver for resolver in RESOLVERS if resolver is not by_part_of_title)  # others narrow a list
 
 
 def resume(options: ResumeOptions) -> None:
     """Ask what is to be continued and how, and start the client; where nobody can be asked, compare the ways."""
-    way = _way(options)
+    if options.forks and options.way not in {None, FORK}:
+        raise UsageError("--fork and --way exclude each other", "Leave one of them out.")
+    options.refuse_together("copy", "show")
+    way = FORK if options.forks else options.way
+    if options.as_json and (way is not None or options.copy or options.show):
+        raise UsageError("--json only compares the options", "The verbs that make a child print their own receipt.")
     if not options.watched:
         if options.everywhere:
             raise UsageError("--all belongs to the list on a terminal", "Name a session, or leave --all out.")
@@ -74,17 +78,6 @@ def compare_strategies(session: SessionFile, *, limit: int) -> compare.Compariso
     """Compare the options to continue a session; ``limit`` in bytes, as ``compare.compare`` has it."""
     window = settings.number("context_window")
     return compare.compare(session, Where(), window, clock.now(), limit=limit)
-
-
-def _way(options: ResumeOptions) -> str | None:
-    """The way that was asked for, None for none. UsageError for options that mean nothing together."""
-    if options.forks and options.way not in {None, FORK}:
-        raise UsageError("--fork and --way exclude each other", "Leave one of them out.")
-    options.refuse_together("copy", "show")
-    way = FORK if options.forks else options.way
-    if options.as_json and (way is not None or options.copy or options.show):
-        raise UsageError("--json only compares the options", "The verbs that make a child print their own receipt.")
-    return str(way) if way is not None else None
 
 
 def _named(locator: str | None) -> SessionFile | None:

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
 _HERE = "."
-PATIENCE = 1.5
-"""Seconds that a search brings the index up to date for; two after it was asked it answers from what there is."""
+PATIENCE = 1.5  # seconds to bring the index up to date; after two it answers from what there is
 
 
 def search(options: SearchOptions) -> None:

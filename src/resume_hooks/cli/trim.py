@@ -35,7 +35,12 @@ def trim(options: TrimOptions) -> Receipt:
     for make_child in options.asked_of_parts():
         receipt: Receipt = make_child(options)
         return receipt
-    _refuse(options)
+    if options.live and not options.in_place:
+        raise UsageError("--live belongs to --in-place", "A child can be made of a live session as it is.")
+    if options.in_place and options.output_dir is not None:
+        raise UsageError("--in-place rewrites the session where it lies", "Leave --output-dir or --in-place out.")
+    if options.live and options.start:
+        raise UsageError("--start would open a live session a second time", "Leave --start or --live out.")
     require_client(options)
     trim = options_of(TypedOptions._make(getattr(options, name) for name in TypedOptions._fields))
     return _in_place(trim, options) if options.in_place else _in_a_child(trim, options)
@@ -57,15 +62,6 @@ def _in_place(trim: Options, options: TrimOptions) -> Receipt:
         done = in_place.write(session, options.where, trim, window, live=options.live)
     more = {"savings": done.decided, "in_place": True, "backup": done.backup or None}
     return answer(options, done.receipt, more, lambda: _text_in_place(done))
-
-
-def _refuse(options: TrimOptions) -> None:
-    if options.live and not options.in_place:
-        raise UsageError("--live belongs to --in-place", "A child can be made of a live session as it is.")
-    if options.in_place and options.output_dir is not None:
-        raise UsageError("--in-place rewrites the session where it lies", "Leave --output-dir or --in-place out.")
-    if options.live and options.start:
-        raise UsageError("--start would open a live session a second time", "Leave --start or --live out.")
 
 
 def _text(decided: TrimPlan, made: Receipt) -> str:

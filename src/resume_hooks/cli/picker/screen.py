@@ -36,9 +36,7 @@ from resume_hooks.system.text import counted
 
 ESCAPE = 0.1  # seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line
 EVERY = 0.05  # seconds between two pieces of a listing
-ENDINGS = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
-"""Signals that end us, after the screen was given back."""
-
+ENDINGS = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))  # after the screen was given back
 PAGE = 10  # lines that a page key moves by
 FAR = 10**9
 MOVES = {
@@ -102,7 +100,8 @@ class Chooser:
         self.everywhere = everywhere
         self._offered = offered
         self._ending: signal.Signals | None = None
-        self._contents = offered.contents(self._answer) if offered.contents else None
+        look = offered.contents
+        self._contents = look(lambda answer: self._soon(lambda: self._tell(answer))) if look else None
         self._asked: Asked | None = None
         """What is being looked for in what was said."""
         self._behind = 0
@@ -246,11 +245,8 @@ class Chooser:
             self._loading.stop()
         self.choices = Choices(self._typed.text)
         self._ask()
-        self._loading = Loading(self._offered.sessions(self.everywhere), self._take)
-
-    def _take(self, source: Loading, found: list[Listed]) -> None:
-        """From the thread of a listing: hand a piece over to ours."""
-        self._soon(lambda: self._add(source, found))
+        listing = self._offered.sessions(self.everywhere)
+        self._loading = Loading(listing, lambda source, piece: self._soon(lambda: self._add(source, piece)))
 
     def _add(self, source: Loading, found: list[Listed]) -> None:
         if source is self._loading:
@@ -268,10 +264,6 @@ class Chooser:
         if self._contents is not None and not self._contents.ended:
             self._asked = Asked(self._typed.text, self.everywhere)
             self._contents.ask(self._asked)
-
-    def _answer(self, answer: Answer | None) -> None:
-        """From the thread that looks: hand over what was found, unless something else is wanted by now."""
-        self._soon(lambda: self._tell(answer))
 
     def _tell(self, answer: Answer | None) -> None:
         if answer is not None and answer.asked == self._asked:
