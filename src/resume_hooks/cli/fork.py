@@ -10,7 +10,7 @@ from resume_hooks.cli.verbs.children import ForkOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import agents, cut_point
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, BeforeCompaction, Truncator
+from resume_hooks.derive.cut_point import AtRecord, AtTurn, Before, BeforeCompaction, Truncator
 from resume_hooks.derive.fork import ForkPlan
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.record_references import Reference
@@ -40,7 +40,7 @@ def _home(options: ForkOptions) -> str | None:
 
 def _cut(options: ForkOptions) -> tuple[SessionFile, Truncator | None]:
     """The session and where to cut it, None for nowhere."""
-    options.refuse_together("at", "at_message", "before", "turn", "before_compaction", remedy="A session is cut once.")
+    options.refuse_together("at", "before", "turn", "before_compaction", remedy="A session is cut once.")
     if options.at is not None:
         at = cut_point.parse(options.at)
         return (
@@ -48,8 +48,6 @@ def _cut(options: ForkOptions) -> tuple[SessionFile, Truncator | None]:
             if isinstance(at, Reference)
             else (options.located_parent(), at)
         )
-    if options.at_message is not None:
-        return options.located_parent(), AtMessage(options.at_message.strip())
     if options.before_compaction:
         return options.located_parent(), BeforeCompaction()
     if options.turn is not None:

@@ -12,7 +12,6 @@ from typing import NamedTuple, Protocol
 
 from resume_hooks import clock
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.record_references import RecordOffset, Reference
 from resume_hooks.sessions.record_references import parse as parse_reference
 from resume_hooks.system.text import one_line, plain_line
@@ -96,7 +95,7 @@ class AtRecord(NamedTuple):
 
 
 class AtMessage(NamedTuple):
-    """Up to and including an answer of the model, by the API's id of it; a record's uuid will do as well."""
+    """Up to and including an answer of the model, by the API's id of it."""
 
     message_id: str
 
@@ -107,19 +106,12 @@ class AtMessage(NamedTuple):
 
     def find(self, transcript: Transcript) -> CutTarget | None:
         """The last record of the answer, on the live chain if it is there."""
-        if is_session_id(self.message_id.lower()) and (found := self._record(transcript)) is not None:
-            return found
         parts = [node for node in transcript.chain if node.message_id == self.message_id]
         if not parts and transcript.whole:
             parts = [node for node in transcript.nodes if node.message_id == self.message_id]
         if parts and self.message_id:
             return CutTarget(_usable(parts, self.asked))
         return _not_there(transcript, f"No {self.asked}")
-
-    def _record(self, transcript: Transcript) -> CutTarget | None:
-        uuid = self.message_id.lower()
-        known = any(node.uuid.lower() == uuid for node in transcript.nodes)
-        return AtRecord(self.message_id).find(transcript) if known else None
 
 
 class Before(NamedTuple):
