@@ -98,21 +98,20 @@ class HeadTail:
     def first_prompt(self) -> str:
         """The text of the first prompt, or ``""``: where the head holds none, as far as a megabyte tells."""
         found = first_prompt_in(self._opening())
-        return found if found or self.small else self._later_prompt()
+        if found or self.small:
+            return found
+        try:  # it may stand behind lines that are longer than the reach
+            with open(self.path, "rb") as stream:
+                region = stream.read(WIDE_REACH)
+                return first_prompt_in(_whole(region, keep_last=not stream.read(1)))
+        except OSError:
+            return ""  # gone since it was read
 
     @property
     def early_prompts(self) -> Iterator[str]:
         """The texts of the first prompts, as far as the head holds them; of the first one as far as a megabyte."""
         texts = [records.prompt_text(record) for record in self.first_records if records.is_prompt(record)]
         yield from texts or [self.first_prompt]
-
-    def _later_prompt(self) -> str:
-        try:
-            with open(self.path, "rb") as stream:
-                region = stream.read(WIDE_REACH)
-                return first_prompt_in(_whole(region, keep_last=not stream.read(1)))
-        except OSError:
-            return ""  # gone since it was read
 
     @cached_property
     def tag(self) -> str:

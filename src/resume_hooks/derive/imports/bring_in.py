@@ -40,7 +40,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.raw_edit import encode, with_field
-from resume_hooks.transcripts.records import Record, kind, parse
+from resume_hooks.transcripts.records import kind, parse
 from resume_hooks.transcripts.tokens import session_context
 from resume_hooks.transcripts.transcript import scan
 
@@ -71,14 +71,12 @@ class _MovedLines(Body):
         record = parse(body) or {}
         if kind(record) in SNAPSHOTS:
             return stand_in(STAYED) + b"\n"
-        for key, value in self._renamed(record).items():
-            body = with_field(body, record, key, value) or encode({**record, key: value})
-            record = {**record, key: value}
+        names = {key: self._name(key, record[key]) for key in record if key in _FIELDS}
+        for key, name in names.items():
+            if name != record[key]:
+                body = with_field(body, record, key, name) or encode({**record, key: name})
+                record[key] = name
         return (self.relocation.line(body) if record.get("cwd") else body) + b"\n"
-
-    def _renamed(self, record: Record) -> Record:
-        changed = {key: self._name(key, record[key]) for key in record if key in _FIELDS}
-        return {key: value for key, value in changed.items() if value != record[key]}
 
     def _name(self, key: str, value: object) -> object:
         if isinstance(value, str):

@@ -239,11 +239,7 @@ class ConversationOnly:
         if not is_said(record):
             return None
         flags = {flag: True for flag in FLAGS if record.get(flag) is True}
-        return {**self._envelope(record), **flags, **_said(record)}
-
-    def _envelope(self, record: Record) -> Record:
-        """What every chain record has; the writer sets its links, and an instant that can't be."""
-        return {
+        return {  # the writer sets its links, and an instant that can't be
             "parentUuid": string(record, "parentUuid") or None,
             "isSidechain": False,
             "userType": "external",
@@ -254,6 +250,8 @@ class ConversationOnly:
             "type": kind(record),
             "uuid": string(record, "uuid"),
             "timestamp": clock.normal(record.get("timestamp")),
+            **flags,
+            **_said(record),
         }
 
 
