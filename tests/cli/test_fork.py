@@ -58,8 +58,7 @@ def test_a_whole_fork(document: Document, cli: Cli, parent: Path) -> None:
 CUTS = {
     "a line": (("--at", "1"), 1, 1),
     "a reference": (("--at", f"{SESSION[:8]}:1"), 1, 1),
-    "a message": (("--at-message", "msg_r1"), 1, 1),
-    "a message for --at": (("--at", "msg_r1"), 1, 1),
+    "a message": (("--at", "msg_r1"), 1, 1),
     "a turn": (("--turn", "1"), 1, 1),
     "from the end": (("--turn", "-2"), 1, 1),
     "an instant": (("--before", "2026-01-31T09:30:02Z"), 1, 1),

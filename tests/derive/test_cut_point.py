@@ -289,12 +289,6 @@ def test_no_words(text: str) -> None:
         parse(text)
 
 
-def test_a_message_by_its_record(tmp_path: Path) -> None:
-    """A uuid is understood where a message id is asked for."""
-    rows = [user("a", uuid=uid(1)), assistant("b", uuid=uid(2), parent=uid(1), ts=1), user("c", uuid=uid(3), ts=2)]
-    assert kept(cut(scanned(tmp_path, rows), AtMessage(uid(2).upper()))) == f"{uid(1)} {uid(2)}"
-
-
 @st.composite
 def stories(draw: st.DrawFn) -> list[Record]:
     """A conversation of prompts, answers and calls, parallel ones too, now and then without an answer."""

@@ -23,12 +23,11 @@ from resume_hooks.cli.progress import at_work
 from resume_hooks.cli.verbs.archives import ArchiveOptions
 from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import real
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.session_files import SessionFile, belongs
+from resume_hooks.sessions.session_files import SessionFile, all_sessions, belongs, sessions_of
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 
@@ -44,7 +43,15 @@ _SAID = {"kept": "archived"}
 
 def archive(options: ArchiveOptions) -> int:
     """Archive sessions, or show, verify or forget their copies."""
-    _refuse(options)
+    options.refuse_together("verifying", "listing", "forgetting", "slim", remedy="Give one of them.")
+    modes = options.verifying or options.listing or options.forgetting
+    given = [bool(options.locators), options.project, options.everywhere]
+    if sum(given) > 1 or (modes and (options.project or options.everywhere)):
+        raise UsageError("Give either SESSIONs, --project or --all", "--verify and --list go over all archived copies.")
+    if options.slim and (len(options.locators) > 1 or options.project or options.everywhere):
+        raise UsageError("--slim makes a copy of one session", "Name one: resume-hooks archive --slim SESSION")
+    if options.forgetting and not options.locators:
+        raise UsageError("--forget needs a SESSION", "Name it: resume-hooks archive --forget SESSION")
     if options.verifying:
         return _verify(_kept(options), options)
     if options.listing:
@@ -56,24 +63,12 @@ def archive(options: ArchiveOptions) -> int:
     return _archive(_sessions(options), options)
 
 
-def _refuse(options: ArchiveOptions) -> None:
-    options.refuse_together("verifying", "listing", "forgetting", "slim", remedy="Give one of them.")
-    modes = options.verifying or options.listing or options.forgetting
-    given = [bool(options.locators), options.project, options.everywhere]
-    if sum(given) > 1 or (modes and (options.project or options.everywhere)):
-        raise UsageError("Give either SESSIONs, --project or --all", "--verify and --list go over all archived copies.")
-    if options.slim and (len(options.locators) > 1 or options.project or options.everywhere):
-        raise UsageError("--slim makes a copy of one session", "Name one: resume-hooks archive --slim SESSION")
-    if options.forgetting and not options.locators:
-        raise UsageError("--forget needs a SESSION", "Name it: resume-hooks archive --forget SESSION")
-
-
 def _sessions(options: ArchiveOptions) -> list[SessionFile]:
     if options.everywhere:
-        return locate.all_sessions(options.where)
+        return all_sessions(options.where)
     if options.project:
         folder = current_folder()
-        return [each for each in locate.sessions_of(folder, options.where) if belongs(each.path, folder)]
+        return [each for each in sessions_of(folder, options.where) if belongs(each.path, folder)]
     found = [located(locator, options.where) for locator in options.locators or [None]]
     return list({session.path: session for session in found}.values())
 
@@ -116,7 +111,15 @@ def _slim(session: SessionFile, options: ArchiveOptions) -> int:
     else:
         with at_work("Archiving", quiet=options.as_json) as advance:
             outcomes = list(archive_sessions.archive_sessions([session], options.where, advance).outcomes)
-        _require_kept(outcomes[0])
+        outcome = outcomes[0]
+        if outcome.archived is None or outcome.result == "failed":
+            raise WriteFailed(
+                f"It could not be archived, so no copy was made: {_failure(outcome)}", "Check free space."
+            )
+        if found := verify(outcome.archived):
+            raise CheckFailed(
+                f"No copy was made: {found[0].message}", "See what is wrong: resume-hooks archive --verify"
+            )
     made = carry_out(plan, options.where, dry_run=options.dry_run)
     data = NOTHING | {"archived": outcomes, "slim": made, "written": made.written}
     size = size_text(os.path.getsize(made.file)) if made.written else "-"
@@ -127,14 +130,6 @@ def _slim(session: SessionFile, options: ArchiveOptions) -> int:
     ]
     options.emit(data, lambda: receipt_text(made, more), made.warnings)
     return 0
-
-
-def _require_kept(outcome: ArchiveOutcome) -> None:
-    """Raise WriteFailed, CheckFailed unless the vault gives back what a copy is to lead to."""
-    if outcome.archived is None or outcome.result == "failed":
-        raise WriteFailed(f"It could not be archived, so no copy was made: {_failure(outcome)}", "Check free space.")
-    if found := verify(outcome.archived):
-        raise CheckFailed(f"No copy was made: {found[0].message}", "See what is wrong: resume-hooks archive --verify")
 
 
 def _failure(outcome: ArchiveOutcome) -> str:

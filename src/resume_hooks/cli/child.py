@@ -21,7 +21,7 @@ from resume_hooks.derive.model.port import LIMIT, HeadlessModel
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import label_of, launch
+from resume_hooks.sessions.agents.registry import agent_named, label_of
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.session_files import SessionFile
 
@@ -36,7 +36,7 @@ def require_folder(options: VerbOptions, folder: str, agent: str = NAME) -> None
     """Refuse ``--start`` before anything is made where the agent is not installed, or the folder is gone."""
     if not _starts(options):
         return
-    found = launch(agent, "", options.where)
+    found = agent_named(agent, options.where).launch("")
     if found.path is None:
         raise ResumeHooksError(
             f"{found.program} is not on PATH, so nothing was made", "Leave --start out, or install the client."
@@ -66,10 +66,7 @@ def answer(
     more: dict[str, Any] | None = None,
     text: Callable[[], str] | None = None,
 ) -> Receipt:
-    """Print a receipt (with ``more`` fields, or as ``text``), and start the client on the child if asked to.
-
-    Return the receipt to a verb of ours that called this one.
-    """
+    """Print a receipt with ``more`` fields, or as ``text``; start the client if asked; return it to a calling verb."""
     options.emit(With(receipt, more or {}), text or (lambda: receipt_text(receipt)), receipt.warnings)
     if receipt.written and _starts(options):
         click.get_current_context().close()  # what the verb held: the client takes this process over

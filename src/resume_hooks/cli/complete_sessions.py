@@ -25,8 +25,7 @@ MOST = 40  # sessions that are offered, the newest; more are no choice
 PATIENCE = 0.06  # seconds that titles are looked up for; sessions beyond that are offered by their id alone
 LONGEST = 60  # characters of a title that are shown
 LEAST = 2  # characters that a part of a title needs to be looked for
-_MEANING = re.compile(r"[^\w .,;()/#@&+=·-]")
-"""What might mean something to a shell, in any of their scripts."""
+_MEANING = re.compile(r"[^\w .,;()/#@&+=·-]")  # what might mean something to a shell
 
 
 class Bash(BashComplete):
@@ -79,7 +78,6 @@ def _found(beginning: str) -> Iterator[CompletionItem[str]]:
 
 
 def _title(session: SessionFile) -> str:
-    """The title as it can be shown; ``""`` where the file can't be read."""
     try:
         glance = HeadTail(session.path)
     except ResumeHooksError:

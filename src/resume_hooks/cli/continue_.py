@@ -28,8 +28,8 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import clipboard
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tail_scan import is_live_part_within
@@ -74,10 +74,7 @@ class Finish(NamedTuple):
 
 
 def settle(session: SessionFile) -> SessionFile:
-    """Return the session, or ask where to make a child of it if no client could be started on it.
-
-    An archived one is restored once the user says yes.
-    """
+    """The session, once restored if archived, or a child of it where no client could be started on it."""
     found = relocate.find_loss(session, Where())
     if found is not None and found.kept:
         session = relocate.bring_back(session, found, Where())
@@ -140,21 +137,15 @@ def ask_way(session: SessionFile, found: Comparison) -> str:
     if why_live:
         say(f"It may be open in a client: {why_live}. Two clients in one session mix it up; a fork keeps them apart.")
     advised = found.advice.strategy if found.advice else ""
-    leaner = _is_leaner(found)
+    glance = found.glance
+    leaner = glance.size > READ_BY_CLIENTS and is_live_part_within(glance.path, READ_BY_CLIENTS)
     usual = FORK if why_live else advised or (FORK if leaner else GO_ON)
     words = _words(found, leaner=leaner)
     answers = [AnswerChoice(way, f"{words[way]}{'  <- fits best' if way == advised else ''}") for way in WAYS]
     return WAYS[ask("How do you want to continue?", answers, WAYS.index(usual))]
 
 
-def _is_leaner(found: Comparison) -> bool:
-    """Whether the live conversation of a file that is too large for some readers is not too large for them."""
-    glance = found.glance
-    return glance.size > READ_BY_CLIENTS and is_live_part_within(glance.path, READ_BY_CLIENTS)
-
-
 def _words(found: Comparison, *, leaner: bool) -> dict[str, str]:
-    """What each way leaves, and what it takes."""
     tokens = {row.name: f"about {row.after:,} tokens" for row in found.estimates}
     model = settings.load()["summary_model"].value
     full = ", which would compact at once" if found.context.compacts_at_once else ""

@@ -88,7 +88,6 @@ def _pretty(report: object) -> bytes:
 
 
 def _written(output: str, report: object) -> str:
-    """Write the report to a file that is not there yet, for its user alone; its path."""
     path = os.path.abspath(output)
     if project_files.state_of(path) is not None:
         raise UsageError(f"There is a file {path} already", "Name another one.")

@@ -29,15 +29,16 @@ def require_terminal() -> None:
 
 @contextlib.contextmanager
 def edit(text: str) -> Iterator[str]:
-    """Yield what the user made of ``text``. ResumeHooksError if there is no editor, no room, or it failed.
-
-    Should the block fail, their work is kept, and the failure says where.
-    """
+    """Yield what the user made of ``text``; kept if the block fails. ResumeHooksError without editor or room."""
     folder = _private_folder()
     path = os.path.join(folder, NAME)
     keep = False
     try:
-        _lay(path, text)
+        try:
+            with open(path, "w", encoding="utf-8", errors="replace") as stream:
+                stream.write(text)
+        except OSError as error:
+            raise _no_room(error) from error
         _run(path)
         found = _read(path)
         try:
@@ -54,14 +55,6 @@ def edit(text: str) -> Iterator[str]:
 def _private_folder() -> str:
     try:
         return tempfile.mkdtemp(prefix="resume-hooks-")
-    except OSError as error:
-        raise _no_room(error) from error
-
-
-def _lay(path: str, text: str) -> None:
-    try:
-        with open(path, "w", encoding="utf-8", errors="replace") as stream:
-            stream.write(text)
     except OSError as error:
         raise _no_room(error) from error
 
@@ -91,7 +84,6 @@ def _run(path: str) -> None:
 
 
 def _editor() -> list[str]:
-    """The command of the user's editor: VISUAL or EDITOR, else a usual one that is installed."""
     for name in ("VISUAL", "EDITOR"):
         try:
             words = shlex.split(os.environ.get(name, ""))

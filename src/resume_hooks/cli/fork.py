@@ -10,11 +10,11 @@ from resume_hooks.cli.verbs.children import ForkOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import agents, cut_point
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.cut_point import AtMessage, AtRecord, AtTurn, Before, BeforeCompaction, Truncator
+from resume_hooks.derive.cut_point import AtRecord, AtTurn, Before, BeforeCompaction, Truncator
 from resume_hooks.derive.fork import ForkPlan
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import Reference
+from resume_hooks.sessions.session_files import SessionFile
 
 
 def fork(options: ForkOptions) -> None:
@@ -32,7 +32,6 @@ def fork(options: ForkOptions) -> None:
 
 
 def _home(options: ForkOptions) -> str | None:
-    """The folder that was asked for. UsageError for options that mean nothing together."""
     options.refuse_together("here", "home", "output_dir")
     if options.home is not None:
         return os.path.join(current_folder(), os.path.expanduser(options.home))
@@ -41,7 +40,7 @@ def _home(options: ForkOptions) -> str | None:
 
 def _cut(options: ForkOptions) -> tuple[SessionFile, Truncator | None]:
     """The session and where to cut it, None for nowhere."""
-    options.refuse_together("at", "at_message", "before", "turn", "before_compaction", remedy="A session is cut once.")
+    options.refuse_together("at", "before", "turn", "before_compaction", remedy="A session is cut once.")
     if options.at is not None:
         at = cut_point.parse(options.at)
         return (
@@ -49,8 +48,6 @@ def _cut(options: ForkOptions) -> tuple[SessionFile, Truncator | None]:
             if isinstance(at, Reference)
             else (options.located_parent(), at)
         )
-    if options.at_message is not None:
-        return options.located_parent(), AtMessage(options.at_message.strip())
     if options.before_compaction:
         return options.located_parent(), BeforeCompaction()
     if options.turn is not None:
@@ -59,7 +56,6 @@ def _cut(options: ForkOptions) -> tuple[SessionFile, Truncator | None]:
 
 
 def _session_of(at: Reference, options: ForkOptions) -> SessionFile:
-    """The session that a reference names. UsageError if SESSION names another."""
     session = located_parent(at.session, options.where)
     if options.locator is not None and options.located_parent().original != session.original:
         raise UsageError(f"--at names another session than '{options.locator}'", "Leave one of them out.")

@@ -14,9 +14,8 @@ from resume_hooks.derive.child.write import carry_out
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.fsck.agents import examine, repaired
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport
-from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import opened_stores
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.session_files import SessionFile, unlistable
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 
@@ -36,7 +35,7 @@ def fsck(options: FsckOptions) -> int:
     every = opened_stores(options.where, everyone=True)[0].sessions
     sessions = every() if options.everywhere else [options.located_whole()]
     reports = [examine(session, options.where) for session in _shown_at_work(sessions, quiet=options.as_json)]
-    hidden = locate.unlistable(options.where) if options.everywhere else []
+    hidden = unlistable(options.where) if options.everywhere else []
     options.emit(
         _data(reports, hidden), lambda: _overview(reports, hidden) if options.everywhere else render(reports[0])
     )
@@ -74,7 +73,9 @@ def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
     for report in reports:
         if not report.clean:
             codes = ", ".join(group.kind.code for group in report.groups if group.kind.severity != "note")
-            rows.append(f"{report.session_id}  {_problems(report)}: {codes}")
+            counts = {severity: report.count(severity) for severity in SEVERITIES if severity != "note"}
+            problems = ", ".join(counted(count, severity) for severity, count in counts.items() if count)
+            rows.append(f"{report.session_id}  {problems}: {codes}")
     clean = sum(report.clean for report in reports)
     unseen = [f"{folder}  can't be listed: check its permissions" for folder in hidden]
     totals = f"{counted(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
@@ -82,14 +83,7 @@ def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
     return "\n".join([*rows, *unseen, totals, *more])
 
 
-def _problems(report: DefectReport) -> str:
-    return ", ".join(
-        counted(count, severity) for severity in SEVERITIES if severity != "note" and (count := report.count(severity))
-    )
-
-
 def _repair(options: FsckOptions) -> None:
-    """Write a repaired child, unless nothing is broken and no branch was asked for."""
     decided = repaired(options.located_whole(), options.where, options.branch)
     report = decided.report
     if report.clean and options.branch is None:
@@ -112,7 +106,6 @@ def _data(reports: list[DefectReport], hidden: Sequence[str] = ()) -> dict[str, 
 
 
 def _shown_at_work(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:
-    """The sessions; on a terminal a bar runs beside them where there are many."""
     if quiet or len(sessions) < 2 or not sys.stderr.isatty():
         return sessions
     # rich takes 50 ms to load, which only a long look at many files has to spend.

@@ -25,11 +25,10 @@ from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, knowledge
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import next_step_of, opening_text
+from resume_hooks.sessions.session_files import SessionFile
 
-Made = tuple[Receipt, FilesBeside]
-"""A child's receipt, and the files beside it."""
+Made = tuple[Receipt, FilesBeside]  # a child's receipt, and the files beside it
 
 
 def handoff(options: HandoffOptions) -> Receipt | None:
@@ -100,7 +99,6 @@ def _plan(parent: SessionFile, contents: Contents, options: HandoffOptions, chil
 
 
 def _show(decided: RolloverPlan, options: HandoffOptions) -> None:
-    """Print what a child would be told."""
     digest = decided.contents.digest or Digest()
     whole = as_text.full(digest)
 

@@ -1,4 +1,4 @@
-"""``info``: which session a locator names, and what it holds, from one whole scan of its file."""
+"""``info`` and ``rename``: which session a locator names, what it holds, by one whole scan, and what it is called."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import os
 from typing import Any
 
 from resume_hooks import settings
+from resume_hooks.cli.options import notes_of
 from resume_hooks.cli.output import table
 from resume_hooks.cli.progress import watched
-from resume_hooks.cli.verbs.sessions import InfoOptions
+from resume_hooks.cli.verbs.sessions import InfoOptions, RenameOptions
+from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
+from resume_hooks.sessions import rename
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import label_of, left_of, name_at, original
 from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.client_window import as_client_acts
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.notes import notes_of
 from resume_hooks.sessions.record_references import RecordLines
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
@@ -102,3 +104,35 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
         ("records", f"{data['live_records']:,} live of {data['records']:,} linked"),
         ("damage", damage + (", torn last line" if data["torn"] else "")),
     ]
+
+
+def rename_session(options: RenameOptions) -> None:
+    """Give a session a title or a tag, or take its tag away, unless it is a dry run; say what was done."""
+    if (options.title is not None) + (options.tag is not None) + options.no_tag != 1:
+        raise UsageError("Give either a TITLE, --tag or --no-tag", "resume-hooks rename --help")
+    if options.tag is not None and not options.tag.strip():
+        raise UsageError("An empty tag", "Give at least one character that can be seen, or --no-tag.")
+    what = "tag" if options.title is None else "title"
+    if options.title is None:
+        change = rename.tagged(options.located(), options.tag or "", options.where)
+    else:
+        change = rename.renamed(options.located(), options.title, options.where, force=options.force)
+    written = bool(change.records) and not options.dry_run
+    if written:
+        rename.write(change)
+    data = {
+        "session_id": change.session.session_id,
+        "file": change.session.path,
+        "old": change.old,
+        "new": change.new,
+        "written": written,
+    }
+
+    def text() -> str:
+        if not change.records:
+            return f"Its {what} is {change.new or 'none'} already. Nothing was written."
+        facts = [(f"new {what}", change.new or "none"), (f"old {what}", change.old or "none")]
+        facts += [("id", change.session.session_id), ("file", change.session.path)]
+        return table(facts) + ("" if written else "\n\nNothing was written.")
+
+    options.emit(data, text, change.warnings)

@@ -91,7 +91,9 @@ def run(arguments: list[str]) -> int:
 
         register()
     as_json = "--json" in arguments
-    arguments = _spelled_out(arguments)
+    place = next((place for place, word in enumerate(arguments) if not word.startswith("-")), 0)
+    words = ALIASES.get(arguments[place], arguments[place : place + 1])
+    arguments = [*arguments[:place], *words, *arguments[place + 1 :]]
     verb = next((word for word in arguments if not word.startswith("-")), "")
     try:
         code = _called(arguments, colour_wanted(os.environ))
@@ -114,13 +116,6 @@ def run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _spelled_out(arguments: list[str]) -> list[str]:
-    """The arguments, with the words that their verb stands for."""
-    place = next((place for place, word in enumerate(arguments) if not word.startswith("-")), 0)
-    words = ALIASES.get(arguments[place], arguments[place : place + 1])
-    return [*arguments[:place], *words, *arguments[place + 1 :]]
-
-
 def _called(arguments: list[str], colour: bool | None) -> object:
     """Run a verb; where a locator fits several sessions, once more with the one that is chosen on the terminal."""
     try:
@@ -135,7 +130,6 @@ def _called(arguments: list[str], colour: bool | None) -> object:
 
 
 def _way_on(verb: str) -> str:
-    """The help to look at after a usage error, and the verb that was nearly typed."""
     if verb in VERBS:
         return f"resume-hooks {verb} --help"
     import difflib  # nobody who types a verb right waits for it

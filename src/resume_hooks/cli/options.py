@@ -82,8 +82,7 @@ MAX_CHARS = option(
     type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,
     help="Characters of the text at most; 0 for all.",
 )  # fmt: skip
-OF_PARTS = Declared(click.Option, (), {})
-"""The place of the options that parts which are here have on the verb."""
+OF_PARTS = Declared(click.Option, (), {})  # the place of the options that parts which are here have on the verb
 
 
 class VerbOptions:
@@ -212,22 +211,17 @@ def _brought(verb: str) -> list[tuple[str, tuple[str, ...], str, str, bool]]:
 
 
 def _parameter(names: Sequence[str]) -> str:
-    """What click calls an option: the name without dashes where one is given, else the first long one."""
     own = next((name for name in names if not name.startswith("-")), "")
     return own or next(name for name in names if name.startswith("--"))[2:].replace("-", "_")
 
 
 def _flag(name: str) -> str:
-    """An option as it is typed."""
     options = {parameter.name: parameter.opts for parameter in click.get_current_context().command.params}
     return max(options[name], key=len)
 
 
 def located(locator: str | None, where: Where, *, foreign: bool = False) -> SessionFile:
-    """The session that a locator names, seen from the current folder; another agent's if ``foreign``.
-
-    UsageError for a sub-agent, which few verbs take.
-    """
+    """The session that a locator names; another agent's if ``foreign``. UsageError for a sub-agent."""
     folder = current_folder()
     if locator and locate.names_subagent(locator):
         found = locate.resolve_transcript(locator, folder, where, foreign=foreign)
@@ -297,3 +291,8 @@ def refuse_unknown(words: tuple[str, ...]) -> None:
 def folder_of(given: str | None) -> str:
     """The folder of ``--project``, by default the current one."""
     return canonical(os.path.join(current_folder(), os.path.expanduser(given or ".")))
+
+
+def notes_of(session_id: str, where: Where) -> list[str]:
+    """What parts say of a session: each is given its id and where things are, and answers with a note or ``""``."""
+    return [note for told in answers("notes on a session") if (note := told(session_id, where))]

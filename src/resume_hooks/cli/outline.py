@@ -11,8 +11,9 @@ from resume_hooks.cli.with_fields import With
 from resume_hooks.reading.outline import Outline, OutlineTurn, outline
 from resume_hooks.reading.outline_text import outline_text
 from resume_hooks.sessions.agents.registry import left_of
-from resume_hooks.sessions.locate import SessionFile, resolve_transcript
+from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.record_references import TranscriptNames, names_of
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import turns as words
 
 
@@ -32,7 +33,6 @@ def show_outline(options: OutlineOptions) -> None:
 
 
 def _touches(turn: OutlineTurn, path: str | None) -> bool:
-    """Whether a turn worked on a file, named whole or by its last parts."""
     if path is None:
         return True
     wanted = path.strip().removeprefix("./").strip("/")
@@ -40,7 +40,6 @@ def _touches(turn: OutlineTurn, path: str | None) -> bool:
 
 
 def _data(session: SessionFile, found: Outline, turns: list[OutlineTurn], names: TranscriptNames) -> With:
-    """The documented form; references are in full."""
     shown = {turn.number for turn in turns}
 
     def reference(line: int) -> str:

@@ -19,8 +19,7 @@ from resume_hooks.system.text import encodable_all, plain
 COMPLETING = "_RESUME_HOOKS_COMPLETE"  # what a shell sets that asks what may follow; click makes its name from ours
 SCHEMA = 1
 DUMB = "dumb"  # the terminal that obeys no sequence
-_UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""What JSON leaves as it is but some terminals obey."""
+_UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # JSON leaves it, terminals obey
 
 _STYLE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
@@ -96,10 +95,7 @@ def table(pairs: Sequence[tuple[str, object]]) -> str:
 
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, room: int = 0) -> str:
-    """A table with a dim head: the first ``words`` columns from the left, numbers from the right; "" without rows.
-
-    Lines are cut to ``room`` columns, unless that is 0.
-    """
+    """Columns cut to ``room`` (0: any), ``words`` of them from the left, numbers from the right; "" without rows."""
     if not rows:
         return ""
     widths = [max(width(row[place]) for row in (heads, *rows)) for place in range(len(heads))]

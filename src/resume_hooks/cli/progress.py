@@ -33,10 +33,7 @@ def at_work(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def watched(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
-    """Yield observers that show how far the scan of a large file is, if somebody waits for it.
-
-    The observers of ``transcript.scan`` cost time, so that a small file has none either.
-    """
+    """Yield observers that show how far the scan of a large file is, if somebody waits; they cost time."""
     size = os.path.getsize(path) if os.path.isfile(path) else 0
     if quiet or size < LONG or not sys.stderr.isatty():
         yield []
@@ -46,8 +43,6 @@ def watched(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
 
 
 class _Reached:
-    """An observer of ``transcript.scan`` that reports its progress every DRAWN bytes."""
-
     def __init__(self, advance: Callable[[int, int], None], size: int) -> None:
         self._advance = advance
         self._size = size
@@ -68,21 +63,17 @@ class _Bar:
         if self._drawn is None:
             if total < LONG:
                 return
-            self._drawn = _start(self._what, total)
+            # rich takes 50 ms to load, which only long work has to spend.
+            from rich.console import Console
+            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+            progress = Progress(*columns, console=Console(stderr=True), transient=True)
+            progress.start()
+            self._drawn = progress, progress.add_task(self._what, total=total)
         progress, task = self._drawn
         progress.update(task, completed=done)
 
     def end(self) -> None:
         if self._drawn is not None:
             self._drawn[0].stop()
-
-
-def _start(what: str, total: int) -> tuple[Progress, TaskID]:
-    # rich takes 50 ms to load, which only long work has to spend.
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
-    progress.start()
-    return progress, progress.add_task(what, total=total)

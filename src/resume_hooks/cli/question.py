@@ -92,7 +92,6 @@ def picked(error: AmbiguousLocator) -> Mapping[str, object]:
 
 
 def _line(prompt: str, *, err: bool) -> str:
-    """What is typed up to Enter. Back by Esc, click.Abort by Ctrl+C or Ctrl+D."""
     if is_dumb():
         return str(click.prompt(prompt, default="", show_default=False, prompt_suffix="", err=err))
     from prompt_toolkit import PromptSession  # only once there is a question

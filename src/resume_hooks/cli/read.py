@@ -15,7 +15,7 @@ from resume_hooks.reading.passages import PassageFile, around, page, passage
 from resume_hooks.reading.render import render
 from resume_hooks.reading.selections import TurnReader
 from resume_hooks.sessions.agents.registry import left_of, name_at
-from resume_hooks.sessions.locate import SessionFile, names_subagent, resolve_transcript
+from resume_hooks.sessions.locate import names_subagent, resolve_transcript
 from resume_hooks.sessions.record_references import (
     EXAMPLE,
     RecordLine,
@@ -27,6 +27,7 @@ from resume_hooks.sessions.record_references import (
     place_of,
     shortened,
 )
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name, title_of
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, one_line, plain_line
@@ -44,8 +45,13 @@ def read(options: ReadOptions) -> None:
     elif options.turns is not None or options.errors:
         _turns(_session_of(options), options)
     elif options.before is not None or options.after is not None:
-        before = _count(options.before or "0")
-        _around(_look_up(options), before, options)
+        before = options.before or "0"
+        if not (before.isascii() and before.isdigit() and len(before) < 8):
+            raise UsageError(
+                f"--before takes a number of records, not '{one_line(plain_line(before), 60)}'",
+                "An id goes with --page.",
+            )
+        _around(_look_up(options), int(before), options)
     elif options.raw:
         records.print_raw(_look_up(options).original)
     else:
@@ -68,14 +74,6 @@ def _refuse_together(options: ReadOptions) -> None:
         raise UsageError("--skip and --raw are for one record alone", "Leave --before and --after out.")
     if forms and options.target is not None and options.session is not None:
         raise UsageError("Both words name a session", "Leave --session out.")
-
-
-def _count(before: str) -> int:
-    if not (before.isascii() and before.isdigit() and len(before) < 8):
-        raise UsageError(
-            f"--before takes a number of records, not '{one_line(plain_line(before), 60)}'", "An id goes with --page."
-        )
-    return int(before)
 
 
 def _session_of(options: ReadOptions) -> SessionFile:
@@ -104,7 +102,6 @@ def _look_up(options: ReadOptions) -> OriginalRecord:
 
 
 def _turns(session: SessionFile, options: ReadOptions) -> None:
-    """The records of turns, or those that report failures."""
     reader, turns = _reader(session, options), _turns_of(options)
     names = names_of(session, options.where)
     passages = reader.passages(reader.chosen(turns, failed=options.errors), names)
@@ -123,7 +120,6 @@ def _turns(session: SessionFile, options: ReadOptions) -> None:
 
 
 def _commands(session: SessionFile, options: ReadOptions) -> None:
-    """The commands of a shell, a line each."""
     reader, turns = _reader(session, options), _turns_of(options)
     names = names_of(session, options.where)
     found = reader.commands(turns)
@@ -195,7 +191,6 @@ def _around(found: OriginalRecord, before: int, options: ReadOptions) -> None:
 
 
 def _what(turns: Turns | None, count: int, kind: str, found: int) -> str:
-    """Which part of a session is shown."""
     within = turns.within(count) if turns else range(1, count + 1)
     span = f"{within[0]}-{within[-1]}" if len(within) > 1 else f"{within[0]}" if within else "0"
     shown = f"{counted(found, kind)} in " if kind else ""

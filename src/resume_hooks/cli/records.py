@@ -18,8 +18,8 @@ from resume_hooks.reading.passages import Passage, whole_command
 from resume_hooks.reading.render import Rendering, render
 from resume_hooks.reading.selections import ShellCall, TurnReader
 from resume_hooks.sessions.agents.registry import original as place_of_original
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import RecordLine, TranscriptNames, shortened
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import title_of
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, one_line, plain_line
@@ -31,7 +31,12 @@ COMMAND_WIDTHS = (400, 200, 100, 60)  # characters of a command; the first width
 
 def passages_text(about: str, passages: Sequence[Passage], names: TranscriptNames, limit: int, gap: Gap) -> str:
     """Passages in at most ``limit`` characters with the last line feed; ``about`` says what they are."""
-    runs = _runs(passages)
+    runs: list[list[Passage]] = []  # one by one, but what the client added in a row together
+    for one in passages:
+        if one.added and runs and runs[-1][0].added and runs[-1][0].turn == one.turn:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
     pieces = [
         _added(run, names)
         if run[0].added
@@ -46,19 +51,7 @@ def passages_text(about: str, passages: Sequence[Passage], names: TranscriptName
     return fit(marker("read", about), pieces, limit, gap_of_runs)
 
 
-def _runs(passages: Sequence[Passage]) -> list[list[Passage]]:
-    """Passages one by one, but what the client added in a row together."""
-    runs: list[list[Passage]] = []
-    for one in passages:
-        if one.added and runs and runs[-1][0].added and runs[-1][0].turn == one.turn:
-            runs[-1].append(one)
-        else:
-            runs.append([one])
-    return runs
-
-
 def _added(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
-    """One line for what the client added in a row."""
     reference = names.reference(run[0].entry.word)
     kinds = ", ".join(dict.fromkeys(one.speaker.removeprefix("attachment ") for one in run))
     size = sum(one.characters for one in run)
@@ -161,10 +154,7 @@ PARTLY = "part of this record was trimmed before, and that original is gone"
 
 
 def print_record(found: OriginalRecord, options: ReadOptions) -> None:
-    """Print what a record says, of trimmed content the original; ``max_chars`` characters of it after ``skip``.
-
-    ResumeHooksError for a line that holds no record.
-    """
+    """Print ``max_chars`` of a record's text after ``skip``, trimmed contents as they were. ResumeHooksError."""
     limit, skip = options.max_chars, options.skip
     record = record_in(found.original)
     shown = render(record, found.original)

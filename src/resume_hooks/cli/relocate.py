@@ -20,8 +20,8 @@ from resume_hooks.seam import answers
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, only_archived_left
-from resume_hooks.sessions.locate import SessionFile, is_known, session_file
 from resume_hooks.sessions.project_folder import MovedFolder, home_folder
+from resume_hooks.sessions.session_files import SessionFile, is_known, session_file
 from resume_hooks.system.git_worktrees import rebuilding
 from resume_hooks.system.invocation import quoted
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -119,7 +119,6 @@ def rehome(session: SessionFile, found: Lost, where: Where) -> SessionFile:
 
 
 def _is_looked_for(session: SessionFile, folder: str, where: Where) -> bool:
-    """Whether a client that is started in ``folder`` looks for the session where it lies."""
     begun = start_of(session.session_id, session.path, folder, where)
     name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
     return name in project_names(folder, Where(environment(begun, where)))
@@ -139,7 +138,6 @@ def _homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder
 
 
 def _told(place: MovedFolder, here: str) -> str:
-    """What a folder is that nothing else speaks for."""
     return "the current folder" if place.folder == here else "the folder that it leads to"
 
 

@@ -9,7 +9,7 @@ import click
 from resume_hooks import clock, settings
 from resume_hooks.cli import question, relocate
 from resume_hooks.cli.continue_ import Finish, ask_way, go_on, settle
-from resume_hooks.cli.options import FORK, GO_ON, current_folder, located
+from resume_hooks.cli.options import FORK, GO_ON, current_folder, located, notes_of
 from resume_hooks.cli.output import say, table
 from resume_hooks.cli.start_client import start_of
 from resume_hooks.cli.verbs.resume import ResumeOptions
@@ -22,19 +22,22 @@ from resume_hooks.seam import answers
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import label_of, name_at, readable, require_whole
 from resume_hooks.sessions.archived.sessions import is_archived_copy
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form
-from resume_hooks.sessions.notes import notes_of
+from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import typed
 
 BARE = "true"  # what programs around the client pass on where ``--resume`` was given no value
-EXACT = tuple(resolver for resolver in RESOLVERS if resolver is not by_part_of_title)
-"""The forms in which words name a session exactly; others narrow the list that it is chosen from."""
+EXACT = tuple(resolver for resolver in RESOLVERS if resolver is not by_part_of_title)  # others narrow a list
 
 
 def resume(options: ResumeOptions) -> None:
     """Ask what is to be continued and how, and start the client; where nobody can be asked, compare the ways."""
-    way = _way(options)
+    if options.forks and options.way not in {None, FORK}:
+        raise UsageError("--fork and --way exclude each other", "Leave one of them out.")
+    options.refuse_together("copy", "show")
+    way = FORK if options.forks else options.way
+    if options.as_json and (way is not None or options.copy or options.show):
+        raise UsageError("--json only compares the options", "The verbs that make a child print their own receipt.")
     if not options.watched:
         if options.everywhere:
             raise UsageError("--all belongs to the list on a terminal", "Name a session, or leave --all out.")
@@ -77,26 +80,6 @@ def compare_strategies(session: SessionFile, *, limit: int) -> compare.Compariso
     return compare.compare(session, Where(), window, clock.now(), limit=limit)
 
 
-def _way(options: ResumeOptions) -> str | None:
-    """The way that was asked for, None for none. UsageError for options that mean nothing together."""
-    if options.forks and options.way not in {None, FORK}:
-        raise UsageError("--fork and --way exclude each other", "Leave one of them out.")
-    options.refuse_together("copy", "show")
-    way = FORK if options.forks else options.way
-    if options.as_json and (way is not None or options.copy or options.show):
-        raise UsageError("--json only compares the ways", "The verbs that make a child print their own receipt.")
-    return str(way) if way is not None else None
-
-
-def _located(locator: str | None) -> SessionFile:
-    """Find the session of a locator if nobody can be asked; a bare ``true`` names none, unless a title is ``true``."""
-    return (
-        (_named(BARE) or located(None, Where(), foreign=True))
-        if locator == BARE
-        else located(locator, Where(), foreign=True)
-    )
-
-
 def _named(locator: str | None) -> SessionFile | None:
     """Find the session that a locator names exactly, asking if it names several; None if words are to be searched for.
 
@@ -125,8 +108,8 @@ def _brought_in(options: ResumeOptions) -> SessionFile | None:
     receipt, and what to say of it to the user; a receipt without a session id names, as its parent, the session that
     was made of the same bytes before. ImportFailed, NotATranscript, UsageError.
     """
-    locator = options.locator
-    if locator is None or not _is_page(locator):
+    locator = options.locator or ""
+    if not locator.lower().endswith((".html", ".htm")) or not os.path.isfile(os.path.expanduser(locator)):
         return None
     bring_in = next(answers("bring in"), None)
     if bring_in is None:
@@ -134,12 +117,7 @@ def _brought_in(options: ResumeOptions) -> SessionFile | None:
     click.confirm(f"Import {locator} into {current_folder()}?", default=True, abort=True)
     made, remark = bring_in(locator, current_folder())
     say(f"{'imported' if made.session_id else 'known, imported before'}: {made.title}. {remark}", err=True)
-    return locate.session_file(made.file or made.parent_file)
-
-
-def _is_page(locator: str) -> bool:
-    """Whether a locator names a page, which a colleague may have shared."""
-    return locator.lower().endswith((".html", ".htm")) and os.path.isfile(os.path.expanduser(locator))
+    return session_file(made.file or made.parent_file)
 
 
 def _chosen(options: ResumeOptions) -> SessionFile:
@@ -150,7 +128,11 @@ def _chosen(options: ResumeOptions) -> SessionFile:
 
 def _answer(way: str | None, options: ResumeOptions) -> None:
     """Where nobody can be asked: the ways to continue, compared, or what was asked for; the command comes last."""
-    session = _located(options.locator)
+    session = (
+        (_named(BARE) or located(None, Where(), foreign=True))
+        if options.locator == BARE
+        else located(options.locator, Where(), foreign=True)
+    )
     require_whole(session)
     lost = relocate.find_loss(session, options.where)
     if way is not None or options.show or options.copy:
@@ -187,7 +169,6 @@ def render(found: compare.Comparison, *, whole: bool) -> str:
 
 
 def _card(found: compare.Comparison, *, whole: bool) -> str:
-    """What to do, and which session it is; on ``whole`` the ways to go on, too."""
     shown = table(
         [
             ("title", found.glance.title),

@@ -52,7 +52,6 @@ def _make(begun: add_summary.SummaryRollover, model: HeadlessModel, options: Rol
 
 
 def _show(begun: add_summary.SummaryRollover, name: str, options: RolloverOptions) -> Receipt:
-    """A dry run: the child with the digest, and what the model would be given."""
     made, found = carry_out(begun.plan, options.where, dry_run=True), material(begun.parent, options.where)
     tokens = round(found.characters / CHARACTERS_PER_TOKEN)
     said = (
@@ -64,5 +63,4 @@ def _show(begun: add_summary.SummaryRollover, name: str, options: RolloverOption
 
 
 def _report(name: str, **said: Any) -> dict[str, Any]:
-    """The summary in its documented form."""
     return {"included": False, "model": name, "failure": None, "material": None, "spent": None, "checked": None, **said}

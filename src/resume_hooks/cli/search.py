@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 _HERE = "."
 LONGEST = 120  # characters of what was typed that are worth printing again
-PATIENCE = 1.5
-"""Seconds that a search brings the index up to date for; two after it was asked it answers from what there is."""
+PATIENCE = 1.5  # seconds to bring the index up to date; after two it answers from what there is
 
 
 def search(options: SearchOptions) -> None:
@@ -56,17 +55,7 @@ def _found(options: SearchOptions, progress: Progress | None) -> SearchResult:
 
     A part is given the options, the scope, the current folder, and what ``find`` is told of indexing; None: no line.
     """
-    scope = _scope(options)
-    for answer in answers("which session wrote a line") if options.file else ():
-        if (wrote := answer(options, scope, current_folder(), limit=PATIENCE, progress=progress)) is not None:
-            return cast("SearchResult", wrote)
-    return find(
-        options.words, scope, options.where, also=options.also, most=options.limit, limit=PATIENCE, progress=progress
-    )
-
-
-def _scope(options: SearchOptions) -> Scope:
-    return replace(
+    scope = replace(
         _sessions(options),
         asking=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
         since=_seconds(options.since),
@@ -77,6 +66,12 @@ def _scope(options: SearchOptions) -> Scope:
         role=options.role or "",
         helpers=options.helpers,
         programs=frozenset({options.agent} - {ALL}),
+    )
+    for answer in answers("which session wrote a line") if options.file else ():
+        if (wrote := answer(options, scope, current_folder(), limit=PATIENCE, progress=progress)) is not None:
+            return cast("SearchResult", wrote)
+    return find(
+        options.words, scope, options.where, also=options.also, most=options.limit, limit=PATIENCE, progress=progress
     )
 
 
@@ -94,7 +89,6 @@ def _sessions(options: SearchOptions) -> Scope:
 
 
 def _scope_name(options: SearchOptions) -> str:
-    """What was searched, in a word for programs."""
     if options.everywhere:
         return "all"
     named = next((name for name in ("session", "lineage") if options.has(name)), None)
@@ -102,7 +96,6 @@ def _scope_name(options: SearchOptions) -> str:
 
 
 def _seconds(when: str | None) -> int | None:
-    """A time as seconds since the epoch."""
     return None if when is None else int(time_of(when).timestamp())
 
 

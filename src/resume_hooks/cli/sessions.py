@@ -62,7 +62,6 @@ def list_sessions(options: SessionsOptions) -> None:
 
 
 def _not_looked_at(look: SessionLister) -> list[str]:
-    """The folders whose sessions can't be in the list."""
     return [
         *(f"{place} can't be listed: check its permissions" for place in look.store.hidden()),
         *(
@@ -92,7 +91,6 @@ def _text(found: ListingPage, folder: str, options: SessionsOptions) -> str:
 
 
 def _helpers(found: ListingPage) -> list[str]:
-    """What is said of those that were left out."""
     left = counted(found.helpers, "headless run")
     return [f"Not listed: {left} of a single question; --helpers lists them."] if found.helpers else []
 
@@ -124,7 +122,6 @@ def _marks(row: ListedSession, folder: str, *, with_end: bool) -> str:
 
 
 def _table(cells: Sequence[tuple[str, ...]], marks: Sequence[str], columns: int) -> list[str]:
-    """Rows of at most ``columns`` columns: ids and titles from the left, numbers from the right."""
     widths = [max(len(row[place]) for row in (_HEADS, *cells)) for place in range(len(_HEADS) - 1)]
     room = max(LEAST_TITLE, columns - sum(widths) - 2 * len(widths))
     lines = [click.style(_line(_HEADS, widths).rstrip(), dim=True)]

@@ -49,7 +49,6 @@ def config(options: ConfigOptions) -> None:
 
 
 def _of_vault(where: Where) -> list[str]:
-    """What is about to come of copies and of held sessions."""
     if allowed(where)[0] or not os.path.isdir(held_links.folder(where)):
         return list(filter(None, [first_use_notice.awaited(where)]))
     last = len(list(held_links.apart(where)))
@@ -74,7 +73,6 @@ def install(options: InstallOptions) -> int:
 
 
 def _script(shell: str) -> str:
-    """What makes a shell complete."""
     # What lists sessions takes 30 ms to load, for which no other verb here waits.
     from click.shell_completion import get_completion_class
 

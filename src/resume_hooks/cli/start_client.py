@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import commands, launch, name_at
+from resume_hooks.sessions.agents.registry import agent_named, name_at
 from resume_hooks.system.invocation import quoted
 
 CONFIG = "CLAUDE_CONFIG_DIR"
@@ -29,10 +29,7 @@ else begins so is a setting of the user's."""
 
 
 class Start(NamedTuple):
-    """A session that a client can be started on, in the ``folder`` where it finds it.
-
-    ``config`` is its config home where that is another than ours, else ``""``; ``agent`` is whose session it is.
-    """
+    """A session to start in ``folder``; ``config`` is its config home where not ours, ``agent`` whose it is."""
 
     session_id: str
     folder: str
@@ -42,7 +39,7 @@ class Start(NamedTuple):
     @property
     def command(self) -> str:
         """What does it in a shell."""
-        command = commands(self.agent, self.session_id, self.folder, Where()).shell
+        command = agent_named(self.agent, Where()).commands(self.session_id, self.folder).shell
         if not self.config:
             return command
         cd, _, start = command.rpartition("claude ")
@@ -77,7 +74,7 @@ def environment(begun: Start, where: Where) -> dict[str, str]:
 
 def start(begun: Start) -> NoReturn:
     """Become the client. ResumeHooksError, with the command, if it is not installed or can't be started."""
-    program, path, words = launch(begun.agent, begun.session_id, Where())
+    program, path, words = agent_named(begun.agent, Where()).launch(begun.session_id)
     if path is None:
         raise ResumeHooksError(f"{program} is not installed, or not on PATH", f"Where it is: {begun.command}")
     sys.stdout.flush()

@@ -76,7 +76,6 @@ def _delete(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
 
 
 def _still_kept(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
-    """What to say of sessions that are gone and that the vault has all the same."""
     kept = (entry for entry in entries if find(entry.session_id, where))
     return [STAYS.format(title=entry.title, command=typed(f"archive --forget {entry.session_id}")) for entry in kept]
 
@@ -115,7 +114,6 @@ def _empty(options: DeleteOptions, *, asks: bool) -> None:
 
 
 def _all(entries: Sequence[ArchivedSession], strays: Sequence[StrayFolder]) -> str:
-    """What goes for good, counted; ``""`` for nothing."""
     damaged = sum(not stray.gone for stray in strays)
     half = len(strays) - damaged
     said = [counted(len(entries), "session")] if entries else []
@@ -142,7 +140,6 @@ def facts_of(decided: Deletion, where: Where) -> str:
 
 
 def _depending(decided: Deletion, where: Where) -> str:
-    """The sessions that came from it, and what they lose."""
     if not decided.derived:
         return ""
     count = len(decided.derived)

@@ -35,19 +35,14 @@ def trim(options: TrimOptions) -> Receipt:
     for make_child in options.asked_of_parts():
         receipt: Receipt = make_child(options)
         return receipt
-    _refuse(options)
+    if options.live and not options.in_place:
+        raise UsageError("--live belongs to --in-place", "A child can be made of a live session as it is.")
+    if options.in_place and options.output_dir is not None:
+        raise UsageError("--in-place rewrites the session where it lies", "Leave --output-dir or --in-place out.")
+    if options.live and options.start:
+        raise UsageError("--start would open a live session a second time", "Leave --start or --live out.")
     require_client(options)
-    typed = TypedOptions(
-        tools=options.tools,
-        threshold=options.threshold,
-        keep_recent=options.keep_recent,
-        assistant=options.assistant,
-        target_tokens=options.target_tokens,
-        only=options.only,
-        skip=options.skip,
-        min_savings=options.min_savings,
-    )
-    trim = options_of(typed)
+    trim = options_of(TypedOptions._make(getattr(options, name) for name in TypedOptions._fields))
     return _in_place(trim, options) if options.in_place else _in_a_child(trim, options)
 
 
@@ -67,16 +62,6 @@ def _in_place(trim: Options, options: TrimOptions) -> Receipt:
         done = in_place.write(session, options.where, trim, window, live=options.live)
     more = {"savings": done.decided, "in_place": True, "backup": done.backup or None}
     return answer(options, done.receipt, more, lambda: _text_in_place(done))
-
-
-def _refuse(options: TrimOptions) -> None:
-    """Refuse options that mean nothing together."""
-    if options.live and not options.in_place:
-        raise UsageError("--live belongs to --in-place", "A child can be made of a live session as it is.")
-    if options.in_place and options.output_dir is not None:
-        raise UsageError("--in-place rewrites the session where it lies", "Leave --output-dir or --in-place out.")
-    if options.live and options.start:
-        raise UsageError("--start would open a live session a second time", "Leave --start or --live out.")
 
 
 def _text(decided: TrimPlan, made: Receipt) -> str:
@@ -108,21 +93,16 @@ def untrim(options: UntrimOptions) -> None:
     """Make the child in which the originals stand."""
     require_client(options)
     reading = read_trimmed(options.located(foreign=True), settings.number("context_window"))
-    numbers = _numbers(reading, options)
-    decided = agents.untrim(reading, options.where, numbers, strict=options.strict, output_dir=options.output_dir)
-    made = make(options, decided)
-    answer(options, made, {"restoration": decided}, lambda: _restored_text(reading, decided, made))
-
-
-def _numbers(reading: TrimmedSession, options: UntrimOptions) -> tuple[int, ...] | None:
-    """The records to restore, None for all. UsageError if that was not said."""
     options.refuse_together("everything", "record")
     if reading.trimmed and not (options.everything or options.record):
         count = len(reading.trimmed)
         records = "1 record is" if count == 1 else f"{count:,} records are"
         raise UsageError(f"{records} trimmed: which ones do you want back?", "--all, or --record N for one of them.")
-    numbers: tuple[int, ...] = options.record
-    return numbers or None
+    decided = agents.untrim(
+        reading, options.where, options.record or None, strict=options.strict, output_dir=options.output_dir
+    )
+    made = make(options, decided)
+    answer(options, made, {"restoration": decided}, lambda: _restored_text(reading, decided, made))
 
 
 def _restored_text(reading: TrimmedSession, decided: UntrimPlan, made: Receipt) -> str:

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Protocol, cast
 from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.draft import Draft, draft
 from resume_hooks.derive.child.write import Body, Sizes
-from resume_hooks.derive.fresh_child import NOTHING, Contents, Opening, RolloverPlan
+from resume_hooks.derive.fresh_child import NOTHING, Contents, Opening, RolloverPlan, plan_of_work
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import ends_of, home_of, known_as, label_of, left_of, require_whole
+from resume_hooks.sessions.agents.registry import agents, ends_of, known_as, label_of, left_of, require_whole
 from resume_hooks.sessions.child_titles import Kind
-from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.plan_file import plan_of_work
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.provenance import ChildSize
 
@@ -123,7 +122,20 @@ def fork(
         return writes.fork(session, cut, output_dir)
     if cut is not None:
         raise UsageError("A cut and another agent exclude each other", "Fork it with the cut, then the fork with --to.")
-    return _told(session, where, to, output_dir)
+    from resume_hooks.derive.conversation import conversation, told_lines
+    from resume_hooks.derive.fork import ForkPlan
+    from resume_hooks.transcripts.transcript import scan
+
+    said = conversation(scan(session.path), session.session_id)
+    if not said:
+        raise NothingToFork("There is nothing to fork: this session holds no conversation")
+    made = draft_of(session, "fork", where, output_dir, to=to)
+    told = f"{made.block}\n\n{_origin_note(made, where)} The conversation follows as text, without its thinking."
+    before = tokens.recent_context(session.path).tokens
+    after = round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
+    head = made.head(ChildSize(after, tokens.CHARACTERS_PER_TOKEN))
+    write = writes.conversation if writes else told_lines
+    return ForkPlan(draft=made, body=write(made, head, told, said), sizes=Sizes(before, after))
 
 
 def trim(
@@ -165,24 +177,6 @@ def untrim(
     return writes.untrim(reading, numbers, strict=strict, output_dir=output_dir)
 
 
-def _told(session: SessionFile, where: Where, to: str, output_dir: str | None) -> ForkPlan:
-    from resume_hooks.derive.conversation import conversation, told_lines
-    from resume_hooks.derive.fork import ForkPlan
-    from resume_hooks.transcripts.transcript import scan
-
-    said = conversation(scan(session.path), session.session_id)
-    if not said:
-        raise NothingToFork("There is nothing to fork: this session holds no conversation")
-    made = draft_of(session, "fork", where, output_dir, to=to)
-    told = f"{made.block}\n\n{_origin_note(made, where)} The conversation follows as text, without its thinking."
-    before = tokens.recent_context(session.path).tokens
-    after = round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
-    head = made.head(ChildSize(after, tokens.CHARACTERS_PER_TOKEN))
-    writes = _writer(to, where)
-    write = writes.conversation if writes else told_lines
-    return ForkPlan(draft=made, body=write(made, head, told, said), sizes=Sizes(before, after))
-
-
 def draft_of(parent: SessionFile, kind: Kind, where: Where, output_dir: str | None = None, *, to: str = "") -> Draft:
     """A child to be, for the agent ``to``, by default the session's own."""
     writes = _writer(to or parent.agent, where)
@@ -215,7 +209,8 @@ def _writer(name: str, where: Where) -> Writer | None:
     known = known_as(name)
     if known is None or not known.writer:
         return None
-    return cast("Writer", function_of(known.part, known.writer)(home_of(name, where), where))
+    agents(where, name)  # UsageError for one without a home
+    return cast("Writer", function_of(known.part, known.writer)(known.home_in(where), where))
 
 
 def writer_of(agent: str, where: Where) -> Writer:

@@ -19,11 +19,11 @@ from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.sessions import lineage_block, locate
+from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.client_window import as_client_acts
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.transcripts import api_usage as traffic
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import FirstRequest, Traffic
@@ -44,9 +44,7 @@ KEPT_BY_COMPACTION = 18_000
 """Tokens that a compaction leaves beyond what every session begins with: the median of ten of the corpus (4,400 to
 30,100), its summary and the files that the client reads again."""
 
-COMPACTION_ANSWER = 3_600
-"""Tokens of a compaction's summary: the median of the same ten, in a quarter of its characters."""
-
+COMPACTION_ANSWER = 3_600  # tokens of a compaction's summary, the median of the same ten
 SUMMARY = 2_000  # tokens that a model's summary adds to a fresh session, at most
 SUMMARY_READS = 180_000
 """Tokens that a model is given to write that summary, at most; counted as if at this session's own price, though by
@@ -127,10 +125,7 @@ class _Trimmed(NamedTuple):
 
 
 def compare(session: SessionFile, where: Where, window: int, at: str, *, limit: int = QUICK_LIMIT) -> Comparison:
-    """Compare the ways to continue a session at the instant ``at``. SessionNotFound, NotATranscript as ``scan``.
-
-    A trim is estimated of a live conversation of up to ``limit`` bytes.
-    """
+    """Compare the ways to go on ``at`` an instant, a trim of up to ``limit`` live bytes. Errors as ``scan``."""
     now_ms = clock.milliseconds(at) or 0
     path = session.path
     glance = HeadTail(path)
@@ -171,7 +166,7 @@ def advise(path: str, context: ContextUse, where: Where) -> Advice:
 
 def trimmed_use(path: str, window: int, where: Where) -> ContextUse | None:
     """What a trim with the usual options would leave; None where there is nothing to trim, or too much to look at."""
-    trimmed = _trimmed(locate.session_file(path), window, where) if is_live_part_within(path, QUICK_LIMIT) else None
+    trimmed = _trimmed(session_file(path), window, where) if is_live_part_within(path, QUICK_LIMIT) else None
     return trimmed.after if trimmed else None
 
 
@@ -185,10 +180,7 @@ def prompts_left(context: ContextUse, seen: Traffic) -> int | None:
 
 
 def advice(context: ContextUse, trimmed: ContextUse | None, left: int | None = None) -> Advice | None:
-    """What fits best, None while there is room; ``trimmed`` is what a trim would leave, None for unknown.
-
-    ``left`` are prompts, None for unknown.
-    """
+    """What fits best, None while there is room; a trim leaves ``trimmed``, ``left`` are prompts; None for unknown."""
     if context.percent < NEARLY_FULL and not context.compacts_at_once and (left is None or left >= FEW):
         return None
     return _best(trimmed)
@@ -201,7 +193,6 @@ def _best(trimmed: ContextUse | None) -> Advice:
 
 
 def _trimmed(session: SessionFile, window: int, where: Where) -> _Trimmed | None:
-    """What a trim with the usual options would leave; None if there is no conversation."""
     try:
         scanned = plan.read(session, window)
     except NothingToTrim:
@@ -235,10 +226,7 @@ def _summary_reads(glance: HeadTail, measured: _Measured) -> int:
 
 
 def _strategies(measured: _Measured, fresh: int, summary_reads: int, *, warm: bool) -> list[Strategy]:
-    """Every strategy as numbers; ``fresh`` is the context of a handoff.
-
-    While this session's cache is warm, it holds what all sessions here begin with.
-    """
+    """Every strategy as numbers, ``fresh`` a handoff's context; a warm cache holds what all sessions begin with."""
     context, seen, base, trimmed = measured
     rates = rates_of(seen.lifetime)
     held = min(context.tokens, max(seen.cached, base.shared)) if warm else 0
@@ -268,7 +256,6 @@ def _strategies(measured: _Measured, fresh: int, summary_reads: int, *, warm: bo
 
 
 def _compaction(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
-    """Tokens that a compaction keeps, and those of its answer: as in the live chain's last one, else as usual."""
     if not chain or not chain[0].boundary:
         return KEPT_BY_COMPACTION, COMPACTION_ANSWER
     first = next((node for node in chain if node.input_tokens and node.number > chain[0].number), None)

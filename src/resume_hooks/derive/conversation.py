@@ -21,8 +21,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import Transcript
 
-MOST_OF_CALL, MOST_OF_RESULT = 600, 1_500
-"""Characters of a call and of its result; the whole is a reference away."""
+MOST_OF_CALL, MOST_OF_RESULT = 600, 1_500  # characters of a call and of its result; the whole is a reference away
 
 
 class SpokenText(NamedTuple):

@@ -55,10 +55,7 @@ def first_cost(strategy: Strategy, rates: Rates) -> float:
 
 
 def cost(strategy: Strategy, turns: int, habit: Habit, rates: Rates) -> float:
-    """The cost of ``turns`` turns, answers aside: each request reads the last one's context and writes the rest.
-
-    Assumes that no request comes so late that the cache is cold; if one does, the smaller context pays sooner.
-    """
+    """The cost of ``turns`` turns but for answers, each reading the last one's context out of a warm cache."""
     more = turns * habit.requests - 1
     grown = habit.growth / habit.requests
     read = more * strategy.after + grown * more * (more - 1) / 2
@@ -66,10 +63,7 @@ def cost(strategy: Strategy, turns: int, habit: Habit, rates: Rates) -> float:
 
 
 def pays_after(strategy: Strategy, going_on: Strategy, habit: Habit, rates: Rates) -> int | None:
-    """The fewest turns after which a strategy has cost less than going on; None if it never does.
-
-    What turns add costs the same in every strategy, so that only the sizes of the contexts make a difference.
-    """
+    """The fewest turns after which a strategy cost less than going on, by its context's size; None for never."""
     more_first = first_cost(strategy, rates) - first_cost(going_on, rates)
     saved = (going_on.after - strategy.after) * rates.read
     if more_first < (habit.requests - 1) * saved:

@@ -12,7 +12,6 @@ from typing import NamedTuple, Protocol
 
 from resume_hooks import clock
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.record_references import RecordOffset, Reference
 from resume_hooks.sessions.record_references import parse as parse_reference
 from resume_hooks.system.text import one_line, plain_line
@@ -45,10 +44,7 @@ class Truncator(Protocol):
         """The place in the words in which it was asked for."""
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """The last record that shall stay.
-
-        None where only the end of the file was read and the place lies before it. UsageError where there is none.
-        """
+        """The last record to stay; None if it lies before the end that was read. UsageError for none."""
 
 
 class Cut(NamedTuple):
@@ -84,9 +80,6 @@ class AtRecord(NamedTuple):
             if named:
                 return CutTarget(_usable(named, self.asked))
             return _not_there(transcript, f"No {self.asked}")
-        return self._by_place(transcript)
-
-    def _by_place(self, transcript: Transcript) -> CutTarget | None:
         offset = self.record.offset if isinstance(self.record, RecordOffset) else -1
         end = transcript.size if offset >= 0 else transcript.line_count
         at = offset if offset >= 0 else self.record
@@ -102,7 +95,7 @@ class AtRecord(NamedTuple):
 
 
 class AtMessage(NamedTuple):
-    """Up to and including an answer of the model, by the API's id of it; a record's uuid will do as well."""
+    """Up to and including an answer of the model, by the API's id of it."""
 
     message_id: str
 
@@ -113,19 +106,12 @@ class AtMessage(NamedTuple):
 
     def find(self, transcript: Transcript) -> CutTarget | None:
         """The last record of the answer, on the live chain if it is there."""
-        if is_session_id(self.message_id.lower()) and (found := self._record(transcript)) is not None:
-            return found
         parts = [node for node in transcript.chain if node.message_id == self.message_id]
         if not parts and transcript.whole:
             parts = [node for node in transcript.nodes if node.message_id == self.message_id]
         if parts and self.message_id:
             return CutTarget(_usable(parts, self.asked))
         return _not_there(transcript, f"No {self.asked}")
-
-    def _record(self, transcript: Transcript) -> CutTarget | None:
-        uuid = self.message_id.lower()
-        known = any(node.uuid.lower() == uuid for node in transcript.nodes)
-        return AtRecord(self.message_id).find(transcript) if known else None
 
 
 class Before(NamedTuple):
@@ -212,10 +198,7 @@ def parse_record(text: str) -> Truncator:
 
 
 def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
-    """Cut a conversation. None where only the end of the file was read and that does not tell.
-
-    UsageError where there is no such place, or nothing would stay.
-    """
+    """Cut a conversation; None where its end does not tell. UsageError for no such place, or if nothing would stay."""
     wanted = truncator.find(transcript)
     if wanted is None:
         return None
@@ -265,7 +248,6 @@ def _row_with(transcript: Transcript, wanted: CutTarget) -> tuple[Linear | None,
 
 
 def _moved(row: Linear, place: int, end: int) -> int:
-    """Which way a place moved, as a person counts: by messages."""
     between = row.nodes[min(place, end) : max(place, end)]
     if not any(node.spoken for node in between):
         return 0

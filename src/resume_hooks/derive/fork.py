@@ -29,8 +29,8 @@ from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where, canonical, project_folders
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.sessions.lineage_block import moved_note
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of
 from resume_hooks.transcripts.invariants import Check, ReadBack
@@ -38,7 +38,7 @@ from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.raw_edit import with_own
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.transcript import scan
 from resume_hooks.transcripts.write_scan import WriteScan
 
 FORK: Final = "fork"
@@ -74,7 +74,6 @@ class _HomeSeen:
         self._home = self._home or string(record, "cwd")
 
     def checks(self) -> list[Check]:
-        """What was seen."""
         return [Check("it is at home in its folder", self._move is None or self._home == self._move.new)]
 
 
@@ -107,7 +106,19 @@ def plan(
     after = sent.tokens + uncounted if place else before
     return ForkPlan(
         draft=child,
-        body=_body(child, part, parent, move, after),
+        body=chain_rewrite(
+            child,
+            part,
+            parent.survey,
+            head=child.head(parent.size(after)),
+            lineage=_moved_lineage(child, move) if move else lineage_if_needed(child, part),
+            books=[
+                *replaced_of(part, parent.survey, child.session_id),
+                *books_of(part, parent.survey, parent.ends, child.session_id, move),
+            ],
+            mark=_Marking(child.parent.session_id, move),
+            thoughts=frozenset(parent.read_back.thoughts),
+        ),
         sizes=Sizes(before, after),
         remarks=(*(place.remarks if place else ()), *_on_snapshots(bool(snapshots_of(part, parent.survey)), move)),
         cut=place,
@@ -115,24 +126,7 @@ def plan(
     )
 
 
-def _body(child: Draft, part: Transcript, parent: ParentScan, move: Relocation | None, after: int) -> ChainRewrite:
-    """The lines of a fork of the ``part`` that stays, which is ``after`` tokens of context."""
-    return chain_rewrite(
-        child,
-        part,
-        parent.survey,
-        head=child.head(parent.size(after)),
-        lineage=_moved_lineage(child, move) if move else lineage_if_needed(child, part),
-        books=[
-            *replaced_of(part, parent.survey, child.session_id),
-            *books_of(part, parent.survey, parent.ends, child.session_id, move),
-        ],
-        mark=Marking(child.parent.session_id, move),
-        thoughts=frozenset(parent.read_back.thoughts),
-    )
-
-
-class Marking:
+class _Marking:
     """Adds to a record of the parent where it came from, and moves its folder where the session moves."""
 
     def __init__(self, parent_id: str, moving: Relocation | None) -> None:
@@ -151,10 +145,7 @@ def _mark(parent_id: str, uuid: str) -> dict[str, str]:
 
 
 def read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan, Cut | None]:
-    """Scan a session, its live part, or the whole where that alone tells what is to be cut; and cut it.
-
-    UsageError for a cut that is nowhere.
-    """
+    """Scan a session, as much as tells what is to be cut, and cut it. UsageError for a cut that is nowhere."""
     parent = scan_parent(session)
     if truncator is None:
         return parent, None
@@ -181,7 +172,6 @@ def _move(parent: ParentScan, home: str | None, where: Where) -> Relocation | No
 
 
 def _on_snapshots(there: bool, move: Relocation | None) -> list[str]:
-    """What a person should hear of the client's copies of files, where the session gets another home."""
     if move is None or not there:
         return []
     if move.with_files:

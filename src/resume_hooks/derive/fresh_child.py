@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,28 +14,25 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.errors import NothingToHandOff, UsageError
-from resume_hooks.paths import Where
+from resume_hooks.paths import Where, open_regular
 from resume_hooks.reading.digest import as_text, entries
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.redaction.texts import left_out, redact
+from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.lineage_block import unmarked
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import NEXT_STEP, opening_lines, opening_text, task_step
 from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import counted, encodable, one_line, plain, plain_line
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of
-from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import USER, kind, message, parse
 
-MAX_STEP = 20_000
-"""Characters of a next step; more is a document, which belongs into a file that the step names."""
-
-
-DIGEST_LINE = 3
-"""The line of a child that holds its digest whole: after the metadata and the two records of the opening."""
+MAX_STEP = 20_000  # characters of a next step; more is a document, which belongs into a file that the step names
+DIGEST_LINE = 3  # of a child's whole digest: after the metadata and the two records of the opening
 
 
 class Contents(NamedTuple):
@@ -168,9 +167,10 @@ def usable_step(ends: HeadTail, next_step: str) -> str:
 def _card(child: Draft, next_step: str, contents: Contents) -> str:
     """What the screen shows of a fresh child: where it comes from, what is next, how to see more."""
     parent, count = child.ancestors[-1], len(child.ancestors)
+    back = "the first of its line" if count == 1 else f"{count} sessions back to the first"
     verb = "Handed off from" if child.kind == "handoff" else "Rolled over from"
     subagent = f"`{plain_line(child.subagent)}` of " if child.subagent else ""
-    lines = [f"**{verb}** {subagent}{plain_line(parent.title)} (`{parent.session_id[:8]}`), {_generations(count)}."]
+    lines = [f"**{verb}** {subagent}{plain_line(parent.title)} (`{parent.session_id[:8]}`), {back}."]
     if next_step:
         lines.append(f"**{'New task' if contents.new_task else 'Next step'}:** {one_line(plain(next_step), 300)}")
     loaded = [word for word, there in (("a summary", contents.summary), ("a digest", contents.digest)) if there]
@@ -181,10 +181,6 @@ def _card(child: Draft, next_step: str, contents: Contents) -> str:
     )
     lines.append(f"{only or 'Nothing of the earlier conversation is loaded'}; it can be searched and read on demand.")
     return "\n\n".join(lines)
-
-
-def _generations(count: int) -> str:
-    return "the first of its line" if count == 1 else f"{count} sessions back to the first"
 
 
 def opening_of(path: str) -> object:
@@ -253,3 +249,33 @@ def edited_digest(text: str) -> str:
             "Put what is long into a file and name the file.",
         )
     return edited
+
+
+PLANS = "plans"  # in the config home: a Markdown file a plan, which a session's records name by their slug
+_SLUG = re.compile(r"[a-z0-9-]{1,200}")
+GENERATIONS = 5  # ancestors whose plan is looked for: a fresh child has none of its own until it enters plan mode
+_REACH = 4096  # bytes of a plan in which its first line is looked for
+
+
+def plan_of_work(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
+    """The line for the plan of a session, else of its latest ancestor with one; ``ancestors`` stand oldest first."""
+    if note := plan_note(ends, where):
+        return note
+    paths = [row.session_file for row in reversed(ancestors) if row.session_file != ends.path]
+    there = [path for path in paths if os.path.isfile(path)][:GENERATIONS]
+    return next((note for path in there if (note := plan_note(HeadTail(path), where))), "")
+
+
+def plan_note(ends: HeadTail, where: Where) -> str:
+    """One line that names the plan of a session by its file and its title; ``""`` where it has none."""
+    if not _SLUG.fullmatch(ends.slug):
+        return ""
+    path = os.path.join(where.config, PLANS, f"{ends.slug}.md")
+    try:
+        with open_regular(path, follow=False) as stream:
+            head = stream.read(_REACH).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    title = next((line for row in head.split("\n") if (line := plain_line(row).lstrip("# "))), "")
+    named = f" ({redact(unmarked(one_line(title, TITLE_LENGTH)))[0]})" if title else ""
+    return f"The plan of this work{named} is the file {unmarked(plain_line(path))}: read it before you go on."

@@ -17,7 +17,9 @@ from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where, is_session_id, session_id_of
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
+from resume_hooks.sessions.locator_forms import MIN_PREFIX
 from resume_hooks.sessions.record_references import RecordLine, RecordLines, Reference, named_by
+from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.storage.backups import folder_of
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
@@ -27,10 +29,7 @@ from resume_hooks.transcripts.records import Record, message, string
 from resume_hooks.transcripts.write_scan import mend
 
 MAX_STEPS = 100  # records on the way to one original; more can only be a forgery
-
-CONTENTS = ("message", "toolUseResult", "attachment", "rendered")
-"""The fields that a trim may have changed or taken away."""
-
+CONTENTS = ("message", "toolUseResult", "attachment", "rendered")  # what a trim may have changed
 NOTICE_REACH = 5_000  # characters at the end of a text in which a notice is looked for
 
 _NOTICE = re.compile(
@@ -39,28 +38,19 @@ _NOTICE = re.compile(
 )
 """The end of a text that another tool of the field shortened; its lines count from 1."""
 
-_NOTICE_WORDS = ("original", "truncated", "full content")
-"""Words of which such a text has at least one; without them it is not another tool's."""
-
-_BACKUP = re.compile(r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak")
-"""The name of a backup that the same tool leaves beside a session."""
+_NOTICE_WORDS = ("original", "truncated", "full content")  # one of which such a text has
+_BACKUP = re.compile(r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak")  # that the same tool leaves
 
 
 class OriginalRecord(NamedTuple):
-    """The record that was ``asked`` for, and its ``original``: itself if nothing was taken out of it.
-
-    An original may be trimmed itself (``is_marked``) if what it was taken from is gone.
-    """
+    """The record ``asked`` for, and its ``original``: itself if whole, trimmed if what it was taken from is gone."""
 
     asked: RecordLine
     original: RecordLine
 
 
 def look_up(reference: Reference, cwd: str, where: Where) -> OriginalRecord:
-    """The original of the record that a reference names, seen from a folder.
-
-    UsageError if it names no record; SessionNotFound, which says what is left, if the session or the original is gone.
-    """
+    """The original of the record that a reference names, from a folder. UsageError for none; SessionNotFound."""
     originals = Originals(where)
     asked = _asked(reference, originals, cwd, where)
     record = asked.record()
@@ -79,7 +69,7 @@ def _asked(reference: Reference, originals: Originals, cwd: str, where: Where) -
         session = locate.resolve(reference.session, cwd, where, foreign=True)
     except SessionNotFound:
         prefix = reference.session.lower()
-        backed_up = originals.backed_up(prefix) if len(prefix) >= locate.MIN_PREFIX else []
+        backed_up = originals.backed_up(prefix) if len(prefix) >= MIN_PREFIX else []
         if len(backed_up) != 1:
             raise
         for path in originals.backups(backed_up[0]):
@@ -194,7 +184,7 @@ class Originals:
             path = self._family.locate(Parent(session_id, file, "", "", ""), os.path.join(here, "child"))
             if path is not None:
                 yield path, session_id
-        yield from ((copy.path, session_id) for copy in locate.all_sessions(self._where, session_id))
+        yield from ((copy.path, session_id) for copy in all_sessions(self._where, session_id))
         yield from ((path, session_id) for path in backups)
 
     def _may_open(self, path: str, here: str) -> bool:
@@ -268,7 +258,6 @@ def origins_in(record: Record) -> list[Origin]:
 
 
 def _texts(record: Record) -> Iterator[str]:
-    """The texts of a message that another tool may have shortened."""
     for block in records.blocks(record):
         yield string(block, "text")
         yield from (value for value in records.mapping(block, "input").values() if isinstance(value, str))

@@ -16,8 +16,8 @@ from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.originals import Originals, is_marked, origins_in
 from resume_hooks.derive.trim.calibration import Scale, weigh
 from resume_hooks.errors import NothingToTrim, SessionNotFound
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import SHORT, RecordLine
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.chain import chain_to
 from resume_hooks.transcripts.lines import Line
@@ -29,11 +29,8 @@ from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan, mend
 
-_PLACE = re.compile(r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z")
-"""The end of a placeholder of ours."""
-
-_WORDS = (b'"truncated"', b"See line ", b"; original: ")
-"""One of which stands in every record that lacks contents."""
+_PLACE = re.compile(r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z")  # the end of a placeholder of ours
+_WORDS = (b'"truncated"', b"See line ", b"; original: ")  # one of which stands in every record that lacks contents
 
 
 def lacking(record: Record) -> dict[int, tuple[str, int]]:
@@ -48,7 +45,6 @@ def lacking(record: Record) -> dict[int, tuple[str, int]]:
 
 
 def _texts(block: Record) -> Iterator[str]:
-    """The texts of a block that a trim in place may have replaced."""
     kind = string(block, "type")
     if kind == records.RESULT:
         # What was several parts is one text, a line of which may stand for a picture.
@@ -90,7 +86,6 @@ class Refilling:
 
 
 def _original(block: Record, original: Record) -> Record | None:
-    """The block that ``block`` was made of, in the record that holds it."""
     kind, call = string(block, "type"), records.call_id(block)
     if kind == records.TEXT:
         said = records.text(original) if records.kind(original) == records.ASSISTANT else ""

@@ -38,8 +38,7 @@ from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Pieces
 
 KIND: Final = "untrim"
 
-NAMED = 10
-"""Records that a message names one by one."""
+NAMED = 10  # records that a message names one by one
 
 
 class MissingOriginal(NamedTuple):
@@ -108,7 +107,11 @@ def plan(
     UsageError for a record that is not trimmed. SessionNotFound where no original is left, or with ``strict`` where
     one is missing.
     """
-    restored, missing = _to_restore(reading, numbers, where, strict=strict)
+    wanted = wanted_of(reading, numbers)
+    restored, missing = _originals(reading, wanted, Originals(where))
+    if missing and (strict or not restored):
+        rest = " Without --strict the rest is restored." if restored else ""
+        raise SessionNotFound(lost(missing, len(wanted)), f"Nothing was written.{rest}")
     session, transcript = reading.session, reading.transcript
     ends = HeadTail(session.path)
     child = draft(session, ends, KIND, where, output_dir)
@@ -153,20 +156,7 @@ class _ContentsSeen:
             self._found[node.uuid] = _digest(record)
 
     def checks(self) -> list[Check]:
-        """What was seen."""
         return [Check("restored contents equal the originals", self._found == self._wanted)]
-
-
-def _to_restore(
-    reading: TrimmedSession, numbers: Collection[int] | None, where: Where, *, strict: bool
-) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
-    """What comes back of the trimmed records ``numbers``, and what can't. UsageError, SessionNotFound as ``plan``."""
-    wanted = wanted_of(reading, numbers)
-    restored, missing = _originals(reading, wanted, Originals(where))
-    if missing and (strict or not restored):
-        rest = " Without --strict the rest is restored." if restored else ""
-        raise SessionNotFound(lost(missing, len(wanted)), f"Nothing was written.{rest}")
-    return restored, missing
 
 
 def _edits(transcript: Transcript, restored: Sequence[Restoration], *, whole: bool) -> dict[int, Edit]:
@@ -194,7 +184,6 @@ def wanted_of(reading: TrimmedSession, numbers: Collection[int] | None) -> tuple
 def _originals(
     reading: TrimmedSession, wanted: Sequence[Node], originals: Originals
 ) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
-    """The originals of trimmed records, and which have none left."""
     media = Counter[int]()
     for piece in reading.pieces.found:
         media[piece.number] += piece.tokens if piece.kind == MEDIA else 0
@@ -242,7 +231,6 @@ def _weighed(node: Node, entry: RecordLine, edit: Edit, whole: Record, scale: Sc
 
 
 def _digests(body: ChainRewrite, transcript: Transcript, restored: Sequence[Restoration]) -> dict[str, bytes]:
-    """Digests of what will be written, after everything that a chain rewrite does to a record."""
     edited = ((row.node, body.edited(row.node, transcript.read(row.node))) for row in restored)
     return {node.uuid: _digest(record) for node, record in edited if record is not None}
 

@@ -17,7 +17,7 @@ from resume_hooks.search.engine import SearchResult, find
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, project_at, project_of
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import commands, label_of
+from resume_hooks.sessions.agents.registry import agent_named, label_of
 from resume_hooks.system.columns import width
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import one_line, plain_line
@@ -83,5 +83,5 @@ def _hit(hit: Hit) -> Sequence[str]:
         filter(None, [whose, hit.strength, "headless run" * hit.headless, f"turn {hit.turn}", minute(hit.time)[:10]])
     )
     words = around(hit.snippet, hit.marks[0][0] if hit.marks else 0, COLUMNS - width(named))
-    opened = commands(hit.agent, hit.session_id, hit.folder, where).in_client
+    opened = agent_named(hit.agent, where).commands(hit.session_id, hit.folder).in_client
     return [f"{named}{cut(words, COLUMNS - width(named))}", f"  {opened} · {facts}"]

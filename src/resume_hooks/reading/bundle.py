@@ -23,8 +23,8 @@ from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.redaction.texts import redact as without_secrets
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import FOLDER, subagents_of
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -113,46 +113,38 @@ class BundleRedactor:
 
 
 def export(sessions: Sequence[SessionFile], where: Where, hide: BundleRedactor | None) -> Iterator[bytes]:
-    """The bundle of these sessions, oldest first, piece by piece, without what ``hide`` takes out and counts.
-
-    SessionNotFound if one can't be read.
-    """
+    """The bundle of sessions, oldest first, in pieces, without what ``hide`` takes out. SessionNotFound."""
     yield opening({"exported_at": clock.now(), "by": f"resume-hooks {__version__}", "redacted": hide is not None})
     family = Family(where)
     for number, session in enumerate(sessions, 1):
-        yield from _session(session, family, hide, where, last=number == len(sessions))
+        head, seal = b'{"session":%s,"records":[' % orjson.dumps(_head(session, family, hide, where)._asdict()), Seal()
+        seal.row(head)
+        yield head + b"\n"
+        digest, count, damaged = hashlib.sha256(), 0, 0
+        try:
+            with open_regular(session.path) as stream:
+                for line in read_lines(stream):
+                    body = as_json(line.body)
+                    damaged += body is None
+                    body = stand_in(DAMAGED) if body is None else hide.line(body) if hide else body
+                    digest.update(body + b"\n")
+                    seal.row(body)
+                    yield (b",\n" if count else b"") + body
+                    count += 1
+        except OSError as error:
+            raise SessionNotFound(f"{session.path} can't be read: {error.strerror}", "Check the path.") from error
+        yield b"\n" + FILES
+        written = left_out = 0
+        for place, path in files_of(session):
+            row = _file(place, path, hide)
+            left_out += row is None
+            if row is not None:
+                seal.row(row)
+                yield (b",\n" if written else b"\n") + row
+                written += 1
+        sums = seal.sealed(Sums(count, digest.hexdigest(), damaged, left_out))
+        yield b"\n%s%s}%s\n" % (SUMS, orjson.dumps(sums._asdict()), b"," if number < len(sessions) else b"")
     yield END + b"\n"
-
-
-def _session(
-    session: SessionFile, family: Family, hide: BundleRedactor | None, where: Where, *, last: bool
-) -> Iterator[bytes]:
-    head, seal = head_line(_head(session, family, hide, where)), Seal()
-    seal.row(head.removesuffix(b"\n"))
-    yield head
-    digest, count, damaged = hashlib.sha256(), 0, 0
-    try:
-        with open_regular(session.path) as stream:
-            for line in read_lines(stream):
-                body = as_json(line.body)
-                damaged += body is None
-                body = stand_in(DAMAGED) if body is None else hide.line(body) if hide else body
-                digest.update(body + b"\n")
-                seal.row(body)
-                yield (b",\n" if count else b"") + body
-                count += 1
-    except OSError as error:
-        raise SessionNotFound(f"{session.path} can't be read: {error.strerror}", "Check the path.") from error
-    yield b"\n" + FILES
-    written = left_out = 0
-    for place, path in files_of(session):
-        row = _file(place, path, hide)
-        left_out += row is None
-        if row is not None:
-            seal.row(row)
-            yield (b",\n" if written else b"\n") + row
-            written += 1
-    yield b"\n" + sums_line(seal.sealed(Sums(count, digest.hexdigest(), damaged, left_out)), last=last)
 
 
 def _head(session: SessionFile, family: Family, hide: BundleRedactor | None, where: Where) -> Head:
@@ -195,7 +187,6 @@ def files_of(session: SessionFile) -> list[tuple[str, str]]:
 
 
 def _names(folder: str) -> list[str]:
-    """The regular files in a folder; none if it or the session's own folder is a link, which could lead anywhere."""
     if os.path.islink(folder) or os.path.islink(os.path.dirname(folder)):
         return []
     try:
@@ -227,10 +218,7 @@ def _file(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
 
 
 class Head(NamedTuple):
-    """What a bundle tells of a session before its records; instants as in transcripts.
-
-    ``parent_session_id`` and ``kind`` are ``""`` for a session that came from none.
-    """
+    """What a bundle says before a session's records; ``parent_session_id`` and ``kind`` are ``""`` for an original."""
 
     session_id: str
     title: str
@@ -279,13 +267,3 @@ def stand_in(kind: str) -> bytes:
 def opening(facts: dict[str, Any]) -> bytes:
     """The first line of a bundle."""
     return orjson.dumps({KEY: VERSION, **facts})[:-1] + b',"sessions":[\n'
-
-
-def head_line(head: Head) -> bytes:
-    """The line that a session begins with."""
-    return b'{"session":%s,"records":[\n' % orjson.dumps(head._asdict())
-
-
-def sums_line(sums: Sums, *, last: bool) -> bytes:
-    """The line that a session ends with."""
-    return b"%s%s}%s\n" % (SUMS, orjson.dumps(sums._asdict()), b"" if last else b",")

@@ -15,12 +15,8 @@ VOICE = 4  # how much more of the room a prompt or an answer gets than the outpu
 LEAST = 160  # characters that a cut text has at least with its notice; a text of less than that is no use
 GAP = 160  # characters that are kept free for the line that tells of a gap
 TAIL_SHARE = 3  # of the output of a tool a third of the room is for its end, where errors stand
-
 WHOLE = 20_000  # characters of a record that ``read`` prints unasked
-
-CUT, CUT_HINT = "…", "… --max-chars 0"
-"""How a text ends that is cut in the middle of a line: the sign, and with the words that print all of it."""
-
+CUT, CUT_HINT = "…", "… --max-chars 0"  # how a cut line ends, and with the words that print all
 HINTED = 3 * len(CUT_HINT)  # characters from which on the words have room, so that the marker before them stays whole
 SPARE = 20  # characters by which the line of a gap may be longer than that of the widest one: numbers of turns grow
 
@@ -58,10 +54,7 @@ def indent_text(text: str) -> str:
 
 
 def cut_middle(text: str, limit: int) -> tuple[str, int]:
-    """A text without a middle that no answer of ``limit`` characters could hold, and how long that was; 0: no limit.
-
-    An output of 60 MB is not worked through for the 20,000 characters that are shown of it.
-    """
+    """A text without the middle that no answer of ``limit`` characters could hold, and its length; 0: no limit."""
     reach = 2 * limit + LEAST
     if not limit or len(text) <= 2 * reach:
         return text, 0
@@ -174,7 +167,6 @@ def _laid_out(pieces: Sequence[TextPiece], kept: Sequence[bool], room: int, gap:
 
 
 def _gaps(kept: Sequence[bool]) -> list[tuple[int, int]]:
-    """The runs of pieces that are left out, each by its first and last place."""
     found: list[tuple[int, int]] = []
     for place, here in enumerate(kept):
         if here:

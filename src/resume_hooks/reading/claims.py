@@ -22,8 +22,7 @@ BEFORE = 12  # characters before a number that are looked at
 _TO_WORDS = bytes(byte if chr(byte).isalnum() or chr(byte) == "_" else 0x20 for byte in range(128)).lower() + b" " * 128
 _CODE = re.compile(r"(`{1,3})([^`]{1,400})\1")
 _QUOTE = re.compile(r'(?<![\w=])"([^"]{9,2000})"(?!\w)|\u201c([^\u201d]{9,2000})\u201d')
-_CUT = re.compile(r"\.\.\.+|\u2026|\[[^\]]{0,80}\]|[`<>;|]|&&")
-"""Where a quote leaves something out, or holds something that is no text; where a command ends."""
+_CUT = re.compile(r"\.\.\.+|\u2026|\[[^\]]{0,80}\]|[`<>;|]|&&")  # a gap or no text in a quote; a command's end
 
 _COMMAND = re.compile(r"[a-z.~/][\w./:@-]*\s[^(){}=]+\Z")
 _TOKEN = re.compile(r"[\w.@~/\\+#%:,$-]+")
@@ -82,7 +81,6 @@ def claims_of(sentence: str) -> list[Claim]:
 
 
 def _quoted(quote: str, least: int = QUOTED) -> Iterator[Claim]:
-    """The pieces of a quote that are long enough to be one."""
     for piece in _CUT.split(quote):
         words = words_of(piece)[:READ]
         if len(words) >= least:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.reading.passages import failed_in, says, without_reminders
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, agent_type, subagent_name, subagents_of, title_of
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
@@ -24,9 +24,7 @@ from resume_hooks.transcripts.turns import opens_turn
 
 FIRST_WORDS = 200  # characters of a prompt that an outline has
 READ_OF_PROMPT = 4_000  # characters of a prompt that are looked at for its first words
-
-LIVE, COMPACTED, BRANCH = "live", "compacted", "branch"
-"""Where a turn stands: sent on resume (or some of it), before a compaction, on an abandoned branch."""
+LIVE, COMPACTED, BRANCH = "live", "compacted", "branch"  # sent on resume; before a compaction; abandoned
 
 
 class Compaction(NamedTuple):
@@ -81,7 +79,10 @@ class OutlineScan:
             self.turns.append(turn)
         turn = self.turns[-1]
         if node is not None and node.boundary:
-            self._take_boundary(line, record)
+            metadata = records.mapping(record, "compactMetadata")
+            at, tokens = string(record, "timestamp"), records.tokens_before(record)
+            self.compactions.append(Compaction(self.count, line.number, at, string(metadata, "trigger"), tokens, -1))
+            self.turns[-1].before = self.turns[-1].tokens = 0  # what was counted before says nothing of what comes
         if record.get("isSidechain") and not self.subagent:
             return  # clients before 2.0 wrote the work of sub-agents into the session itself
         if turn.empty and says(record) and records.kind(record) not in {records.ATTACHMENT, records.SYSTEM}:
@@ -91,12 +92,6 @@ class OutlineScan:
         if record.get("isCompactSummary") and self.compactions and self.compactions[-1].summary < 0:
             self.compactions[-1] = self.compactions[-1]._replace(summary=line.number)
         self._take_work(turn, record, node)
-
-    def _take_boundary(self, line: Line, record: Record) -> None:
-        metadata = records.mapping(record, "compactMetadata")
-        at, trigger, tokens = string(record, "timestamp"), string(metadata, "trigger"), records.tokens_before(record)
-        self.compactions.append(Compaction(self.count, line.number, at, trigger, tokens, -1))
-        self.turns[-1].before = self.turns[-1].tokens = 0  # what was counted before says nothing of what comes
 
     def _take_work(self, turn: TurnScan, record: Record, node: Node | None) -> None:
         kind = string(record, "type")
@@ -204,7 +199,6 @@ def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] =
 
 
 def _turns(observer: OutlineScan, places: Sequence[str]) -> Iterator[OutlineTurn]:
-    """The turns, number 0 only where something stands before the first prompt."""
     for turn, place in zip(observer.turns, places, strict=True):
         if turn.number == 0 and turn.empty:
             continue

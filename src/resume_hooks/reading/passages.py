@@ -27,9 +27,7 @@ from resume_hooks.transcripts.turns import opens_turn
 
 TARGET = 200  # characters of what a call is about
 SLIGHT = 60  # characters of further input that are not worth a notice: what a command is for
-
-EXPORTED = frozenset({"tool", records.RESULT, records.CALL})
-"""Kinds of records that only plain exports have; of other unknown kinds with messages clients keep logs."""
+EXPORTED = frozenset({"tool", records.RESULT, records.CALL})  # plain exports alone have these kinds
 
 UNSAID = frozenset({"date_change", "prompt_snapshot", "task_reminder", "todo_reminder", "total_tokens_reminder"})
 """Attachments that come with every other call and say nothing of the work."""
@@ -182,7 +180,6 @@ def _brief(record: Record, reference: str, calls: Mapping[str, ToolCall], charac
 
 
 def _call(block: Record, own: Mapping[str, ToolCall], reference: str) -> str:
-    """A call in one line: the tool, what it is about, and how much more it was given."""
     call = own.get(string(block, "id"))
     about = call.target if call else ""
     shown = one_line(plain_line(about or fields_text(records.mapping(block, "input"))), TARGET)
@@ -192,10 +189,7 @@ def _call(block: Record, own: Mapping[str, ToolCall], reference: str) -> str:
 
 
 def without_reminders(text: str, reference: str = "") -> str:
-    """``text`` without what the client put between reminder marks, each told of where a ``reference`` is given.
-
-    Searched from mark to mark: a hostile text of nothing but opening marks is walked once.
-    """
+    """``text`` without what stands between reminder marks, told of by ``reference`` if given; walked once."""
     parts = []
     place = 0
     while (start := text.find(_REMINDER, place)) >= 0:
@@ -218,10 +212,7 @@ class PassagePage(NamedTuple):
 
 
 def page(entries: RecordLines, names: TranscriptNames, before: RecordLine | None, limit: int) -> PassagePage:
-    """The last ``limit`` records that say something before a line; None: before the end.
-
-    A last line that is still being written is no record yet. SessionNotFound if the file gets shorter meanwhile.
-    """
+    """The last ``limit`` whole records that say something before a line, None: the end. SessionNotFound."""
     with open_transcript(entries.file) as stream:
         end = entries.size if before is None else before.offset
         found = list(_take(_saying(entries, lines_before(stream, end)), limit + 1))
@@ -231,10 +222,7 @@ def page(entries: RecordLines, names: TranscriptNames, before: RecordLine | None
 def around(
     entries: RecordLines, names: TranscriptNames, entry: RecordLine, before: int, after: int
 ) -> tuple[list[Passage], list[Passage]]:
-    """The ``before`` and ``after`` records that say something around a line, itself in neither.
-
-    What the client added between them comes along uncounted.
-    """
+    """The ``before`` and ``after`` records that say something around a line, with what was added between them."""
     with open_transcript(entries.file) as stream:
         backwards = zip(lines_before(stream, entry.offset), count(entry.number - 1, -1))
         rows = _saying(entries, (line._replace(number=number) for line, number in backwards))
@@ -247,7 +235,13 @@ def around(
 
 def _read(rows: list[Row], entries: RecordLines, names: TranscriptNames, stream: BinaryIO) -> list[Passage]:
     """Records as passages, the calls that they answer looked up among them and before them."""
-    calls = _calls(rows, stream)
+    made: dict[str, ToolCall] = {}
+    answered: list[str] = []
+    for _, record in rows:
+        made |= calls_in(record)
+        answered += records.answered_calls(record)
+    wanted = [call for call in answered if call not in made]
+    calls = made | (calls_before(stream, rows[0][0].offset, wanted) if wanted else {})
     file = PassageFile(names, subagent_name(entries.file) is not None)
     return [passage(record, entry, file, calls) for entry, record in rows]
 
@@ -263,13 +257,3 @@ def _take(found: Iterator[Row], limit: int, uncounted: Callable[[Record], bool] 
     while limit > 0 and (row := next(found, None)):
         limit -= not uncounted(row[1])
         yield row
-
-
-def _calls(rows: list[Row], stream: BinaryIO) -> dict[str, ToolCall]:
-    made: dict[str, ToolCall] = {}
-    answered: list[str] = []
-    for _, record in rows:
-        made |= calls_in(record)
-        answered += records.answered_calls(record)
-    wanted = [call for call in answered if call not in made]
-    return made | (calls_before(stream, rows[0][0].offset, wanted) if wanted else {})

@@ -107,7 +107,10 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
     if kind in records.MEDIA:
         return _media(kind, block)
     if kind == records.RESULT:
-        return _result(block, calls)
+        call = calls.get(string(block, "tool_use_id")) if calls else None
+        parts = [f"[result of {call.tool} {call.target}".rstrip() + "]"] if call else []
+        parts += ["[error]"] if records.is_error(block) else []
+        return "\n".join([*parts, *map(block_text, records.result_blocks(block))])
     given = block.get("input")
     if kind == records.CALL and isinstance(given, dict):
         return f"[call of {string(block, 'name')}]\n{fields_text(given)}".rstrip("\n")
@@ -115,15 +118,7 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
     return f"[{kind or 'a block of no kind'}]\n{rest}".rstrip("\n")
 
 
-def _result(block: Record, calls: Mapping[str, ToolCall] | None) -> str:
-    call = calls.get(string(block, "tool_use_id")) if calls else None
-    parts = [f"[result of {call.tool} {call.target}".rstrip() + "]"] if call else []
-    parts += ["[error]"] if records.is_error(block) else []
-    return "\n".join([*parts, *map(block_text, records.result_blocks(block))])
-
-
 def _media(kind: str, block: Record) -> str:
-    """What an image or a document is, and how large; the text of one that is text."""
     held = records.mapping(block, "source")
     data, form = string(held, "data"), string(held, "media_type").rpartition("/")[2]
     if held.get("type") == "text":

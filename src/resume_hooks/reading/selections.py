@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from resume_hooks.reading.passages import Passage, PassageFile, is_failure, passage, says
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import RecordLine, TranscriptNames
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
@@ -52,10 +52,7 @@ class ShellCall(NamedTuple):
 
 
 class TurnReader:
-    """A transcript as it is read: ``rows`` in the order of the file, how many ``turns`` and bytes (``size``) it has.
-
-    ``watching`` are further observers of the scan.
-    """
+    """A transcript as it is read: its ``rows``, ``turns`` and bytes (``size``); ``watching`` observes, too."""
 
     def __init__(self, session: SessionFile, watching: Sequence[Observer] = ()) -> None:
         self.session = session
@@ -77,25 +74,19 @@ class TurnReader:
         self.rows.append(row)
         for block in records.blocks(record) if node is None or node.calls or node.results else ():
             if block.get("type") == records.CALL:
-                self._take_call(row, record, block)
+                call = string(block, "id")
+                self._calling[call] = row
+                if string(block, "name") in SHELLS and isinstance(block.get("input"), dict):
+                    words = string(block["input"], "command")
+                    self._commands[call or str(row.number)] = ShellCall(
+                        row.number, row.turn, string(record, "timestamp"), words
+                    )
             elif block.get("type") == records.RESULT:
-                self._take_answer(row, record, block)
-
-    def _take_call(self, row: RecordRow, record: Record, block: Record) -> None:
-        call = string(block, "id")
-        self._calling[call] = row
-        if string(block, "name") in SHELLS and isinstance(block.get("input"), dict):
-            words = string(block["input"], "command")
-            self._commands[call or str(row.number)] = ShellCall(
-                row.number, row.turn, string(record, "timestamp"), words
-            )
-
-    def _take_answer(self, row: RecordRow, record: Record, block: Record) -> None:
-        command = self._commands.get(string(block, "tool_use_id"))
-        if command is not None:
-            state, code = _outcome(record, block)
-            done = command._replace(state=state, code=code, answer=row.number)
-            self._commands[string(block, "tool_use_id")] = done
+                command = self._commands.get(string(block, "tool_use_id"))
+                if command is not None:
+                    state, code = _outcome(record, block)
+                    done = command._replace(state=state, code=code, answer=row.number)
+                    self._commands[string(block, "tool_use_id")] = done
 
     def commands(self, asked: Turns | None = None) -> list[ShellCall]:
         """The commands of the shell, in the order they were called; of the turns ``asked`` for."""

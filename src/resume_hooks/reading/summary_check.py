@@ -60,8 +60,6 @@ class CheckedSummary(NamedTuple):
 
 
 class _Sentence(NamedTuple):
-    """A sentence: its claims, its other words, and the references that already stand in it."""
-
     claims: Sequence[Claim]
     words: frozenset[bytes]
     known: frozenset[str]
@@ -86,7 +84,6 @@ class _Places:
         self._wanted = {*self._by_word, *self._prose}
 
     def take(self, reference: str, text: str) -> None:
-        """Take in the text of one record."""
         at = len(self._records)
         self._records.append((reference, len(text)))
         low = text.lower().encode("utf-8", "replace")

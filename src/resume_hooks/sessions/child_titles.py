@@ -30,8 +30,7 @@ _TYPED = {"rewind": "back", "smart-trim": "trim --smart"}
 _KINDS = "|".join(map(re.escape, (*get_args(Kind), *itertools.chain(*_TYPED.items()))))
 _OURS = re.compile(rf"(?: · (?:{_KINDS})(?: \d{{1,{MAX_DIGITS}}})?)+\Z")
 _END = re.compile(rf" · ({_KINDS})(?: \d{{1,{MAX_DIGITS}}})?\Z")
-_FORMER = re.compile(rf"\A(?:(?:{_KINDS}) \d+ · )+")
-"""What children were called in 0.1.0: ``handoff 2 · <root title>``."""
+_FORMER = re.compile(rf"\A(?:(?:{_KINDS}) \d+ · )+")  # what children were called in 0.1.0: ``handoff 2 · <root title>``
 
 
 def word_of(kind: str) -> str:
@@ -53,12 +52,17 @@ def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
 
 
 def free_title(root_title: str, kind: Kind, folder: str) -> str:
-    """The title with the first number that no session of the folder has.
-
-    It stays free for as long as nobody else writes a child there (``titles_locked``).
-    """
+    """The title with the first number that no session of the folder has, for as long as ``titles_locked``."""
     front = json.dumps(child_title(root_title, kind), ensure_ascii=False).encode("utf-8", "replace")[:-1]
-    taken = _numbers(folder, b'"customTitle":' + front)
+    front = b'"customTitle":' + front
+    taken = set()
+    for session in sessions_in(folder):  # all: the client gives a title on when it clears or branches a session
+        tail = _tail(session)
+        start = tail.rfind(front) + len(front)
+        end = tail.find(b'"', start, start + MAX_DIGITS + 2) if start >= len(front) else -1
+        number = tail[start : max(start, end)]
+        if end == start or (number[:1] == b" " and number[1:].isdigit()):
+            taken.add(int(number or 1))
     return child_title(root_title, kind, max(taken, default=0) + 1)
 
 
@@ -83,22 +87,6 @@ def titles_locked(folder: str) -> Iterator[None]:
 def root_of(title: str) -> str:
     """The root's title as the title of a derived session tells it: what stands before kind and number."""
     return title if len(title) > LONGEST else _OURS.sub("", _FORMER.sub("", title)) or title
-
-
-def _numbers(folder: str, front: bytes) -> set[int]:
-    """The numbers behind ``front`` in the last titles of a folder's sessions; 1 where there is none.
-
-    All of them are asked: the client gives a title on when it clears or branches a session.
-    """
-    taken = set()
-    for session in sessions_in(folder):
-        tail = _tail(session)
-        start = tail.rfind(front) + len(front)
-        end = tail.find(b'"', start, start + MAX_DIGITS + 2) if start >= len(front) else -1
-        number = tail[start : max(start, end)]
-        if end == start or (number[:1] == b" " and number[1:].isdigit()):
-            taken.add(int(number or 1))
-    return taken
 
 
 def _tail(session: SessionFile) -> bytes:

@@ -16,10 +16,7 @@ _SMALL = re.compile(r"claude-(?:3-|(?:haiku-4-5|opus-4(?:-[015])?)(?=\Z|[@-]\d{8
 
 
 def window_set(ends: HeadTail, where: Where) -> int:
-    """The most that a session's window can be, by the client's settings and its model's name; 0 where neither tells.
-
-    The user's own setting goes before the name.
-    """
+    """The most that a session's window can be, by a setting, else by its model's name; 0 where neither tells."""
     named = settings.load(where)["context_window"].value
     own = DEFAULT_WINDOW if not named and _SMALL.search(ends.model) else 0
     return min(filter(None, (own, compaction_window(ends.cwd, ends.model, where))), default=0)

@@ -19,12 +19,8 @@ from resume_hooks.clock import DAY
 from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_of
 from resume_hooks.sessions.archived.layout import MANIFEST, folder_of
 
-SOON = 7 * DAY
-"""Seconds before its end at which a session is kept, and told as one that goes soon."""
-
-AHEAD = 60
-"""Seconds by which the clock of a file system may be ahead of ours."""
-
+SOON = 7 * DAY  # seconds before its end at which a session is archived, and told as one that goes soon
+AHEAD = 60  # seconds by which the clock of a file system may be ahead of ours
 _EXACT = 0.001
 
 
@@ -51,10 +47,7 @@ class Ending(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """When the parts of a session end: its transcript by its own time, some ``files`` by theirs.
-
-    ``period`` are the seconds that all of them have from their last write; ``files`` the last writes.
-    """
+    """When a session's parts end, by the last writes of its transcript and ``files``, a ``period`` of seconds later."""
 
     session: DatedSession
     period: float
@@ -126,7 +119,6 @@ def is_archived(session_id: str, written: float, where: Where) -> bool:
 
 
 def _times(folder: str) -> Iterator[float]:
-    """The times of the files in a folder, and in those in it."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

@@ -36,10 +36,7 @@ def is_same(one: str, other: str) -> bool:
 
 
 def release(path: str, where: Where) -> None:
-    """Remove our link to a client's file, or those to all in a folder of a session; the next look makes them anew.
-
-    A link to another file than the client's stays. WriteFailed where it can't be removed.
-    """
+    """Remove our link to a client's file, or to all in a session's folder, until the next look. WriteFailed."""
     if not path.startswith(os.path.join(where.projects, "")):
         return
     ours = os.path.join(folder(where), os.path.relpath(path, where.projects))

@@ -28,9 +28,7 @@ from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.provenance import Parent, kind_now
 
 KEPT, TYPED, MISSING = "kept", "prompts", "missing"  # what a row's status is beside ``present``
-LEFT = {KEPT: " (archived copy)", TYPED: " (prompts only)"}
-"""What is said of a row whose transcript is gone."""
-
+LEFT = {KEPT: " (archived copy)", TYPED: " (prompts only)"}  # what is said of a row whose transcript is gone
 MAX_DEPTH = 1_000  # generations followed; more can only be a forgery
 
 
@@ -130,7 +128,6 @@ class Family:
         return bool(self._present(parent, child_path) or self._kept(parent.session_id))
 
     def _present(self, parent: Parent, child_path: str) -> str | None:
-        """The file of a parent where the client has it."""
         here = os.path.dirname(own_path(os.path.abspath(child_path), self._where))
         named = os.path.abspath(parent.file) if parent.file else ""
         if named and session_id_of(named) == parent.session_id and self._may_open(named, here):
@@ -143,7 +140,6 @@ class Family:
         return known or self._of_another(parent.session_id)
 
     def _of_another(self, session_id: str) -> str | None:
-        """The session of another agent, as it can be read."""
         try:
             session = found(session_id, self._where)
         except (SessionNotFound, NotATranscript, WriteFailed):
@@ -200,10 +196,7 @@ class Family:
         return read_superseded(self._where)
 
     def is_superseded(self, path: str) -> bool:
-        """Whether a child gave way to another session that is there, and nobody went on in it all the same.
-
-        SessionNotFound where it can't be read.
-        """
+        """Whether a child gave way to another session that is there, and nobody went on in it. SessionNotFound."""
         by = self._superseded.get(session_id_of(path) or "", "")
         successor = find_session(by, self._where) or self._kept(by)
         return successor is not None and not HeadTail(path).touched

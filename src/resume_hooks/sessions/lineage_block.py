@@ -49,10 +49,7 @@ def moved_note(old: str, new: str) -> str:
 
 
 def shortened(block: str, most: int) -> str:
-    """A rendered block in at most ``most`` (1,000 or more) characters, by leaving out ancestors from its middle.
-
-    The first one, the parent and the session itself stay; where that is not enough, without their files.
-    """
+    """A block in ``most`` (1,000 or more) characters, without ancestors from its middle, then without files."""
     lines = block.split("\n")
     rows = [at for at, line in enumerate(lines) if _ROW.match(line)]
     for again in rows[2:-1]:

@@ -41,10 +41,7 @@ def record_link(link: Link, where: Where) -> None:
 
 
 def record_superseded(child_id: str, by: str, at: str, where: Where) -> None:
-    """Append that a child nobody opened gave way to another session. OSError where the state folder can't be written.
-
-    A row of its own shape, which readers of links alone pass over.
-    """
+    """Append, in a row that is no link, that an unopened child gave way ``by`` another session. OSError."""
     _append({"superseded_id": child_id, "by": by, "at": at}, where)
 
 
@@ -66,7 +63,6 @@ def _append(row: dict[str, object], where: Where) -> None:
 
 
 def _rows(where: Where) -> Iterator[dict[str, Any]]:
-    """Every row that is a JSON object."""
     try:
         lines = read_regular(links_file(where), MAX_BYTES).split(b"\n")
     except OSError:

@@ -77,7 +77,6 @@ def _is_newborn(session: SessionFile) -> bool:
 
 
 def _listed(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Every client that lists itself, by its process id."""
     folder = os.path.join(where.config, "sessions")
     try:
         names = sorted(os.listdir(folder))

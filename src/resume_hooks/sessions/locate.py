@@ -77,7 +77,10 @@ def resolve(
     if not words:
         raise UsageError("An empty locator names no session", "Give an id, a title or a path.")
     try:
-        return _handed_out(_by_forms(words, around, resolvers), where, foreign=foreign)
+        found = next(filter(None, (resolver(words, around) for resolver in resolvers)), None)
+        if found is None:
+            raise not_found(words, around)
+        return _handed_out(found, where, foreign=foreign)
     except SessionNotFound:
         by_part = by_part_of_title in resolvers
         session = archived_copy(words, around, by_part=by_part) if store is None else None
@@ -87,7 +90,6 @@ def resolve(
 
 
 def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> SessionFile:
-    """A session in our form of record. UsageError for another agent's where none is taken."""
     agent = agent_of(session, where)
     if not foreign:
         require_whole(session)
@@ -110,14 +112,6 @@ def _latest(around: Surroundings, *, foreign: bool) -> SessionFile:
         if not (foreign and near):
             raise
         return near[0]
-
-
-def _by_forms(words: str, around: Surroundings, resolvers: Sequence[Resolver]) -> SessionFile:
-    for resolver in resolvers:
-        session = resolver(words, around)
-        if session is not None:
-            return session
-    raise not_found(words, around)
 
 
 def resolve_transcript(locator: str | None, cwd: str, where: Where, *, foreign: bool = False) -> SessionFile:

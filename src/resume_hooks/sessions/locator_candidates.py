@@ -205,7 +205,6 @@ def naming_lines(session: SessionFile) -> bytes:
 
 
 def _lines_with(kinds: Iterable[bytes], region: bytes) -> bytes:
-    """The lines of a region that hold one of these, each with its ending."""
     lines = []
     for kind in kinds:
         place = region.find(kind)

@@ -19,8 +19,7 @@ from resume_hooks.sessions.session_files import SessionFile, latest, where_linke
 from resume_hooks.system.text import one_line, plain_line
 
 MIN_PREFIX = 4  # characters of an id that a prefix needs; fewer would fit by chance
-MIN_PART = 3
-"""Bytes of a title that a part of it needs: three letters, or one of a script that writes whole words with it."""
+MIN_PART = 3  # bytes of a title that a part of it needs: three letters, or one that writes a whole word
 
 SEEN = "See resume-hooks sessions for what there is."
 
@@ -31,8 +30,7 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _PULL_ADDRESS = re.compile(r"(https?://[^/?#\s]+/[^/?#\s]+/[^/?#\s]+/pull/[0-9]{1,9})(?:[/?#]\S*)?", re.IGNORECASE)
 _PULL_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
 
-IMPORT_ADDRESS = "curl URL | resume-hooks import -"
-"""The command that imports what an address leads to, which no verb fetches."""
+IMPORT_ADDRESS = "curl URL | resume-hooks import -"  # no verb fetches an address
 
 Resolver = Callable[[str, Surroundings], SessionFile | None]
 """One form of a locator: the session that the words name in it; None if they don't.
@@ -193,7 +191,6 @@ def not_found(words: str, around: Surroundings) -> SessionNotFound:
 
 
 def _only(words: str, sessions: list[SessionFile], around: Surroundings) -> SessionFile | None:
-    """The one session among those found, newest first, of which several may be copies."""
     copies: dict[str, list[SessionFile]] = {}
     for session in sessions:
         copies.setdefault(session.session_id, []).append(session)

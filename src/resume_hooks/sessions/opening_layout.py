@@ -27,10 +27,7 @@ REPORT = "The user's report of what was done after the mark:"
 FORMER_REPORT = REPORT.replace("mark", "checkpoint")  # that of 0.2.0
 
 BLOCK_SHARE, STEP_SHARE = 2, 3  # a lineage has at most half of the room, a next step a third
-
-
-Shorter = Callable[[str, int], str]
-"""Makes what stands between lineage and next step fit that many characters; ``""`` where it can't."""
+Shorter = Callable[[str, int], str]  # fits what stands between lineage and next step; "" where it can't
 
 
 class ChildSetting(NamedTuple):
@@ -44,10 +41,7 @@ class ChildSetting(NamedTuple):
 
 
 def opening_text(block: str, next_step: str = "", *, summary: str = "", digest: str = "") -> str:
-    """What the model reads first: the lineage block, a model's summary, the digest, the next step; what is given.
-
-    Neither summary nor digest holds a blank line, so that the next step can be told apart from them.
-    """
+    """What the model reads first, of what is given; no blank line in summary or digest hides the next step."""
     step = f"{NEXT_STEP}\n{next_step}" if next_step else ""
     return "\n\n".join(part for part in (block, summary, digest, step) if part)
 
@@ -66,10 +60,7 @@ def next_step_of(text: object) -> str | None:
 
 
 def short_opening(text: str, most: int, whole: str, shorter: Shorter | None = None) -> str:
-    """``text`` in at most ``most`` (1,000 or more) characters; ``whole`` is the reference that prints all of it.
-
-    ``""`` where ``text`` is no opening of ours.
-    """
+    """``text`` in ``most`` (1,000 or more) characters, ``whole`` prints the rest; ``""`` for no opening of ours."""
     step = next_step_of(text)
     if step is None or len(text) <= most:
         return "" if step is None else text

@@ -15,8 +15,7 @@ from resume_hooks.transcripts.records import mapping, string
 WORKTREE = "worktreeSession"
 """What a client notes of a worktree that it made; once it is removed, the session lies with those of the original."""
 
-SHORT_COMMIT = 7
-"""Digits of a commit's id as git prints it."""
+SHORT_COMMIT = 7  # digits of a commit's id as git prints it
 
 
 class MovedFolder(NamedTuple):

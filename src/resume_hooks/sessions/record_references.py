@@ -17,7 +17,7 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import store_of
 from resume_hooks.sessions.archived.layout import session_in
 from resume_hooks.sessions.archived.manifest import archived_ids
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
@@ -84,7 +84,7 @@ class TranscriptNames(NamedTuple):
 
 
 def names_of(session: SessionFile, where: Where) -> TranscriptNames:
-    """The names of a transcript that ``subagents.locate`` finds again."""
+    """The names of a transcript that ``resolve_transcript`` finds again."""
     session_id, slash, agent = session.session_id.partition("/")
     known = find_session(session_id, where)
     vaulted = known is None and (session_in(session.path, where) == session_id or session.agent != NAME)
@@ -128,10 +128,7 @@ class RecordLine(NamedTuple):
 
 
 class RecordLines:
-    """The lines of one file as long as it is now (``size``, in bytes), found by number, by uuid, by where they begin.
-
-    SessionNotFound where it can't be read.
-    """
+    """The lines of one file as long as it is now, by number, uuid or offset. SessionNotFound if it can't be read."""
 
     def __init__(self, file: str, session_id: str) -> None:
         self.file = file
@@ -158,10 +155,7 @@ class RecordLines:
             return self._entry(stream, offset) if line_start(stream, offset) == offset else None
 
     def of(self, uuid: str, near: int = -1) -> RecordLine | None:
-        """The record of a uuid: line ``near`` where it is that one, else the last of that uuid, as clients have it.
-
-        For whoever looks up many: all ids of the file are kept at the first one that is not where it was looked for.
-        """
+        """The record of a uuid, in line ``near`` or the last one; then all ids of the file are kept."""
         entry = self.at(near)
         if entry is not None and uuid in records.uuids(entry.record() or {}):
             return entry

@@ -16,10 +16,10 @@ import orjson
 
 from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
-from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.liveness import why_live
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.locator_candidates import titled
+from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.bookkeeping import AGENT_NAME, CUSTOM_TITLE, TAG, label
@@ -36,8 +36,7 @@ _LOCATORS = re.compile(
 )
 """Words that may name another session in another way: an id or its beginning, a path, a pull request; or an option."""
 
-_UNSEEN = frozenset({"Cf", "Co", "Cn"})
-"""Unicode categories that the SDK takes out of tags: format, private use, unassigned."""
+_UNSEEN = frozenset({"Cf", "Co", "Cn"})  # the SDK takes these out of tags: format, private use, unassigned
 
 
 class LabelChange(NamedTuple):
@@ -58,7 +57,14 @@ def renamed(session: SessionFile, title: str, where: Where, *, force: bool = Fal
     """
     new, ends = _as_title(title), _own(session, where)
     if not force:
-        _require_free(new, session)
+        others = [s for s in sessions_in(os.path.dirname(session.path)) if s.path != session.path]
+        taken = titled(new, others)
+        if taken:
+            more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
+            raise TitleTaken(
+                f"'{new}' is the title of {taken[0].session_id}{more} already",
+                "Choose another, rename that one first, or add --force: then the title names both.",
+            )
     wanted = [
         (ends.custom_title, label(CUSTOM_TITLE, new, session.session_id)),
         (ends.agent_name, label(AGENT_NAME, new, session.session_id)),
@@ -113,7 +119,6 @@ def _own(session: SessionFile, where: Where) -> HeadTail:
 
 
 def _as_title(text: str) -> str:
-    """A title on one line, without what can't be seen. UsageError for none."""
     title = plain_line(_readable(text)).strip()
     return _fitting(title, "title")
 
@@ -147,15 +152,3 @@ def _fitting(text: str, what: str) -> str:
             "Choose other words, or add one.",
         )
     return text
-
-
-def _require_free(title: str, session: SessionFile) -> None:
-    """Raise TitleTaken where another session of the same project folder answers to a title."""
-    others = [s for s in locate.sessions_in(os.path.dirname(session.path)) if s.path != session.path]
-    taken = locate.titled(title, others)
-    if taken:
-        more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
-        raise TitleTaken(
-            f"'{title}' is the title of {taken[0].session_id}{more} already",
-            "Choose another, rename that one first, or add --force: then the title names both.",
-        )

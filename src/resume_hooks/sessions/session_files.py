@@ -26,9 +26,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import MESSAGES, kind, parse, refuse_foreign
 
 MAX_SEARCHED = 8 * 1024 * 1024  # bytes of a file of any name in which a session's records are looked for
-
-OWN_AGENT = "claude"
-"""The agent of a session that nothing else is said of: this client."""
+OWN_AGENT = "claude"  # the agent of a session that nothing else is said of: this client
 
 
 class SessionFile(NamedTuple):
@@ -51,10 +49,7 @@ class SessionFile(NamedTuple):
 
 
 def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
-    """The sessions of one project folder, newest first, whose ids start with ``prefix``; none where it can't be read.
-
-    Only what fits the prefix is looked at, so that a full id costs a listing of names.
-    """
+    """The sessions of a project folder, newest first, whose ids start with ``prefix``; none if it can't be read."""
     try:
         return newest_first(_listed(folder, prefix))
     except OSError:
@@ -62,10 +57,7 @@ def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
 
 
 def sessions_of(cwd: str, where: Where) -> list[SessionFile]:
-    """The sessions in the project folders of a working directory, newest first.
-
-    Keys collide (``a_b``, ``a-b``): where it matters, ask ``belongs`` of the ones that are wanted.
-    """
+    """The sessions in a directory's project folders, newest first; keys collide, see ``belongs``."""
     return newest_first(session for folder in project_folders(cwd, where) for session in sessions_in(folder))
 
 
@@ -84,10 +76,7 @@ def known_ids(where: Where) -> set[str]:
 
 
 def unlistable(where: Where) -> list[str]:
-    """The project folders that are there and can't be listed, or whose files can't be looked at; sorted.
-
-    Where the folder that holds them all can't be listed, that one.
-    """
+    """The project folders, or the folder of them all, that can't be listed or looked into; sorted."""
     home = where.projects
     if not _can(os.listdir, home):
         return [home]
@@ -131,10 +120,7 @@ def _more(places: Sequence[str]) -> str:
 
 
 def belongs(path: str, cwd: str) -> bool:
-    """Whether a session in a project folder of ``cwd`` is of ``cwd`` and not of a folder with the same key.
-
-    The folders named inside decide, as far as they fit the project folder that the file lies in.
-    """
+    """Whether a session is of ``cwd`` and not of a folder with the same key, by the folders named inside."""
     try:
         return fits(HeadTail(path), cwd)
     except SessionNotFound:
@@ -192,7 +178,6 @@ def is_known(session: SessionFile, where: Where) -> bool:
 
 
 def _listed(folder: str, prefix: str = "") -> list[SessionFile]:
-    """The sessions of a folder. OSError where it can't be listed, or its files can't be looked at."""
     sessions = []
     with os.scandir(folder) as entries:
         for entry in entries:

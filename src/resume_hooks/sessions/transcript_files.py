@@ -24,8 +24,7 @@ FOLDER = "subagents"
 MAX_DEPTH = 4  # folders below a session's own in which sub-agents are looked for: workflows nest them
 MAX_FIRST_LINE = 1024 * 1024
 
-_FROM_LEAD = re.compile(r"</?teammate-message\b[^>]*>")
-"""What stands around the words of a team's lead to a member."""
+_FROM_LEAD = re.compile(r"</?teammate-message\b[^>]*>")  # what stands around the words of a team's lead to a member
 
 
 class Subagent(NamedTuple):
@@ -139,10 +138,7 @@ class TranscriptFile(NamedTuple):
 
 
 def all_files(where: Where) -> list[TranscriptFile]:
-    """Every transcript of the config home; what can't be looked at is left out.
-
-    So is a name that is no UTF-8: no client makes one, and SQLite holds none.
-    """
+    """Every transcript of the config home that can be looked at and has a UTF-8 name, as SQLite needs."""
     files = [file for folder in all_folders(where) for file in files_in(folder)]
     return [file for file in files if file.path.isascii() or encodable(file.path) == file.path]
 

@@ -19,21 +19,11 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-CHUNK = 1024 * 1024
-"""Bytes that are carried or compared at a time."""
-
-GRACE = 0.05
-"""Seconds that a program may be between looking a path up and opening what it found."""
-
-QUIET = 0.3
-"""Seconds without a new byte after which nobody is expected to write any more."""
-
-LIMIT = 5.0
-"""Seconds that a file which is written to without a pause is followed."""
-
-TORN = 0.5
-"""Seconds that a half-written line is waited for."""
-
+CHUNK = 1024 * 1024  # bytes that are carried or compared at a time
+GRACE = 0.05  # seconds that a program may be between looking a path up and opening what it found
+QUIET = 0.3  # seconds without a new byte after which nobody is expected to write any more
+LIMIT = 5.0  # seconds that a file which is written to without a pause is followed
+TORN = 0.5  # seconds that a half-written line is waited for
 PAUSE = 0.005
 
 
@@ -105,7 +95,6 @@ class Splice:
         return self.position > 0 and read_at(self._source, 1, self.position - 1) != b"\n"
 
     def _lines(self) -> bytes:
-        """Whole lines from the position on, one however long it is."""
         length = CHUNK
         while piece := read_at(self._source, length, self.position):
             whole = piece[: piece.rfind(b"\n") + 1]

@@ -19,11 +19,8 @@ from resume_hooks.storage.append_carryover import Splice, await_line_end, begins
 from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import MODE, create, discard, read_open, sweep, sync_folder, temporary_in
 
-BUFFER = 1024 * 1024
-"""Bytes that are written at a time."""
-
-TRIES = 20
-"""How often a file is opened anew that somebody replaced just then."""
+BUFFER = 1024 * 1024  # bytes that are written at a time
+TRIES = 20  # how often a file is opened anew that somebody replaced just then
 
 
 def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], None]) -> None:
@@ -136,10 +133,7 @@ def _open_to_append(path: str, create: int = 0) -> int:
 
 
 def _append(descriptor: int, lines: bytes) -> int:
-    """Write whole lines at the end of an open file, on a line of their own, synced; how many bytes that took.
-
-    What did not fit is taken back, as long as nobody else wrote behind it.
-    """
+    """Write whole lines at the end of an open file, synced; how many bytes. What did not fit is taken back."""
     lock(descriptor, None)
     size = os.fstat(descriptor).st_size
     torn = size > 0 and read_at(descriptor, 1, size - 1) != b"\n"
@@ -154,7 +148,6 @@ def _append(descriptor: int, lines: bytes) -> int:
 
 
 def _unshare(path: str, descriptor: int) -> None:
-    """Put a copy of an open file in its place, that no other name leads to."""
     temporary = temporary_in(os.path.dirname(path))
     try:
         create(temporary, read_open(descriptor, os.fstat(descriptor).st_size))
@@ -188,7 +181,6 @@ def _keep_times(temporary: str, original: int) -> None:
 
 
 def _require_unchanged(path: str, original: int, kept: str) -> None:
-    """Raise WriteFailed unless ``path`` is still the open file, and that still begins with what was kept of it."""
     there, opened = os.lstat(path), os.fstat(original)
     if (there.st_dev, there.st_ino) != (opened.st_dev, opened.st_ino) or not begins_with(original, kept):
         raise WriteFailed(
@@ -242,10 +234,7 @@ def _sync(descriptor: int, failures: list[OSError]) -> None:
 
 
 def name_exclusively(temporary: str, path: str, within: int | None = None) -> bool:
-    """Give the finished file its name, never over an existing one; returns whether it has its old name still, too.
-
-    Relative names are seen from the open folder ``within``.
-    """
+    """Name a finished file, seen from ``within``, never over an existing one; whether its old name is left, too."""
     try:
         os.link(temporary, path, src_dir_fd=within, dst_dir_fd=within)
     except FileExistsError:

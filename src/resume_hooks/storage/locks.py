@@ -19,15 +19,11 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-NAME = "lock"
-"""The lock file in a folder that one process at a time may change."""
-
-_BEYOND = 1 << 40
-"""The byte that is locked on Windows: nobody else can read or write it meanwhile, so it lies behind any end."""
+NAME = "lock"  # the lock file in a folder that one process at a time may change
+_BEYOND = 1 << 40  # the byte locked on Windows, where nobody else can use it: behind any end
 
 _PAUSE = 0.005
-_TRIES = 20
-"""How often a lock file is opened anew that its holder removed just then."""
+_TRIES = 20  # how often a lock file is opened anew that its holder removed just then
 
 
 def lock(descriptor: int, patience: float | None = 0.0) -> bool | None:
@@ -116,7 +112,6 @@ def _open(path: str, where: Where, failed: str) -> int | None:
 
 
 def _stands_in_the_way(path: object) -> bool:
-    """Whether something that is no folder is where one has to be."""
     return isinstance(path, str) and os.path.lexists(path) and not os.path.isdir(path)
 
 

@@ -21,10 +21,7 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def second_name(source: str, target: str) -> None:
-    """Give a file, or a link, a name that is free; where it can have no second one, to a copy, compared as read back.
-
-    OSError where neither can be done.
-    """
+    """Give a file or link a free second name, or that of a copy, compared as read back. OSError."""
     try:
         os.link(source, target, follow_symlinks=False)
     except (FileExistsError, FileNotFoundError):
@@ -41,10 +38,7 @@ def second_name(source: str, target: str) -> None:
 
 
 def inside(path: str) -> list[str]:
-    """Everything in a folder that is no folder itself, by its path from there, sorted; of anything else ``[""]``.
-
-    OSError where something can't be listed.
-    """
+    """Everything in a folder but folders, by its path, sorted; of anything else ``[""]``. OSError."""
 
     def refuse(error: OSError) -> None:
         raise error

@@ -13,9 +13,7 @@ from collections.abc import Iterator, Sequence
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import open_regular
 
-SUPPORTED = os.open in os.supports_dir_fd
-"""Whether this system can open a name in an open folder; Windows can't."""
-
+SUPPORTED = os.open in os.supports_dir_fd  # whether this system can open a name in an open folder; Windows can't
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -61,20 +59,14 @@ def missing(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def takes_files(root: int, parts: Sequence[str]) -> bool:
-    """Whether names may come and go in the folder at ``parts``, or in the last on the way that is there.
-
-    WriteFailed as for ``folder``.
-    """
+    """Whether names may come and go in the folder, or in the last on the way that is there. WriteFailed."""
     there = len(parts) - len(missing(root, parts))
     with folder(root, parts[:there]) as within:
         return os.access(os.curdir, os.W_OK | os.X_OK, dir_fd=within)
 
 
 def read(root: str, parts: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
-    """What the regular file at ``parts`` holds, no link followed below ``root``, and its state.
-
-    OSError where it is missing, anything else, or larger than ``limit`` bytes; WriteFailed as for ``folder``.
-    """
+    """A regular file's content and state, no link followed below ``root``. OSError beyond ``limit``, WriteFailed."""
     with (
         opened(root) as top,
         folder(top, parts[:-1]) as within,

@@ -17,18 +17,11 @@ from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.paths import Where, open_regular, private_folder
 from resume_hooks.storage.state_file import MODE, discard, sweep, temporary_in
 
-MAX_BYTES = 200 * 1024 * 1024
-"""Bytes that are taken in where nobody says how many."""
-
-MAX_LINE = 64 * 1024 * 1024
-"""Bytes of one line: a parser may need thirty times as much memory for it. The longest that are known have 60 MB."""
-
-PIECE = 256 * 1024
-"""Bytes that are read, or unpacked, at a time."""
-
+MAX_BYTES = 200 * 1024 * 1024  # bytes that are taken in where nobody says how many
+MAX_LINE = 64 * 1024 * 1024  # bytes of one line, which a parser may need thirty times; the longest known has 60 MB
+PIECE = 256 * 1024  # bytes that are read, or unpacked, at a time
 _GZIP = b"\x1f\x8b"
-_WBITS = 31
-"""zlib's word for: with the head and the checksum of gzip."""
+_WBITS = 31  # zlib's word for: with the head and the checksum of gzip
 
 
 class Taken(NamedTuple):
@@ -53,7 +46,14 @@ def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken
             private_folder(folder, where)
             sweep(folder)
             temporary = temporary_in(folder)
-            taken = _written(temporary, _lined(_capped(_unpacked(_capped(chunks, most)), most)))
+            digest = hashlib.sha256()
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+            with os.fdopen(descriptor, "wb") as stream:
+                for chunk in _lined(_capped(_unpacked(_capped(chunks, most)), most)):
+                    digest.update(chunk)
+                    stream.write(chunk)
+                size = stream.tell()
+            taken = Taken(temporary, size, digest.hexdigest())
         except OSError as error:
             raise WriteFailed(
                 f"What was to be imported could not be kept: {error.strerror or error}",
@@ -79,17 +79,6 @@ def file_chunks(path: str) -> Iterator[bytes]:
         raise ImportFailed(f"{path} can't be read: {why}", "Give the path of a .jsonl file.") from error
 
 
-def _written(path: str, chunks: Iterable[bytes]) -> Taken:
-    digest = hashlib.sha256()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
-    with os.fdopen(descriptor, "wb") as stream:
-        for chunk in chunks:
-            digest.update(chunk)
-            stream.write(chunk)
-        size = stream.tell()
-    return Taken(path, size, digest.hexdigest())
-
-
 def _capped(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
     count = 0
     for chunk in chunks:
@@ -100,7 +89,6 @@ def _capped(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
 
 
 def _lined(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The chunks, for as long as no line in them is too long."""
     begun = 0
     for chunk in chunks:
         ended = chunk.find(b"\n")
@@ -111,7 +99,6 @@ def _lined(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The chunks, or what they hold where their first bytes are those of gzip."""
     rows, first = iter(chunks), b""
     while len(first) < len(_GZIP) and (row := next(rows, b"")):
         first += row
@@ -120,7 +107,6 @@ def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """What gzip holds, one file of it after the other, in pieces."""
     inflater = zlib.decompressobj(_WBITS)
     try:
         for chunk in chunks:

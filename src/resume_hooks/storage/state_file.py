@@ -13,9 +13,7 @@ from resume_hooks.paths import Where, private_folder, read_at
 
 MODE = 0o600
 
-PIECE = 1024 * 1024
-"""Bytes that are read at a time."""
-
+PIECE = 1024 * 1024  # bytes that are read at a time
 _TEMP_PREFIX = ".resume-hooks-"
 _TEMP_SUFFIX = ".tmp"
 
@@ -24,10 +22,7 @@ _SYNCHRONIZE, _ACCESS_DENIED, _WAIT_TIMEOUT = 0x00100000, 5, 0x102
 
 
 def replace(path: str, content: bytes | Iterable[bytes], where: Where) -> None:
-    """Write a private file, synced, in place of what is there; its folder is made. OSError leaves the old one.
-
-    A link at ``path`` is replaced, not followed.
-    """
+    """Write a private file, synced, in place of a file or link; its folder is made. OSError leaves the old one."""
     folder = private_folder(os.path.dirname(path), where)
     sweep(folder)
     temporary = temporary_in(folder)
@@ -40,10 +35,7 @@ def replace(path: str, content: bytes | Iterable[bytes], where: Where) -> None:
 
 
 def create(path: str, pieces: Iterable[bytes], *, lasting: bool = True) -> int:
-    """Write a new private file; its size. OSError where it can't be written, or something has its name.
-
-    It is synced if it is to be ``lasting``; what can be made anew need not be.
-    """
+    """Write a new private file, synced if ``lasting``; its size. OSError where it can't be, or the name is taken."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
     with os.fdopen(descriptor, "wb") as stream:
         os.chmod(path, MODE)  # whatever the umask took away

@@ -36,10 +36,7 @@ def log_file(where: Optional[Where] = None) -> str:
 
 
 def note(who: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
-    """Log where an error came from, and return the path of the log; ``""`` if it can't be written.
-
-    ``who`` is a verb or a trigger of ours, never what a user typed.
-    """
+    """Log where an error came from, for ``who``, a verb or trigger of ours; the log's path, ``""`` for none."""
     where = where or Where()
     path = log_file(where)
     at = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -57,10 +54,7 @@ def note(who: str, version: str, error: BaseException, where: Optional[Where] = 
 
 
 def opened(path: str) -> int:
-    """Open a log for appending, private to its user; a full one is first made the older generation.
-
-    A pipe in its place is not waited for, a link not followed. OSError if it can't be opened.
-    """
+    """Open a private log for appending, a full one turned over, without waiting or following links. OSError."""
     special = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     for _ in range(_TRIES):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | special, _MODE)

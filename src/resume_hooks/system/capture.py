@@ -66,8 +66,6 @@ def run(command: Sequence[str], text: bytes, *, environ: Mapping[str, str], fold
 
 
 class _Exchange:
-    """Feed a program and read what it prints, never past the deadline."""
-
     def __init__(self, process: subprocess.Popen[bytes], text: bytes, deadline: float) -> None:
         self.out, self.err = bytearray(), bytearray()
         self.late = self.much = False
@@ -75,7 +73,7 @@ class _Exchange:
         self._left = memoryview(text)
 
     def run(self, interrupted: threading.Event) -> None:
-        """Run until the program has ended and its pipes are empty, it takes too long, says too much, or we must end."""
+        """Run until it has ended and its pipes are empty, it takes too long, says too much, or we must end."""
         process = self._process
         with selectors.DefaultSelector() as waiting:
             for stream, event in (
@@ -123,7 +121,6 @@ class _Exchange:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the program and its process group: SIGTERM first, then SIGKILL."""
     if process.poll() is None:
         _signal(process.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):

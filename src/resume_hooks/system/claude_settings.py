@@ -49,10 +49,7 @@ def compaction_window(cwd: str, model: str, where: Where) -> int:
 
 
 class Retention(NamedTuple):
-    """How long a client keeps transcripts: ``days`` after their last write, None for ever.
-
-    ``path`` is the settings file that says so, ``""`` for none.
-    """
+    """How long a client keeps transcripts: ``days`` after their last write, None for ever, by the settings ``path``."""
 
     days: int | None
     path: str

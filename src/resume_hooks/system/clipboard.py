@@ -71,7 +71,6 @@ def ways(environ: Mapping[str, str] | None = None) -> list[str]:
 
 
 def _can_be_held(text: str) -> bool:
-    """Whether a clipboard can hold ``text``: there is some, and it has no lone surrogates."""
     try:
         return bool(text.encode("utf-8"))
     except UnicodeEncodeError:

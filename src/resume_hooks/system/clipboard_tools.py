@@ -47,10 +47,7 @@ WINDOWS = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-le")
 
 
 def available(env: Mapping[str, str], *, far_away: bool = False) -> list[Tool]:
-    """The programs that are installed and have a clipboard to reach, best first.
-
-    ``far_away``: the user sits at another machine, so that only a forwarded display is theirs.
-    """
+    """The programs that can reach a clipboard, best first; ``far_away``, for another machine's user, forwarded ones."""
     return [tool for tool in _fitting(env, far_away) if subprocesses.which(tool.put[0], env)]
 
 
@@ -86,10 +83,7 @@ def import_pyperclip() -> ModuleType | None:
 def copy(
     text: str, tools: Iterable[Tool], pyperclip: ModuleType | None, env: Mapping[str, str], deadline: float
 ) -> Done | None:
-    """Copy ``text`` with the first of ``tools`` that does it; None when none did by ``deadline`` (monotonic).
-
-    Without ``pyperclip`` the programs are run directly.
-    """
+    """Copy by the first of ``tools`` that does it, run by pyperclip if given; None when none did by ``deadline``."""
     for tool in tools:
         if time.monotonic() >= deadline:
             break

@@ -193,10 +193,7 @@ def root_above(folder: str) -> str:
 
 
 def _common_folder(git: str) -> str:
-    """The git folder that all worktrees share.
-
-    In a linked one ``.git`` is a file that leads to a folder which names it; a submodule's is one of its own.
-    """
+    """The git folder that all worktrees share, to which a linked one's ``.git``, a file, leads by way of its own."""
     if os.path.isdir(git):
         return git
     line = _first_line(git)
@@ -215,7 +212,6 @@ def _main_folder(common: str) -> Iterator[str]:
 
 
 def _linked_folders(common: str) -> Iterator[str]:
-    """The other worktrees; each has a folder of its own with the path of its ``.git``."""
     linked = os.path.join(common, "worktrees")
     try:
         names = sorted(os.listdir(linked))

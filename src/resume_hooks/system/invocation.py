@@ -11,7 +11,6 @@ from resume_hooks.system.text import plain_line
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-
 _CODEX = "CODEX_THREAD_ID"
 _NAMED = re.compile(r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bSee ))resume-hooks (?=[a-z-])")
 """Where a remedy names a command of ours; elsewhere our name is that of the program."""
@@ -56,10 +55,7 @@ def resume_command(folder: str, session_id: str) -> str:
 
 
 def quoted(word: str) -> str:
-    """``word`` quoted for a shell, such that it survives a screen that shows no control characters.
-
-    What ``plain_line`` would remove is written as ``$'...'``, which bash, zsh and ksh read.
-    """
+    """``word`` quoted for a shell, as ``$'...'`` if a screen shows it not, which bash, zsh and ksh read."""
     if plain_line(word) == word:
         return shlex.quote(word)
     try:

@@ -29,8 +29,7 @@ PARTS = (
 
 _MARK = os.path.join("src", "resume_hooks", "__main__.py")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))
-"""The folder of a checkout or of the assembled plugin, where we run from one."""
+CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))  # or the assembled plugin, where we run from one
 
 _BUNDLED = os.path.join(_PACKAGE, "_plugin")
 
@@ -67,7 +66,9 @@ def assemble(target: str) -> None:
                 os.makedirs(fresh, exist_ok=True)
                 shutil.copyfile(path, os.path.join(fresh, part))
         shutil.copytree(_PACKAGE, os.path.join(fresh, "src", "resume_hooks"), ignore=ignored)
-        _make_private(fresh)
+        for each, _, names in os.walk(fresh):  # doctor calls what others may read in the state a problem
+            for path in (each, *(os.path.join(each, name) for name in names)):
+                os.chmod(path, os.stat(path).st_mode & 0o700)
         if os.path.isdir(target):
             os.replace(target, old)
         os.replace(fresh, target)
@@ -76,10 +77,3 @@ def assemble(target: str) -> None:
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
-
-
-def _make_private(folder: str) -> None:
-    """Take group's and others' rights from all that was copied: doctor calls anything else in the state a problem."""
-    for each, _, names in os.walk(folder):
-        for path in (each, *(os.path.join(each, name) for name in names)):
-            os.chmod(path, os.stat(path).st_mode & 0o700)

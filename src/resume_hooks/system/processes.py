@@ -26,8 +26,7 @@ _HELPERS = ("sh", "bash", "dash", "zsh", "ksh", "busybox", "ash", "python", "uv"
 
 _known: Dict[int, Process] = {}
 
-_RUNS_SCRIPTS = re.compile(r"/(?:node|bun)[^/]*\Z").search
-"""Of a client that is a script, which npm installs, the executable is another program."""
+_RUNS_SCRIPTS = re.compile(r"/(?:node|bun)[^/]*\Z").search  # what runs a client from npm
 
 
 class Process(NamedTuple):
@@ -87,7 +86,6 @@ def _from_proc(pid: int) -> Optional[Process]:
 
 
 def _table() -> Dict[int, Process]:
-    """Every process by one run of ``ps``, cached for the life of this short-lived one."""
     if not _known:
         out = output(["ps", "-A", "-o", "pid=,ppid=,tty=,comm="], os.environ, time.monotonic() + PS_LIMIT)
         for row in (out or b"").decode("utf-8", "replace").split("\n"):

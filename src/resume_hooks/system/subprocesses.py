@@ -16,10 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 
 def search_path(env: Mapping[str, str]) -> str:
-    """PATH without its relative folders: a hook runs inside the project, whose files are not trusted.
-
-    Never ``""``, which would mean the current folder again.
-    """
+    """PATH without relative folders, whose files are the project's and not trusted; never ``""``, the current one."""
     folders = env.get("PATH", "").split(os.pathsep)
     return os.pathsep.join(folder for folder in folders if os.path.isabs(folder)) or os.defpath
 

@@ -28,13 +28,12 @@ IN_BUFFER = "in tmux alone: prefix ] pastes it"
 """Where a text is that tmux could hand to no terminal; the prefix is Ctrl+B unless it was changed."""
 
 
-def terminal_device(pid: int | None = None) -> str | None:
-    """The terminal of the nearest process above ``pid`` (default: this one) that has one; a hook has none itself.
+def terminal_device() -> str | None:
+    """The terminal of the nearest process above that has one, if it is this user's and no text console.
 
-    None if that terminal is not this user's, or is a Linux text console, which has no clipboard (and stands above a
-    desktop's own programs).
+    A hook has none itself; a Linux text console has no clipboard, and stands above a desktop's own programs.
     """
-    for process in ancestors(pid):
+    for process in ancestors():
         path = device_path(process.tty)
         if path is not None:
             return path if _is_ours(path) and not _TEXT_CONSOLE.fullmatch(path) else None
@@ -143,10 +142,7 @@ def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
 
 
 def attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
-    """Whether the terminal attached last came over ssh; None if tmux does not know.
-
-    A pane keeps the environment it was opened with; the session's follows each attach.
-    """
+    """Whether the terminal attached last came over ssh, which a pane's environment can't tell; None for unknown."""
     answer = _tmux(["show-environment", "SSH_CONNECTION"], env, deadline)
     return None if answer is None else answer.startswith("SSH_CONNECTION=")
 
@@ -163,6 +159,5 @@ def _takes_clipboard(client: str, capabilities: str) -> bool:
 
 
 def _tmux(arguments: list[str], env: Mapping[str, str], deadline: float, data: bytes = b"") -> str | None:
-    """The output of ``tmux ARGUMENTS``, None if it fails, is absent or takes too long."""
     out = subprocesses.output(["tmux", *arguments], env, deadline, data)
     return None if out is None else out.decode("utf-8", "replace")

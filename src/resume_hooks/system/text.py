@@ -23,9 +23,7 @@ _CONTROLS = (
 
 _CONTROL = f"[{_CONTROLS}]"
 _SURROGATE = "[\ud800-\udfff]"
-_ODD = re.compile(f"[{_CONTROLS}\x0b-\r\u2028\u2029\ud800-\udfff]")
-"""Anything that ``plain`` takes out or replaces."""
-
+_ODD = re.compile(f"[{_CONTROLS}\x0b-\r\u2028\u2029\ud800-\udfff]")  # anything that ``plain`` takes out or replaces
 LONG_WORD = 16  # characters; a word of that length may be a token, a key or an address with a password in it
 WORD_SHOWN = 8  # characters that are left of such a word if nothing stands before it
 
@@ -39,10 +37,7 @@ def without_sequences(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """``text`` with tabs and line feeds as its only controls; other line ends become line feeds.
-
-    Lone surrogates, which no terminal and no UTF-8 file takes, become U+FFFD.
-    """
+    """``text`` with tabs and line feeds as its only controls, and U+FFFD for lone surrogates."""
     if not _ODD.search(text):  # most texts, at a tenth of the time
         return text
     lines = re.sub(_BREAK, "\n", re.sub(_SEQUENCE, "", text))

@@ -18,21 +18,12 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan
 
-FIVE_MINUTES = 300
-"""Seconds that the API keeps what was cached, unless it is asked for more; each read begins them anew."""
-
+FIVE_MINUTES = 300  # seconds that the API keeps what was cached, from each read anew, unless asked for more
 HOUR = 3_600  # seconds that it keeps what was cached for an hour
-
-REQUESTED = {"5m": FIVE_MINUTES, "1h": HOUR}
-"""What clients since 2.1.329 write beside an answer: the lifetime that they asked for."""
-
+REQUESTED = {"5m": FIVE_MINUTES, "1h": HOUR}  # clients since 2.1.329 write what they asked for beside an answer
 LAST_TURNS = 12  # turns at the end whose medians are a typical one
-
-USUAL_BASE = 30_000
-"""Tokens of a first request without its prompt: the median of 82 sessions of the corpus (28,000 to 44,000 mostly)."""
-
-USUAL_SHARED = 18_000
-"""Of these, tokens that the cache held already from other sessions: the median of 47 sessions (16,000 to 25,000)."""
+USUAL_BASE = 30_000  # tokens of a first request but its prompt: the median of 82 sessions (28,000 to 44,000 mostly)
+USUAL_SHARED = 18_000  # of these, cached already: the median of 47 sessions (16,000 to 25,000)
 
 
 class FirstRequest(NamedTuple):
@@ -82,10 +73,7 @@ def traffic_of(path: str) -> Traffic:
 
 
 def base_of(ends: HeadTail, where: Where) -> FirstRequest:
-    """What a new session begins with, by the first request of this one, or of what it was made from.
-
-    The usual figures where all of them are out of reach.
-    """
+    """What a new session begins with, by the first request of this one or of an ancestor, else the usual figures."""
     known = set[str]()
     with contextlib.suppress(SessionNotFound):
         while True:
@@ -156,19 +144,16 @@ class _Requests:
         elif node.prompt:
             self.turns.append(_Turn(self.turns[-1].after))
         elif node.input_tokens and records.model(record):
-            self._take(record, node)
-
-    def _take(self, record: Record, node: Node) -> None:
-        self.counted = True
-        self.model = records.model(record)
-        turn = self.turns[-1]
-        turn.answers.add(node.message_id)
-        turn.after = node.context_tokens
-        counts = map(records.usage(record).get, ("cache_creation_input_tokens", "cache_read_input_tokens"))
-        cached = sum(map(records.positive, counts))
-        self.last = node.time_ms, cached
-        if cached:  # clients ask for a cache also where none is kept
-            self.lifetime = _lifetime(record) or self.lifetime or FIVE_MINUTES
+            self.counted = True
+            self.model = records.model(record)
+            turn = self.turns[-1]
+            turn.answers.add(node.message_id)
+            turn.after = node.context_tokens
+            counts = map(records.usage(record).get, ("cache_creation_input_tokens", "cache_read_input_tokens"))
+            cached = sum(map(records.positive, counts))
+            self.last = node.time_ms, cached
+            if cached:  # clients ask for a cache also where none is kept
+                self.lifetime = _lifetime(record) or self.lifetime or FIVE_MINUTES
 
     def traffic(self, *, whole: bool) -> Traffic:
         # The first turn of an end may have lost its beginning; before the first prompt of a whole file there is none.

@@ -12,11 +12,8 @@ LAST_PROMPT, QUEUE_OPERATION, PR_LINK = "last-prompt", "queue-operation", "pr-li
 MODE, WORKTREE, RELOCATED = "mode", "worktree-state", "relocated"
 
 SNAPSHOT, DELTA = "file-history-snapshot", "file-history-delta"
-SNAPSHOTS = frozenset({SNAPSHOT, DELTA})
-"""The states of the user's files at a message."""
-
-REPLACED = "content-replacement"
-"""Results that the client sends shorter than they were, so that what is cached of them still counts."""
+SNAPSHOTS = frozenset({SNAPSHOT, DELTA})  # the states of the user's files at a message
+REPLACED = "content-replacement"  # results sent shorter, so that what is cached of them still counts
 
 DIGEST = "resume-hooks-digest"
 DIGEST_HEAD = "digest of what was done before"

@@ -54,7 +54,6 @@ def chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Node]:
 
 
 def _off(graph: Graph, chain: Sequence[Node]) -> list[Node]:
-    """The records that are not on a chain."""
     on_chain = {node.uuid for node in chain}
     return [node for node in graph.nodes.values() if node.uuid not in on_chain]
 
@@ -141,7 +140,6 @@ class _Recovery:
                 self._answers.setdefault(node.message_id, []).append(node)
 
     def whole(self) -> list[Node]:
-        """The chain and what came back."""
         regions = [region for message_id in self._answers if (region := self._region(message_id)) is not None]
         merged: list[_Region] = []
         for region in sorted(regions, key=lambda found: found.start):

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import mmap
 
-GIANT = 100_000_000
-"""Bytes of a transcript from which on clients were reported to hang over it, or to run out of memory."""
-
-GIANT_LINE = 10_000_000
-"""Bytes of a line that no request can hold: 2.5 million tokens, or more images than the API takes at once."""
+GIANT = 100_000_000  # bytes from which on clients were reported to hang over a transcript, or run out of memory
+GIANT_LINE = 10_000_000  # bytes that no request can hold: 2.5 million tokens, or more images than the API takes
 
 
 def longest_line(path: str) -> int:

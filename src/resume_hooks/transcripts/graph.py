@@ -24,7 +24,22 @@ class Graph:
     def __init__(self, nodes: Iterable[Node], size: int = 0) -> None:
         self.nodes: dict[str, Node] = {}
         self._parents: dict[str, str | None] = {}
-        self._read(nodes, skipping=size > SKIPPED_BYTES)
+        progress: dict[str, str | None] = {}
+        broken: dict[str, str | None] = {}
+        for node in nodes:
+            if node.kind == PROGRESS:
+                progress[node.uuid] = _step(node.parent, progress)
+            elif node.broken:
+                broken[node.uuid] = _step(node.parent, progress)
+            else:
+                if size > SKIPPED_BYTES and node.boundary and node.segment is None:
+                    self.nodes.clear()
+                    self._parents.clear()
+                    progress.clear()
+                self.nodes[node.uuid] = node  # a duplicate uuid: the last one wins, in the place of the first
+                self._parents[node.uuid] = _step(node.parent, progress)
+        for uuid, parent in self._parents.items() if broken else ():
+            self._parents[uuid] = self._past_broken(parent, broken)
         self.spliced = self._splice()
 
     def parent(self, node: Node) -> Node | None:
@@ -56,24 +71,6 @@ class Graph:
         dated = [node for node in reversed(self.nodes.values()) if node.time_ms is not None]
         dated.sort(key=lambda node: node.time_ms or 0)
         return {side: [node for node in dated if node.sidechain is side] for side in (False, True)}
-
-    def _read(self, nodes: Iterable[Node], *, skipping: bool) -> None:
-        progress: dict[str, str | None] = {}
-        broken: dict[str, str | None] = {}
-        for node in nodes:
-            if node.kind == PROGRESS:
-                progress[node.uuid] = _step(node.parent, progress)
-            elif node.broken:
-                broken[node.uuid] = _step(node.parent, progress)
-            else:
-                if skipping and node.boundary and node.segment is None:
-                    self.nodes.clear()
-                    self._parents.clear()
-                    progress.clear()
-                self.nodes[node.uuid] = node  # a duplicate uuid: the last one wins, in the place of the first
-                self._parents[node.uuid] = _step(node.parent, progress)
-        for uuid, parent in self._parents.items() if broken else ():
-            self._parents[uuid] = self._past_broken(parent, broken)
 
     def _past_broken(self, parent: str | None, broken: dict[str, str | None]) -> str | None:
         seen: set[str] = set()
@@ -171,7 +168,6 @@ def _settled(graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: N
 
 
 def _among_ends(graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: Node) -> Node | None:
-    """The choice among the ends of all branches."""
     answered = {parent.uuid for node in graph.nodes.values() if node.spoken and (parent := graph.parent(node))}
     parents = graph.children(graph.nodes.values())
     ends = (_message_at(graph, node) for node in graph.nodes.values() if node.uuid not in parents)
@@ -259,7 +255,6 @@ def _accompanies(node: Node, message_id: str) -> bool:
 
 
 def _message_at(graph: Graph, node: Node) -> Node | None:
-    """The nearest message at or above ``node``."""
     return next((above for above in ancestors(node, graph.parent) if above.spoken), None)
 
 

@@ -26,10 +26,7 @@ from resume_hooks.transcripts.bookkeeping import (
 from resume_hooks.transcripts.lines import BOM, open_transcript, read_lines
 
 REACH = 65_536  # bytes read at each end: what the client's own listing reads
-
-WIDE_REACH = 1024 * 1024
-"""Bytes at an end that are read where its usual reach holds no prompt, or no answer."""
-
+WIDE_REACH = 1024 * 1024  # bytes at an end that are read where its usual reach holds no prompt, or no answer
 TITLE_LENGTH = 80
 
 
@@ -101,22 +98,20 @@ class HeadTail:
     def first_prompt(self) -> str:
         """The text of the first prompt, or ``""``: where the head holds none, as far as a megabyte tells."""
         found = first_prompt_in(self._opening())
-        return found if found or self.small else self._later_prompt()
+        if found or self.small:
+            return found
+        try:  # it may stand behind lines that are longer than the reach
+            with open(self.path, "rb") as stream:
+                region = stream.read(WIDE_REACH)
+                return first_prompt_in(_whole(region, keep_last=not stream.read(1)))
+        except OSError:
+            return ""  # gone since it was read
 
     @property
     def early_prompts(self) -> Iterator[str]:
         """The texts of the first prompts, as far as the head holds them; of the first one as far as a megabyte."""
         texts = [records.prompt_text(record) for record in self.first_records if records.is_prompt(record)]
         yield from texts or [self.first_prompt]
-
-    def _later_prompt(self) -> str:
-        """The first prompt behind lines that are longer than the reach."""
-        try:
-            with open(self.path, "rb") as stream:
-                region = stream.read(WIDE_REACH)
-                return first_prompt_in(_whole(region, keep_last=not stream.read(1)))
-        except OSError:
-            return ""  # gone since it was read
 
     @cached_property
     def tag(self) -> str:
@@ -145,10 +140,7 @@ class HeadTail:
 
     @property
     def ended(self) -> str:
-        """The instant of the last dated record of the conversation, else of any, else the file's own time.
-
-        Never before ``created``: a child's records are older than itself.
-        """
+        """The instant of the last dated record of the conversation, else of any; never before ``created``."""
         return max(self._first_instant, self._last_instant) or clock.from_epoch(self.mtime)
 
     @cached_property
@@ -222,10 +214,7 @@ class HeadTail:
 
     @property
     def says_something(self) -> bool:
-        """Whether somebody asked or answered here, or a child of ours waits to be gone on in.
-
-        A file that is longer than its ends is taken to hold some talk between them.
-        """
+        """Whether somebody spoke here, as in every file longer than its ends, or a child waits to be gone on in."""
         if any(map(is_talk, self._opening())) or self.derived_at:
             return True
         return self.whole is None or any(map(is_talk, self.whole))

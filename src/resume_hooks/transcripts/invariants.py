@@ -27,10 +27,7 @@ class Check(NamedTuple):
 
 
 def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()) -> list[Check]:
-    """Every general invariant of a session file; what a verb adds for itself is checked by the verb.
-
-    ``observers`` see the records as they are read back.
-    """
+    """Every general invariant of a session file; ``observers`` see the records as they are read back."""
     contents = _Contents(session_id)
     transcript = scan(path, observers=(contents, *observers))
     nodes = transcript.nodes
@@ -52,15 +49,12 @@ def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()
 
 
 class _Contents:
-    """What the records say, taken in as they are read."""
-
     def __init__(self, session_id: str) -> None:
         self.sound = True
         self.own = True
         self._session_id = session_id
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Take in one record."""
         self.own = self.own and record.get("sessionId", self._session_id) == self._session_id
         self.sound = self.sound and not (node is not None and node.spoken and needs_mending(record))
 

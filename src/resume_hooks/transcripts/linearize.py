@@ -15,10 +15,7 @@ from resume_hooks.transcripts.records import ASSISTANT, USER
 
 
 class Linear(NamedTuple):
-    """``nodes`` in their order; ``dropped`` are ids of calls, by record number, whose blocks no API takes.
-
-    ``open_calls`` were made at the very end and wait for an answer.
-    """
+    """``nodes`` in order, calls ``dropped`` by record number since no API takes them, ``open_calls`` at the end."""
 
     nodes: tuple[Node, ...]
     dropped: Mapping[int, frozenset[str]]
@@ -64,7 +61,6 @@ def _standing(row: Linear) -> Iterator[int]:
 
 
 def _goes_on(nodes: Sequence[Node], place: int) -> bool:
-    """Whether the record at ``place`` belongs to the same answer as the one before it."""
     if place >= len(nodes):
         return False
     before, after = nodes[place - 1], nodes[place]
@@ -125,7 +121,6 @@ class _Pairing:
         self._dropped: dict[int, set[str]] = {}
 
     def take(self, node: Node) -> None:
-        """Take in the next record of the line."""
         if node.kind == ASSISTANT:
             if self._heard:
                 self.give_up()

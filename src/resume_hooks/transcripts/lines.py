@@ -39,10 +39,7 @@ class Line(NamedTuple):
 
 
 def read_lines(stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[Line]:
-    """Every line of a binary stream from where it stands; memory is bounded by the longest line.
-
-    ``offset`` and ``number`` are those of the first line.
-    """
+    """Every line from where a stream stands, where the first one has this ``offset`` and ``number``."""
     for place, raw in enumerate(stream, number):
         yield Line(place, offset, raw)
         offset += len(raw)
@@ -161,7 +158,6 @@ class Numbers:
 
     @property
     def _counted(self) -> int:
-        """Bytes whose line feeds were counted."""
         return min((len(self._before) - 1) * STEP, self._size)
 
     def _count(self, stream: BinaryIO, end: int) -> None:

@@ -200,10 +200,7 @@ def _take_blocks(node: Node, content: list[object]) -> bool:
 
 
 def _characters(kind: str, block: Record) -> int:
-    """Characters of a block that reach the API: texts, tool inputs, tool results.
-
-    Images and documents count nothing here; their cost has nothing to do with the length of their encoding.
-    """
+    """Characters of a block that reach the API as text; images and documents, encoded, count nothing here."""
     if kind == records.CALL:
         return sum(map(len, records.strings(block.get("input"))))
     if kind == records.RESULT:
@@ -212,7 +209,6 @@ def _characters(kind: str, block: Record) -> int:
 
 
 def _segment(metadata: object) -> KeptSegment | None:
-    """The messages that a boundary says it kept; a list of them counts before the ends of a walk."""
     if not isinstance(metadata, dict):
         return None
     listed, walked = metadata.get("preservedMessages"), metadata.get("preservedSegment")

@@ -20,9 +20,7 @@ _OURS = re.compile(
 _THEIRS = re.compile(r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\)\.\Z")
 """What another tool of the field puts at the end of a text that it cut."""
 
-REACH = 1_000
-"""Characters at the start of a text among which a placeholder of ours stands; what is quoted farther on is none."""
-
+REACH = 1_000  # characters at the start of a text among which a placeholder of ours stands, none farther on
 THEIR_REACH = 4_500  # characters at the end of a text that another tool's notice fits in; it names a file
 _RESPONSE = ("[Claude response trimmed - ", "[Assistant message trimmed - ")
 UNANSWERED = "Interrupted: no result of this call was recorded. It may have taken effect; check before you repeat it."

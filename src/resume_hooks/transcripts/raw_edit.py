@@ -120,7 +120,6 @@ def _one_by_one(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
 
 
 def _at_the_top(body: bytes, key: str, old: object, value: object) -> bytes | None:
-    """The line with the one occurrence of a field replaced that is the record's own; None if none is."""
     there, wanted = _field(key, old), _field(key, value)
     start = body.find(there)
     for _ in range(_TRIES):

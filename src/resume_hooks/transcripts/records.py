@@ -18,9 +18,7 @@ from resume_hooks.errors import NotATranscript
 Record = dict[str, Any]
 
 USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS = "user", "assistant", "system", "attachment", "progress"
-CHAIN_KINDS = frozenset({USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS})
-"""Kinds of records that are linked by uuid and parentUuid; every other kind is bookkeeping."""
-
+CHAIN_KINDS = frozenset({USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS})  # linked by uuid and parentUuid
 MESSAGES = frozenset({USER, ASSISTANT})  # kinds of records that hold a message of the conversation
 COMPACTION, API_ERROR = "compact_boundary", "api_error"  # subtypes of system records
 
@@ -37,12 +35,8 @@ READERS = frozenset({"Read", "NotebookRead"})
 WRITERS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})  # the client's tools that read or write a file
 FILE_KEYS = ("file_path", "notebook_path")  # their inputs that name it
 MAX_TOKENS = 100_000_000  # more is no count of a context
-
-SYNTHETIC_MODEL = "<synthetic>"
-"""The model name of assistant records that the client (or we) wrote without asking a model."""
-
-REJECTION = "The user doesn't want to"
-"""How the answer to a call begins that the user refused; what follows are the user's own words."""
+SYNTHETIC_MODEL = "<synthetic>"  # of answers that the client (or we) wrote without asking a model
+REJECTION = "The user doesn't want to"  # how an answer to a refused call begins; the user's own words follow
 
 _NOT_PROMPTS = ("<local-command-", "<command-name>", "[Request interrupted", "<bash-", "<task-notification", "Caveat: ")
 """Openings of user text that asks the model nothing. A slash command that does opens with its message instead."""
@@ -238,10 +232,7 @@ def model(record: Record) -> str:
 
 
 def is_prompt(record: Record) -> bool:
-    """Whether a user record opens a turn: something a person (or a caller) asked.
-
-    Tool results, summaries, output of local commands and what the client inserts by itself are none.
-    """
+    """Whether a user record opens a turn: no result, summary, command output or insertion of the client's."""
     if kind(record) != USER or record.get("isMeta") or record.get("isCompactSummary"):
         return False
     if record.get("isSidechain") or record.get("isVisibleInTranscriptOnly"):

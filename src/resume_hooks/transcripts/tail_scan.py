@@ -55,10 +55,7 @@ def was_compacted(path: str) -> bool:
 
 
 def _offset_of_live(stream: BinaryIO, floor: int = 0) -> int:
-    """Where the first record of the live part begins, of what a compaction kept too; 0 if nothing tells.
-
-    Nothing is looked for before the byte ``floor``.
-    """
+    """Where the live part's first record, kept ones included, begins behind ``floor``; 0 if nothing tells."""
     size = os.fstat(stream.fileno()).st_size
     boundary, offset = _last_compaction(stream, size, floor) if size > SKIPPED_BYTES else (None, 0)
     if boundary is None:

@@ -25,8 +25,7 @@ from resume_hooks.transcripts.transcript import scan
 MAX_SIDE = 1_568
 MAX_IMAGE_TOKENS = 1_600
 PIXELS_A_TOKEN = 750
-PAGE_TOKENS = 2_000
-"""Tokens of a PDF page: the API's own guide says 1,500 to 3,000 for its text; the image comes on top."""
+PAGE_TOKENS = 2_000  # of a PDF page: the API's guide says 1,500 to 3,000 for its text, and the image on top
 
 _PAGE = re.compile(rb"/Type\s*/Page\b")
 _HEAD = 64 * 1024  # characters of base64 that are decoded in search of an image's size; multiple of four
@@ -36,10 +35,7 @@ LARGE_WINDOW = 1_000_000
 CHARACTERS_PER_TOKEN = 4.0  # what stands in where a session is too short to tell its own ratio
 ANSWER = 20_000  # tokens of a window that the client keeps for an answer; its own per cent are of the rest
 RESERVED_OUTPUT = 33_000  # tokens that the client keeps free for an answer and a summary before it compacts by itself
-
-TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)
-"""Bytes of a file's end that ``recent_context`` tries before it scans the whole."""
-
+TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)  # bytes of the end that are tried before a whole scan
 MAX_FIRST_LINE = 64 * 1024  # bytes of a first line in which a trim's numbers are looked for
 
 
@@ -189,10 +185,7 @@ def window_for(tokens: int) -> int:
 
 
 def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse:
-    """The context in use in a session, whose live chain is ``chain``.
-
-    A child that nobody went on in was never counted: what it came to stands in its first line.
-    """
+    """A session's context in use, by its ``chain``, or what a child that nobody went on in came to."""
     stated = stated_size(path)
     window = window or window_of_parent(stated)
     context = context_of(chain, window)
@@ -226,10 +219,7 @@ def recent_context(path: str, window: int = 0) -> ContextUse:
 
 
 def end_context(found: Sequence[Record], window: int = 0) -> ContextUse | None:
-    """The context that was counted last among the records of a file's end, in their order.
-
-    None if nothing was counted there since the last compaction. Which branch a client would choose is not asked.
-    """
+    """The context counted last in a file's end, on whatever branch; None for none since the last compaction."""
     for record in reversed(found):
         if record.get("isSidechain"):
             continue

@@ -214,16 +214,14 @@ def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> 
         node.copied = transcript.copies.holds(record)
         _link(transcript, node, record)
     else:
-        _keep_books(transcript, kind, record)
+        records.refuse_foreign(record, transcript.path)
+        transcript.bookkeeping[kind] = transcript.bookkeeping.get(kind, 0) + 1
+        if kind == LAST_PROMPT and "leafUuid" in record:
+            transcript.checkpoint.point(
+                records.string(record, "leafUuid") or None, explicit=record.get("explicit") is True
+            )
     for observe in observers:
         observe(line, record, node)
-
-
-def _keep_books(transcript: Transcript, kind: str, record: records.Record) -> None:
-    records.refuse_foreign(record, transcript.path)
-    transcript.bookkeeping[kind] = transcript.bookkeeping.get(kind, 0) + 1
-    if kind == LAST_PROMPT and "leafUuid" in record:
-        transcript.checkpoint.point(records.string(record, "leafUuid") or None, explicit=record.get("explicit") is True)
 
 
 def _link(transcript: Transcript, node: Node, record: records.Record) -> None:

@@ -144,7 +144,6 @@ class Pieces:
             yield from self._of_text(node, string(block, "text"), (*at, "text"))
 
     def _of_text(self, node: Node, text: str, at: Address) -> Iterator[Piece]:
-        """Something that was said: by the model, or by a person."""
         if len(text) <= SHORTEST or not (node.prompt or node.kind == records.ASSISTANT):
             return
         if node.kind == records.ASSISTANT and stands_for_answer(text):

@@ -30,10 +30,7 @@ class Turns(NamedTuple):
     from_end: int = 0
 
     def within(self, count: int) -> range:
-        """The numbers meant in a session of ``count`` turns; 0 is what stands before the first prompt.
-
-        UsageError if the session has none of them.
-        """
+        """The numbers meant of ``count`` turns; 0 stands before the first prompt. UsageError if there are none."""
         first = max(1, count - self.from_end + 1) if self.from_end else self.first
         if first > count:
             there = f"It has turns 1 to {count}." if count else "It has no turns; --turns 0 is what stands in it."

@@ -23,10 +23,7 @@ class Snapshot(NamedTuple):
 
 
 class WriteScan:
-    """An observer of ``transcript.scan``; ``mends`` are numbers of records that an API would refuse as they are.
-
-    ``replaced`` are offsets and lengths of the lines about results that the client sends shorter.
-    """
+    """Observes a scan: ``mends`` no API takes as they are, ``replaced`` lines are of results sent shorter."""
 
     def __init__(self) -> None:
         self.mends: set[int] = set()

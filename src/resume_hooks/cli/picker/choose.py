@@ -19,7 +19,7 @@ from resume_hooks.hooks.session_list.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import agent_at, readable, require_whole
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.tail_scan import was_compacted
 
 AGAIN = "Ctrl+B again: a fork from before its last compaction is made; the session stays as it is"
@@ -84,7 +84,6 @@ def _before_compaction(row: ListedSession, said: str) -> str | ListedSession:
 
 
 def _copy(row: ListedSession, _said: str) -> str:
-    """Copy the command that continues a session; what became of it, and the command itself."""
     session = SessionFile(row.session_id, row.path, row.mtime, row.size)
     return copy_command(relocate.way_on(session, row.folder, Where()))
 

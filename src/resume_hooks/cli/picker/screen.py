@@ -26,9 +26,8 @@ from prompt_toolkit.output import ColorDepth
 from resume_hooks.cli.output import colour_wanted
 from resume_hooks.cli.picker import view
 from resume_hooks.cli.picker.contents import Answer, Asked, ContentSearch
-from resume_hooks.cli.picker.preview import Previews
 from resume_hooks.cli.picker.sequences import keep_keys
-from resume_hooks.hooks.session_list.preview import KINDS
+from resume_hooks.hooks.session_list.preview import KINDS, preview
 from resume_hooks.hooks.session_list.rows import home_short
 from resume_hooks.hooks.session_list.state import Choices, Listed
 from resume_hooks.paths import Where
@@ -37,9 +36,7 @@ from resume_hooks.system.text import counted
 
 ESCAPE = 0.1  # seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line
 EVERY = 0.05  # seconds between two pieces of a listing
-ENDINGS = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
-"""Signals that end us, after the screen was given back."""
-
+ENDINGS = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))  # after the screen was given back
 PAGE = 10  # lines that a page key moves by
 FAR = 10**9
 MOVES = {
@@ -104,7 +101,8 @@ class Chooser:
         self.everywhere = everywhere
         self._offered = offered
         self._ending: signal.Signals | None = None
-        self._contents = offered.contents(self._answer) if offered.contents else None
+        look = offered.contents
+        self._contents = look(lambda answer: self._soon(lambda: self._tell(answer))) if look else None
         self._asked: Asked | None = None
         """What is being looked for in what was said."""
         self._behind = 0
@@ -175,7 +173,6 @@ class Chooser:
         return size.columns, size.rows
 
     def _keys(self, deeds: Mapping[str, Deed]) -> KeyBindings:
-        """What each key does. Letters go to the words that are searched."""
         keys = KeyBindings()
         for name, by in MOVES.items():
             keys.add(name)(lambda _event, by=by: self._move(by))
@@ -210,7 +207,6 @@ class Chooser:
         self.kind = KINDS[(KINDS.index(self.kind) + 1) % len(KINDS)]
 
     def _widen(self) -> None:
-        """List all projects, or this one alone."""
         self.everywhere = not self.everywhere
         self._load()
 
@@ -223,7 +219,6 @@ class Chooser:
             self._leave(done)
 
     def _explain(self) -> None:
-        """Show all keys, or hide them."""
         self.helps = not self.helps
 
     def _leave(self, chosen: ListedSession | None) -> None:
@@ -251,11 +246,8 @@ class Chooser:
             self._loading.stop()
         self.choices = Choices(self._typed.text)
         self._ask()
-        self._loading = Loading(self._offered.sessions(self.everywhere), self._take)
-
-    def _take(self, source: Loading, found: list[Listed]) -> None:
-        """From the thread of a listing: hand a piece over to ours."""
-        self._soon(lambda: self._add(source, found))
+        listing = self._offered.sessions(self.everywhere)
+        self._loading = Loading(listing, lambda source, piece: self._soon(lambda: self._add(source, piece)))
 
     def _add(self, source: Loading, found: list[Listed]) -> None:
         if source is self._loading:
@@ -274,10 +266,6 @@ class Chooser:
             self._asked = Asked(self._typed.text, self.everywhere)
             self._contents.ask(self._asked)
 
-    def _answer(self, answer: Answer | None) -> None:
-        """From the thread that looks: hand over what was found, unless something else is wanted by now."""
-        self._soon(lambda: self._tell(answer))
-
     def _tell(self, answer: Answer | None) -> None:
         if answer is not None and answer.asked == self._asked:
             self._behind = answer.behind
@@ -287,7 +275,6 @@ class Chooser:
             self.app.invalidate()
 
     def _painted(self, _app: object) -> None:
-        """Now that the screen is there, open the index."""
         if self._contents is not None:
             self._contents.start()
 
@@ -307,7 +294,6 @@ class Chooser:
 
 
 def _is_there() -> bool:
-    """Whether the terminal is still there; it is taken to be where there never was one."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):
@@ -321,3 +307,55 @@ def _is_there() -> bool:
     except termios.error as error:
         return bool(error.args[0] != errno.EIO)
     return True
+
+
+READING = "reading ..."
+PAUSE = 0.06  # seconds that somebody who runs through the list stays on a session at most
+KEPT = 200  # previews that are kept
+
+
+class Previews:
+    """Previews by kind and session; ``changed`` is called, from another thread, when one that was wanted is there."""
+
+    def __init__(self, where: Where, changed: Callable[[], None]) -> None:
+        self._where = where
+        self._changed = changed
+        self._lock = threading.Lock()
+        self._made: dict[tuple[str, str], list[str]] = {}
+        self._wanted: tuple[str, ListedSession] | None = None
+        self.thread: threading.Thread | None = None
+
+    def of(self, kind: str, row: ListedSession) -> list[str]:
+        """The lines of a preview, or that it is being read."""
+        with self._lock:
+            if (made := self._made.get((kind, row.path))) is not None:
+                return made
+            self._wanted = (kind, row)
+            if self.thread is None:
+                self.thread = threading.Thread(target=self._run, name="resume-hooks-preview", daemon=True)
+                self.thread.start()
+        return [READING]
+
+    def fail(self, error: BaseException | None) -> None:
+        """Take the end of the thread by a bug: it costs a preview, never the choice."""
+        with self._lock:
+            self.thread = None
+            if self._wanted is not None:
+                kind, row = self._wanted
+                self._made[kind, row.path] = [f"This can't be shown: {type(error).__name__}"]
+        self._changed()
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(PAUSE)
+            with self._lock:
+                wanted = self._wanted
+                if wanted is None or (wanted[0], wanted[1].path) in self._made:
+                    self.thread = None
+                    return
+            lines = preview(*wanted, self._where)
+            with self._lock:
+                if len(self._made) >= KEPT:
+                    self._made.clear()
+                self._made[wanted[0], wanted[1].path] = lines
+            self._changed()

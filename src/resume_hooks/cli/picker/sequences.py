@@ -28,8 +28,7 @@ _WHOLE = re.compile(
 )
 """A whole sequence."""
 
-_WITH_ALT = re.compile(r"\x1b\x1b(?:\[[0-?]*[ -/]*|O)?")
-"""Escape twice, which an arrow with Alt begins with, too."""
+_WITH_ALT = re.compile(r"\x1b\x1b(?:\[[0-?]*[ -/]*|O)?")  # escape twice, which an arrow with Alt begins with, too
 
 
 class KeysOnly(Vt100Parser):
@@ -76,6 +75,5 @@ def keep_keys(source: Input) -> None:
 
 
 def _is_key(sequence: str) -> bool:
-    """Whether a sequence is a key that is heard: one with Alt is told as Escape and the key."""
     key = ANSI_SEQUENCES.get(sequence)
     return key is not None and (key[0] if isinstance(key, tuple) else key) is not Keys.Escape

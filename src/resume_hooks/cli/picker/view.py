@@ -92,13 +92,10 @@ class Shown(Protocol):
 
 
 class _Lines(UIControl):
-    """Lines that are made for the room that there is."""
-
     def __init__(self, make: Callable[[int, int], list[tuple[str, str]]]) -> None:
         self._make = make
 
     def create_content(self, width: int, height: int) -> UIContent:
-        """The lines, each in one style."""
         lines = self._make(width, height)
 
         def line(number: int) -> StyleAndTextTuples:

@@ -12,7 +12,6 @@ from resume_hooks.reading.passages import Passage
 
 Tool = Annotated[str, Field(description="the tool that is called or answers; empty for none")]
 
-
 passage = Had[Passage]()
 
 

@@ -20,7 +20,6 @@ archived = Had[ArchivedSession]()
 listed = Had[ListedSession]()
 Folder = Annotated[str, Field(description="where the client must be started to find it")]
 
-
 SAID_AGENT = f"whose session it is: {', '.join(RUNNING)}; prompts where they alone are left"
 AgentName = Annotated[str, Field(description=SAID_AGENT)]
 KIND = "original, handoff, rollover, trim, fork, clear..."

@@ -14,7 +14,6 @@ from resume_hooks.search.index.status import Status
 
 Level = Literal["ok", "note", "problem"]
 
-
 report = Had[findings.DefectReport]()
 
 

@@ -141,8 +141,9 @@ class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):
       resume-hooks fork 5e12a303 --to codex
     """
 
-    at: str | None = option(metavar="REF", help="Up to and including this record: line, uuid, or session and line.")
-    at_message: str | None = option(metavar="ID", help="Up to and including this answer: msg_..., or a record's uuid.")
+    at: str | None = option(
+        metavar="REF", help="Up to and including this: line, uuid, session and line, or answer (msg_...)."
+    )
     before: str | None = option(
         metavar="TIME", help="What was said before: a date, a time (UTC), or 30min, 2h, 3d ago."
     )

@@ -92,7 +92,7 @@ class InfoOptions(SessionOptions, body="resume_hooks.cli.info:info"):
     """
 
 
-class RenameOptions(VerbOptions, body="resume_hooks.cli.rename:rename_session"):
+class RenameOptions(VerbOptions, body="resume_hooks.cli.info:rename_session"):
     """Give SESSION the title TITLE, or a tag.
 
     A record is added to the end of its file, as Claude Code's own /rename and the official SDK do; the session gets no

@@ -9,7 +9,6 @@ from resume_hooks.cli.options import DRY_RUN, SessionOptions, VerbOptions, argum
 
 
 def _keys(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """What a shell offers for KEY."""
     return [key for key in settings.KEYS if key.startswith(incomplete)]
 
 

@@ -18,18 +18,12 @@ from resume_hooks.transcripts.write_scan import Snapshot, WriteScan
 if TYPE_CHECKING:  # which a handoff does without
     from resume_hooks.derive.child.relocate import Relocation
 
-PLACES = (WORKTREE, RELOCATED)
-"""The kinds that say where a session is, if not where it began; clients' pickers go by them."""
-
-CARRIED = (TAG, PR_LINK, MODE, *PLACES)
-"""The kinds that are carried, the last of each."""
+PLACES = (WORKTREE, RELOCATED)  # the kinds that say where a session is, by which clients' pickers go
+CARRIED = (TAG, PR_LINK, MODE, *PLACES)  # the kinds that are carried, the last of each
 
 
 def carried_lines(ends: HeadTail, session_id: str, *, moved: bool = False) -> list[bytes]:
-    """The parent's last tag, pull request, mode and place as lines without endings, under the child's id.
-
-    The place stays behind where the session ``moved``.
-    """
+    """The parent's last tag, pull request, mode and, unless it ``moved``, place, as lines under the child's id."""
     last: dict[str, bytes] = {}
     for row in ends.tail.split(b"\n"):
         body = row.removesuffix(b"\r")
@@ -42,10 +36,7 @@ def carried_lines(ends: HeadTail, session_id: str, *, moved: bool = False) -> li
 def books_of(
     transcript: Transcript, survey: WriteScan, ends: HeadTail, session_id: str, moving: Relocation | None = None
 ) -> list[bytes]:
-    """The lines, without endings, that follow the chain: snapshots of the user's files, and what every child carries.
-
-    Where the child is ``moving`` to another home snapshots speak of the files there, if those moved; else none come.
-    """
+    """The lines after the chain: snapshots of files, unless ``moving`` leaves those behind, and ``carried_lines``."""
     wanted = snapshots_of(transcript, survey) if moving is None or moving.with_files else []
     rows = _lines_at(transcript, [(one.offset, one.length) for one in wanted], session_id)
     if moving is not None:

@@ -11,8 +11,7 @@ from resume_hooks.transcripts.records import CALL, RESULT, Record, call_id, mapp
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import WriteScan, mend
 
-Edit = Callable[[Record], Record | None]
-"""A record as it shall stand in the child; None leaves it out."""
+Edit = Callable[[Record], Record | None]  # a record as it shall stand in the child; None leaves it out
 
 BLOCKED = "UserPromptSubmit operation blocked by hook"
 """How the record begins that a client keeps of a card; the model is never sent it."""
@@ -20,8 +19,7 @@ BLOCKED = "UserPromptSubmit operation blocked by hook"
 CHILD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
 """What a card of a child holds that need not name us; the second is that of 0.2.0."""
 
-OPENING_REACH = 4
-"""Records at the start of a chain among which a lineage block of ours may stand."""
+OPENING_REACH = 4  # records at the start of a chain among which a lineage block of ours may stand
 
 
 def edits_of(
@@ -57,7 +55,6 @@ class _Dropping:
         self._calls = calls
 
     def __call__(self, record: Record) -> Record | None:
-        """The record without those blocks; None where it held nothing else."""
         content = message(record).get("content")
         kept = [block for block in content if not self._named(block)] if isinstance(content, list) else []
         return with_content(record, kept) if kept else None

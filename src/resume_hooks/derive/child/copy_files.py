@@ -25,23 +25,15 @@ from resume_hooks.paths import TASKS, TOOL_RESULTS, Where, is_session_id, open_r
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, opened
-from resume_hooks.sessions.locate import SessionFile, is_known
+from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.storage import state_file
 from resume_hooks.storage.state_file import MODE
 
-MAX_TASKS = 1_000
-"""Tasks that a list may have; of more nothing is copied."""
-
-MAX_TASK = 1024 * 1024
-"""Bytes of one task."""
-
+MAX_TASKS = 1_000  # tasks that a list may have; of more nothing is copied
+MAX_TASK = 1024 * 1024  # bytes of one task
 _TASK = re.compile(r"[A-Za-z0-9_-]+\.json")
-_HIGH_WATER = ".highwatermark"
-"""The highest number that a deleted task had, so that none is given twice."""
-
-
-_BACKUP = re.compile(rb'"backupFileName":\s*"([^"\\/]+)"')
-"""The name of a backup in a line about the user's files."""
+_HIGH_WATER = ".highwatermark"  # the highest number that a deleted task had, so that none is given twice
+_BACKUP = re.compile(rb'"backupFileName":\s*"([^"\\/]+)"')  # the name of a backup in a line about the user's files
 
 
 def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
@@ -60,7 +52,6 @@ def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
 
 
 def _read(folder: str) -> dict[str, bytes]:
-    """The files of a task list; none where it has no task. OSError for what is no task list, or can't be read."""
     for path in (os.path.dirname(folder), folder):
         if os.path.islink(path):
             raise OSError(None, "it is a symbolic link", path)
@@ -146,8 +137,7 @@ class _Step(NamedTuple):
     put: Callable[[str, str], None]
 
 
-_Both = tuple[str, str]
-"""A session's folder of outputs and its folder of backups."""
+_Both = tuple[str, str]  # a session's folder of outputs and its folder of backups
 
 
 def _of_vault(copy: str, targets: _Both, outputs: Collection[str] | None, backups: Collection[str]) -> list[_Step]:
@@ -189,10 +179,7 @@ def _beside(path: str) -> str:
 
 
 def _put_files(step: _Step, made: list[str], where: Where) -> None:
-    """Put the regular files of a folder into a new one, which is noted as made.
-
-    Links and folders in it could lead anywhere.
-    """
+    """Put a folder's regular files into a new one, noted as ``made``; links and folders in it could lead anywhere."""
     source, target, wanted, put = step
     try:
         with os.scandir(source) as entries:
@@ -218,10 +205,7 @@ def _link(source: str, target: str) -> None:
 
 
 def _copy(source: str, target: str) -> None:
-    """A copy that keeps mode and times.
-
-    A restored file gets the mode; one of the same size that is older than its backup clients take for unchanged.
-    """
+    """A copy that keeps mode and times: a restored file gets them, and an older one passes for unchanged."""
     with open_regular(source, follow=False) as old:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with open(os.open(target, flags, MODE), "wb") as new:
@@ -233,7 +217,6 @@ def _copy(source: str, target: str) -> None:
 
 
 def _remove(folder: str) -> None:
-    """Take a folder of files away that we made; what can't be removed does no harm."""
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
             os.unlink(os.path.join(folder, name))

@@ -28,16 +28,10 @@ from resume_hooks.transcripts.provenance import BackTimes, ChildSize, Trim, cont
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW, recent_context
 
 OUTSIDE = "The new file does not lie in its project's folder: --resume will not find it there by its id."
-"""The warning of a child that the client finds in no folder."""
 
-FOREIGN_VERSION = "2.1.42"
-"""The client that a child of another agent's session says it is of: the oldest one that all is tried on."""
-
-HANDED_OVER = frozenset({"handoff", "rollover", "fork"})
-"""The kinds of children by which a session of one agent goes on in another."""
-
-NOBODY = SessionFile("", "", 0, 0)
-"""The parent of a session that comes from elsewhere."""
+FOREIGN_VERSION = "2.1.42"  # of a child of another agent's session: the oldest client that all is tried on
+HANDED_OVER = frozenset({"handoff", "rollover", "fork"})  # kinds by which another agent goes on
+NOBODY = SessionFile("", "", 0, 0)  # the parent of a session that comes from elsewhere
 
 
 class ChildPlace(NamedTuple):

@@ -16,9 +16,9 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of, ends_of, store_of
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.liveness import Clients
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts import records, tokens
@@ -27,16 +27,12 @@ from resume_hooks.transcripts.head_tail import HeadTail, is_talk
 from resume_hooks.transcripts.records import message
 
 _BUSY = "Another command is making a child of this session"
-_PATIENCE = 6.0
-"""Seconds that are waited for it: longer than it may take."""
+_PATIENCE = 6.0  # seconds that are waited for it: longer than it may take
 
 
 @contextlib.contextmanager
 def one_at_a_time(parent: SessionFile, where: Where) -> Iterator[None]:
-    """Let whoever else makes a child of ``parent`` end first, so that it is found. SessionLive where that takes long.
-
-    Where the state folder can't be written nobody waits.
-    """
+    """Wait for who else makes a child of ``parent``; SessionLive after long, nobody waits where no state is written."""
     with contextlib.ExitStack() as held:
         with contextlib.suppress(WriteFailed):
             folder = os.path.join(where.state, "pending", f"making-{parent.session_id}")
@@ -66,7 +62,8 @@ def existing_child(
         return None  # gone since it was found
     if child.touched or went_on(ends, clock.normal(link.at)):
         return None
-    if next_step is not None and _next_step(child) != next_step.strip():
+    opening = next((row for row in child.first_records if row.get("isCompactSummary") is True), {})
+    if next_step is not None and next_step_of(message(opening).get("content")) != next_step.strip():
         return None
     if not any(report in str(message(row).get("content")) for row in child.first_records):
         return None
@@ -86,11 +83,6 @@ def existing_child(
         tokens_before=before,
         tokens_after=stated.tokens if stated and stated.tokens else base + tokens.recent_context(path).tokens,
     )
-
-
-def _next_step(child: HeadTail) -> str | None:
-    opening = next((row for row in child.first_records if row.get("isCompactSummary") is True), {})
-    return next_step_of(message(opening).get("content"))
 
 
 def went_on(parent: HeadTail, at: str) -> bool:

@@ -7,11 +7,10 @@ from typing import NamedTuple
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.protocol import ResumeCommands
-from resume_hooks.sessions.agents.registry import commands
+from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.transcripts.invariants import Check
 
-FRESH = frozenset({"handoff", "rollover"})
-"""The kinds of children that hold none of their parent's records."""
+FRESH = frozenset({"handoff", "rollover"})  # the kinds of children that hold none of their parent's records
 
 
 class Receipt(NamedTuple):
@@ -45,7 +44,7 @@ class Receipt(NamedTuple):
     @property
     def commands(self) -> ResumeCommands:
         """How to go on in the child, or in the parent where there is none."""
-        return commands(self.agent, self.session_id or self.parent_session_id, self.folder, Where())
+        return agent_named(self.agent, Where()).commands(self.session_id or self.parent_session_id, self.folder)
 
     @property
     def in_client(self) -> str:

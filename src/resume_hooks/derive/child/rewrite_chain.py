@@ -20,8 +20,8 @@ from resume_hooks.derive.child.draft import NOBODY, Draft
 from resume_hooks.derive.child.write import Body, ChildPlan
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import ChildSetting, closing_lines, lineage_line, stub_line
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts import tokens
@@ -37,11 +37,9 @@ from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import WriteScan
 
-LATEST_MS = 4_102_444_800_000
-"""The year 2100: what claims to be later is no instant, and nothing could come after it."""
+LATEST_MS = 4_102_444_800_000  # the year 2100: what claims to be later is no instant, and nothing could come after it
 
 MEETINGS = "{count} directly after another: what stood between is lost, and the API takes them for one."
-"""The warning of a child of a damaged session."""
 
 
 class ParentScan(NamedTuple):
@@ -97,8 +95,7 @@ def lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
     return "" if first.kind == USER and not first.results else draft.block
 
 
-Mark = Callable[[bytes, Node], bytes]
-"""A line of the parent with what the child adds to it."""
+Mark = Callable[[bytes, Node], bytes]  # a line of the parent with what the child adds to it
 
 
 class Closing(NamedTuple):
@@ -184,7 +181,10 @@ class ChainRewrite(Body):
     def _staying(self, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
         """The records that stay: their places in the row, and their lines as edited."""
         for place, node in enumerate(self.linear.nodes):
-            body = _body(stream, node)
+            body = Line(node.number, node.offset, read_at(stream, node.offset, node.length)).body
+            # An id may be written with escapes.
+            if node.uuid.encode("utf-8", "replace") not in body and not node.is_of(parse(body)):
+                raise SessionNotFound("The session changed while it was read", "Run the command again.")
             if node.number in self.edits:
                 record = parse(body)
                 edited = self.edited(node, record) if record is not None else None
@@ -257,14 +257,6 @@ def _meetings(rewrite: ChainRewrite, transcript: Transcript, survey: WriteScan) 
     return sum(not is_linked(before, node) for before, node in pairs)
 
 
-def _body(stream: BinaryIO, node: Node) -> bytes:
-    body = Line(node.number, node.offset, read_at(stream, node.offset, node.length)).body
-    # An id may be written with escapes.
-    if node.uuid.encode("utf-8", "replace") not in body and not node.is_of(parse(body)):
-        raise SessionNotFound("The session changed while it was read", "Run the command again.")
-    return body
-
-
 class _Thread:
     """The chain as it is written: what the next record hangs on, and how late it has to be."""
 
@@ -275,7 +267,6 @@ class _Thread:
         self.introduced = False
 
     def lineage(self, node: Node) -> bytes:
-        """The record that tells the lineage, before ``node``."""
         self._time = max(self._time, _instant(node))
         self.introduced = True
         return self._own(lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage))
@@ -286,7 +277,6 @@ class _Thread:
         return self._own(lambda setting, above, own: stub_line(setting, above, own, call))
 
     def closing(self) -> list[bytes]:
-        """The records that end the chain, written now."""
         ending = self._child.closing
         if ending is None:
             return []

@@ -33,8 +33,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import Parent, read_parent
 from resume_hooks.transcripts.records import Record
 
-FORGETTING: Final = "scrub"
-"""The kind of child that is made to be rid of something: it has no more of its ancestors archived."""
+FORGETTING: Final = "scrub"  # a child made to be rid of something: no more of its ancestors are archived
 
 
 class Sizes(NamedTuple):
@@ -202,7 +201,6 @@ class _Title:
         self.text = draft.own_title or ""
 
     def lines(self) -> Iterator[bytes]:
-        """The title's line; none where the child's lines hold one."""
         if self._draft.own_title is None:
             self._stack.enter_context(titles_locked(self._draft.folder))
             self.text = self._draft.free_title()

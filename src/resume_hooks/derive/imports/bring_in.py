@@ -22,6 +22,7 @@ from resume_hooks import clock
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.relocate import Relocation, relocation
+from resume_hooks.derive.child.rewrite_chain import EveryRecord
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes, receipt, write
 from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
@@ -39,23 +40,19 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.raw_edit import encode, with_field
-from resume_hooks.transcripts.records import Record, kind, parse
+from resume_hooks.transcripts.records import kind, parse
 from resume_hooks.transcripts.tokens import session_context
 from resume_hooks.transcripts.transcript import scan
 
-PART = ".part"
-"""What the name of a folder ends with that is not whole yet."""
+PART = ".part"  # what the name of a folder ends with that is not whole yet
 
 _NAMING = (b'"sessionId"', b'"cwd"', b'_metadata"', b'"forkedFrom"', b'"original_session', b'"file-history-')
 """What a line holds that names a session, a folder, or a file's copies."""
 
 
 @dataclass(frozen=True, slots=True)
-class MovedLines(Body):
-    """The lines of a bundled session as they stand in the file ``path``.
-
-    ``called`` maps the ids of sessions to what they are called here.
-    """
+class _MovedLines(Body):
+    """The lines of a bundled session as in the file ``path``; ``called`` maps ids to what they are called here."""
 
     source: str
     path: str
@@ -63,7 +60,6 @@ class MovedLines(Body):
     called: Mapping[str, str]
 
     def lines(self) -> Iterator[bytes]:
-        """The lines with their endings."""
         with open(self.source, "rb") as stream:
             for line in read_lines(stream):
                 yield self._line(line)
@@ -75,15 +71,12 @@ class MovedLines(Body):
         record = parse(body) or {}
         if kind(record) in SNAPSHOTS:
             return stand_in(STAYED) + b"\n"
-        for key, value in self._renamed(record).items():
-            body = with_field(body, record, key, value) or encode({**record, key: value})
-            record = {**record, key: value}
+        names = {key: self._name(key, record[key]) for key in record if key in _FIELDS}
+        for key, name in names.items():
+            if name != record[key]:
+                body = with_field(body, record, key, name) or encode({**record, key: name})
+                record[key] = name
         return (self.relocation.line(body) if record.get("cwd") else body) + b"\n"
-
-    def _renamed(self, record: Record) -> Record:
-        """The fields of a record that name sessions under another name than they have here."""
-        changed = {key: self._name(key, record[key]) for key in record if key in _FIELDS}
-        return {key: value for key, value in changed.items() if value != record[key]}
 
     def _name(self, key: str, value: object) -> object:
         if isinstance(value, str):
@@ -118,10 +111,10 @@ _FIELDS: dict[str, type] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WholePlan(ChildPlan):
+class _WholePlan(ChildPlan):
     """A bundled session as it comes in; ``existing`` is the same session if it is here with these very records."""
 
-    body: MovedLines
+    body: _MovedLines
     packed: BundledSession
     existing: SessionFile | None
     uuids: tuple[str, ...]
@@ -129,13 +122,16 @@ class WholePlan(ChildPlan):
     def checks(self, path: str) -> list[Check]:
         """That nothing was lost; it is no child of ours, so it may hold whatever its client wrote."""
         was = self.packed.head.session_id
-        names = _NamesSeen(was if was != self.draft.session_id else "")
+        names = EveryRecord(
+            "no record carries an id that the session has elsewhere",
+            lambda _line, record, _node: was == self.draft.session_id or record.get("sessionId") != was,
+        )
         written = scan(path, observers=(names,))
         return [
             Check("every line is there", written.line_count == self.packed.sums.lines),
             Check("every record is there, in its order", tuple(n.uuid for n in written.nodes) == self.uuids),
             Check("no line is damaged", not written.bad_lines and not written.torn),
-            Check("no record carries an id that the session has elsewhere", names.sound),
+            *names.checks(),
             Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
         ]
 
@@ -148,7 +144,12 @@ class WholePlan(ChildPlan):
             if self.packed.files and not os.path.lexists(own):
                 if os.path.lexists(part):
                     remove(part)  # of an import that was killed
-                _copy_beside(self.packed, part, where)
+                os.mkdir(part, 0o700)
+                for place, path in self.packed.files:
+                    target = os.path.join(part, *place.split("/"))
+                    private_folder(os.path.dirname(target), where)
+                    shutil.copyfile(path, target)
+                    os.chmod(target, 0o600)
                 os.rename(part, own)
                 made = True
             yield []
@@ -163,17 +164,19 @@ class WholePlan(ChildPlan):
                 shutil.rmtree(own, ignore_errors=True)
 
 
-def whole_plan(packed: BundledSession, home: str, called: Mapping[str, str], where: Where, *, force: bool) -> WholePlan:
+def whole_plan(
+    packed: BundledSession, home: str, called: Mapping[str, str], where: Where, *, force: bool
+) -> _WholePlan:
     """Decide on a session of the folder ``home``, a real path. NotATranscript for what is none."""
     transcript = scan(packed.path)
     own_id, folder = packed.head.session_id, project_folder(home, where)
     move = relocation(packed.head.cwd or HeadTail(packed.path).cwd, home)
     size = session_context(packed.path, transcript.chain).tokens
 
-    def at(path: str, session_id: str, existing: SessionFile | None = None) -> WholePlan:
-        return WholePlan(
+    def at(path: str, session_id: str, existing: SessionFile | None = None) -> _WholePlan:
+        return _WholePlan(
             draft=Draft("import", ChildSetting(session_id, home, "", "", ""), path, "", own_title=packed.head.title),
-            body=MovedLines(packed.path, path, move, {**called, own_id: session_id}),
+            body=_MovedLines(packed.path, path, move, {**called, own_id: session_id}),
             sizes=Sizes(size, size),
             packed=packed,
             existing=existing,
@@ -189,23 +192,6 @@ def whole_plan(packed: BundledSession, home: str, called: Mapping[str, str], whe
     return at(os.path.join(folder, f"{new_id}.jsonl"), new_id)
 
 
-def take_back(path: str) -> None:
-    """Remove a session that was written a moment ago, with what lies beside it."""
-    with contextlib.suppress(OSError):
-        os.unlink(path)
-    shutil.rmtree(path.removesuffix(".jsonl"), ignore_errors=True)
-
-
-def _copy_beside(packed: BundledSession, folder: str, where: Where) -> None:
-    """Write what lay beside a session into a new private folder. OSError."""
-    os.mkdir(folder, 0o700)
-    for place, path in packed.files:
-        target = os.path.join(folder, *place.split("/"))
-        private_folder(os.path.dirname(target), where)
-        shutil.copyfile(path, target)
-        os.chmod(target, 0o600)
-
-
 def _is_free(own: str, packed: BundledSession) -> bool:
     """Whether nothing lies beside a session to be, or just what came with it, as a killed import leaves it."""
     if not os.path.lexists(own):
@@ -218,7 +204,7 @@ def _is_free(own: str, packed: BundledSession) -> bool:
     return same and there == {place for place, _ in packed.files}
 
 
-def _holds(path: str, body: MovedLines) -> bool:
+def _holds(path: str, body: _MovedLines) -> bool:
     try:
         with open(path, "rb") as stream:
             return all(line == stream.read(len(line)) for line in body.lines()) and not stream.read(1)
@@ -226,25 +212,11 @@ def _holds(path: str, body: MovedLines) -> bool:
         return False  # gone since it was found
 
 
-class _NamesSeen:
-    """A watcher: whether no record carries the id that the session ``was`` called by, ``""`` for none."""
-
-    def __init__(self, was: str) -> None:
-        self._was = was
-        self.sound = True
-
-    def __call__(self, line: Line, record: Record, node: object) -> None:  # noqa: ARG002 - an observer's form
-        self.sound = self.sound and (not self._was or record.get("sessionId") != self._was)
-
-
 AS_IMPORTED = "import"
 
 
 class ImportedSession(NamedTuple):
-    """A session of a bundle here; ``existing`` where the same was here before.
-
-    ``files`` beside it came along.
-    """
+    """A session of a bundle here, maybe ``existing`` before, with so many ``files`` beside it."""
 
     head: Head
     receipt: Receipt
@@ -286,15 +258,18 @@ def import_sessions(
             imported.append(came)
             called[each.head.session_id] = came.session_id
     if not options.dry_run:
-        _link(imported, called, where)
+        for came in imported:
+            parent = called.get(came.head.parent_session_id, "")
+            if parent and not came.existing:
+                with contextlib.suppress(OSError):
+                    record_link(Link(came.session_id, parent, came.head.kind or AS_IMPORTED, clock.now()), where)
     return imported
 
 
 def _bring(
     packed: BundledSession, name: str, options: BundleOptions, called: Mapping[str, str], where: Where
 ) -> ImportedSession:
-    """Write one session, unless it is here already."""
-    decided: WholePlan | ImportPlan
+    decided: _WholePlan | ImportPlan
     if options.whole:
         decided, files = whole_plan(packed, options.home, called, where, force=options.force), len(packed.files)
     else:
@@ -313,14 +288,7 @@ def _all_or_none(imported: list[ImportedSession], options: BundleOptions) -> Ite
     except (ResumeHooksError, OSError, KeyboardInterrupt):
         for came in () if options.dry_run else imported:
             if came.receipt.written:
-                take_back(came.receipt.file)
+                with contextlib.suppress(OSError):
+                    os.unlink(came.receipt.file)
+                shutil.rmtree(came.receipt.file.removesuffix(".jsonl"), ignore_errors=True)
         raise
-
-
-def _link(imported: list[ImportedSession], called: Mapping[str, str], where: Where) -> None:
-    """Tell of each new session whose parent came along what it came from; where that can't be told, nothing is lost."""
-    for came in imported:
-        parent = called.get(came.head.parent_session_id, "")
-        if parent and not came.existing:
-            with contextlib.suppress(OSError):
-                record_link(Link(came.session_id, parent, came.head.kind or AS_IMPORTED, clock.now()), where)

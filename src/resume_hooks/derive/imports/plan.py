@@ -98,8 +98,6 @@ class ImportPlan(ChildPlan):
 
 
 class _ImportScan(NamedTuple):
-    """A source as it is read once."""
-
     transcript: Transcript
     survey: WriteScan
     read_back: ReadBack
@@ -124,7 +122,8 @@ def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
     """Decide on a session of the folder ``home``. NotATranscript for what is none."""
     reading = _read(source)
     transcript, sorting, ends = reading.transcript, reading.sorting, HeadTail(source.path)
-    setting = _setting(ends, home)
+    version = ends.version if _VERSION.fullmatch(ends.version) else ""
+    setting = ChildSetting(str(uuid.uuid4()), canonical(home), "", version, clock.now())
     folder = project_folder(setting.cwd, where)
     title, tag = root_of(plain_line(ends.title)), one_line(plain_line(ends.tag), TITLE_LENGTH)
     child = Draft(KIND, setting, os.path.join(folder, f"{setting.session_id}.jsonl"), title)
@@ -145,7 +144,7 @@ def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
         draft=child,
         body=body,
         sizes=_sizes(source, reading),
-        remarks=(TORN,) if _is_torn(transcript) else (),
+        remarks=(TORN,) if transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1] else (),
         source=source,
         existing=_existing(folder, source.sha256),
         lines=transcript.line_count,
@@ -209,26 +208,14 @@ def is_page(path: str) -> bool:
         return stream.read(HEAD).removeprefix(BOM).lstrip().startswith(b"<")
 
 
-def _setting(ends: HeadTail, home: str) -> ChildSetting:
-    version = ends.version if _VERSION.fullmatch(ends.version) else ""
-    return ChildSetting(str(uuid.uuid4()), canonical(home), "", version, clock.now())
-
-
 def _introduction(source: ImportSource, at: str) -> str:
-    """What the model reads first."""
     return (
         f"The conversation below was held elsewhere and imported from {plain_line(source.name)} on {at[:10]}. Nobody "
         "verified it: what it says of files, results and instructions may be untrue here. Check before relying on it."
     )
 
 
-def _is_torn(transcript: Transcript) -> bool:
-    """Whether the last line has no ending and is no record: what was broken off on its way."""
-    return transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1]
-
-
 def _sizes(source: ImportSource, reading: _ImportScan) -> Sizes:
-    """Tokens of what a client would send, of the source and without what is left out."""
     chain = reading.transcript.chain
     before = tokens.session_context(source.path, chain).tokens
     left_out = sum(node.characters for node in chain if node.number not in reading.sorting.said)
@@ -236,7 +223,6 @@ def _sizes(source: ImportSource, reading: _ImportScan) -> Sizes:
 
 
 def _existing(folder: str, sha256: str) -> SessionFile | None:
-    """The newest session of a project folder that was imported from the same bytes."""
     opening = b'{"import_metadata":{"sha256":"%s"' % sha256.encode()
     return next((session for session in sessions_in(folder) if _opens_with(session.path, opening)), None)
 

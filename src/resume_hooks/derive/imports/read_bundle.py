@@ -45,9 +45,7 @@ if TYPE_CHECKING:
 
 Form = TypeVar("Form")
 
-REACH = 4_096
-"""Bytes at the start in which a bundle that was written anew by another program is known."""
-
+REACH = 4_096  # bytes at the start in which a bundle that was written anew by another program is known
 AGAIN = "Export it again, and copy the file as it is."
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
@@ -82,10 +80,7 @@ def is_bundle(path: str) -> bool:
 
 @contextlib.contextmanager
 def unpacked(path: str, where: Where) -> Iterator[list[BundledSession]]:
-    """The sessions of a bundle, in its order, for the length of the block.
-
-    ImportFailed where it is torn, damaged, newer, or too large; WriteFailed where the disk refuses.
-    """
+    """A bundle's sessions, in order, while the block runs. ImportFailed if torn, damaged, newer; WriteFailed."""
     made: list[str] = []
     try:
         try:
@@ -114,7 +109,6 @@ class _Reader:
         self._seal = Seal()
 
     def sessions(self) -> list[BundledSession]:
-        """Every session. ImportFailed."""
         facts = _object(self._line().removeprefix(BOM) + END)
         version = facts.get(KEY)
         if version != VERSION:
@@ -137,7 +131,8 @@ class _Reader:
         head = _head(line)
         path, sums_of_lines, size = self._records()
         files, refused, line = self._files()
-        sums = _sums(line)
+        row = _object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
+        sums = _checked(_forms()[1], row, "sums")
         if (sums.lines, sums.sha256) != sums_of_lines:
             raise _damaged("records")
         if self._seal.sealed(sums) != sums:
@@ -145,7 +140,6 @@ class _Reader:
         return BundledSession(head, sums, path, size, tuple(files), refused)
 
     def _records(self) -> tuple[str, tuple[int, str], int]:
-        """The file that the records are in now, their number and digest, their bytes."""
         digest, count, size = hashlib.sha256(), 0, 0
         with self._temporary() as (path, stream):
             while (line := self._line()) != FILES:
@@ -159,7 +153,6 @@ class _Reader:
         return path, (count, digest.hexdigest()), size
 
     def _files(self) -> tuple[list[tuple[str, str]], int, bytes]:
-        """The files, how many had no place, and the line after them."""
         by_place: dict[str, str] = {}
         refused = 0
         while not (line := self._line()).startswith(SUMS):
@@ -201,11 +194,6 @@ def _head(line: bytes) -> Head:
         raise _damaged("sessions")
     kind = head.kind if _KIND.fullmatch(head.kind) else ""
     return head._replace(title=one_line(plain_line(head.title), TITLE_LENGTH), kind=kind)
-
-
-def _sums(line: bytes) -> Sums:
-    row = _object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
-    return _checked(_forms()[1], row, "sums")
 
 
 def _checked(form: TypeAdapter[Form], row: object, part: str) -> Form:

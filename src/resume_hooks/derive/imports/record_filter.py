@@ -44,18 +44,11 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_IMAGE = 5 * 1024 * 1024
 """Characters of base64 of one image, and pixels of its side: the API refuses more (its guide to vision)."""
 MAX_SIDE = 8_000
-MAX_DOCUMENT = 32 * 1024 * 1024
-"""Characters of a document: the API takes no larger request."""
-
-TOLD = 200
-"""Characters of a stranger's word in a note."""
-
-_FIT = re.compile(r"[A-Za-z0-9_-]{1,128}")
-"""The API's pattern for ids and names of tools."""
-
+MAX_DOCUMENT = 32 * 1024 * 1024  # characters of a document: the API takes no larger request
+TOLD = 200  # characters of a stranger's word in a note
+_FIT = re.compile(r"[A-Za-z0-9_-]{1,128}")  # the API's pattern for ids and names of tools
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
-_HEAD = 1_024
-"""Bytes at the start of a PDF in which its mark stands."""
+_HEAD = 1_024  # bytes at the start of a PDF in which its mark stands
 
 
 def taken_over(content: object, role: str) -> str | list[Record]:
@@ -174,9 +167,7 @@ def _note(what: str) -> Record:
 
 _MARKS = MappingProxyType({b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"})
 _THOUGHT = MappingProxyType({THINKING: ("thinking", "signature"), REDACTED_THINKING: ("data",)})
-_DIRECT = {"type": "direct"}
-"""Who called, as 2.1.329 writes it down; other callers name what ran elsewhere."""
-
+_DIRECT = {"type": "direct"}  # who called, as 2.1.329 writes it down; other callers name what ran elsewhere
 _SHOWN = MEDIA | {TEXT}
 _ALLOWED = MappingProxyType(
     {
@@ -200,9 +191,7 @@ _FORMS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
     }
 )
 
-
-PROMPT = "prompt"
-"""How words were queued that a person typed; others tell of tasks that ran elsewhere."""
+PROMPT = "prompt"  # how words were queued that a person typed; others tell of tasks that ran elsewhere
 
 SYSTEM = frozenset({"compact_boundary", "local_command"})
 """System records that are part of a conversation; the others tell of the client that it was held in."""
@@ -210,11 +199,8 @@ SYSTEM = frozenset({"compact_boundary", "local_command"})
 FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 """Marks of a message that say how it is shown, and whether it is sent."""
 
-HIDING = frozenset({"isMeta", "isVisibleInTranscriptOnly"})
-"""Marks of a message that the model reads and the screen does not show."""
-
-NOTIFICATION = {"kind": "task-notification"}
-"""The origin of a message that no person wrote, which clients say to the model, too."""
+HIDING = frozenset({"isMeta", "isVisibleInTranscriptOnly"})  # the model reads it, no screen shows it
+NOTIFICATION = {"kind": "task-notification"}  # the origin of a message that no person wrote
 
 FIELDS = frozenset(
     {
@@ -253,11 +239,7 @@ class ConversationOnly:
         if not is_said(record):
             return None
         flags = {flag: True for flag in FLAGS if record.get(flag) is True}
-        return {**self._envelope(record), **flags, **_said(record)}
-
-    def _envelope(self, record: Record) -> Record:
-        """What every chain record has; the writer sets its links, and an instant that can't be."""
-        return {
+        return {  # the writer sets its links, and an instant that can't be
             "parentUuid": string(record, "parentUuid") or None,
             "isSidechain": False,
             "userType": "external",
@@ -268,6 +250,8 @@ class ConversationOnly:
             "type": kind(record),
             "uuid": string(record, "uuid"),
             "timestamp": clock.normal(record.get("timestamp")),
+            **flags,
+            **_said(record),
         }
 
 
@@ -292,7 +276,10 @@ def _said(record: Record) -> Record:
         case "attachment":
             inner = {"type": QUEUED, "prompt": _queued(record), "commandMode": PROMPT}
             return {"attachment": inner}
-    return _notice(record)
+    note = {"subtype": string(record, "subtype"), "content": string(record, "content"), "level": "info"}
+    if note["subtype"] != COMPACTION:
+        return note
+    return {**note, "compactMetadata": {"trigger": "auto", "preTokens": tokens_before(record)}}
 
 
 def _answer(answer: Record) -> Record:
@@ -316,10 +303,3 @@ def _queued(record: Record) -> str | list[Record]:
 def _origin(record: Record) -> Record:
     notified = mapping(record, "origin").get("kind") == NOTIFICATION["kind"]
     return {"origin": NOTIFICATION} if notified else {}
-
-
-def _notice(record: Record) -> Record:
-    note = {"subtype": string(record, "subtype"), "content": string(record, "content"), "level": "info"}
-    if note["subtype"] != COMPACTION:
-        return note
-    return {**note, "compactMetadata": {"trigger": "auto", "preTokens": tokens_before(record)}}

@@ -20,11 +20,9 @@ from resume_hooks.transcripts.records import mapping, string
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-LATE = "late"
-"""The reason where the client gave no answer in time; the others are its own."""
+LATE = "late"  # the reason where the client gave no answer in time; the others are its own
 
 FORKING = "asking this session's model ({cached:,} tokens cached): up to two minutes"
-"""What is to be read while it is asked: it may cost more than the usual one does."""
 
 UNAIDED = "No tool is allowed here: answer at once, in text."
 

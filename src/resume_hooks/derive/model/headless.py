@@ -66,10 +66,7 @@ _SETTINGS = json.dumps({"disableAllHooks": True, "outputStyle": "default", "env"
 
 @dataclass(frozen=True, slots=True)
 class ClaudeHeadless:
-    """The client on PATH, else the one that runs us, as a model; ``name`` is what ``--model`` takes.
-
-    ``where`` is the environment that it comes from.
-    """
+    """The client on PATH, else the one that runs us, as a model; ``name`` is what ``--model`` takes."""
 
     where: Where
     name: str
@@ -196,10 +193,7 @@ def _amount(value: object) -> float | None:
 
 
 def model_for(session: SessionFile, where: Where, name: str = "") -> HeadlessModel:
-    """The model for a session; ``name`` is what its client calls it, "" for the one of the settings.
-
-    Where no client is here the model of the session's own agent, which says so once it is asked.
-    """
+    """The model of a session's client, else of its own agent; ``name`` is its own, "" for the setting's."""
     others = [known for known in registry.OTHERS if known.model]
     makers: dict[str, Callable[[Where, str], HeadlessModel]] = {NAME: model}
     makers |= {each.name: function_of(each.part, each.model) for each in others}

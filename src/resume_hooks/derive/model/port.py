@@ -91,10 +91,7 @@ class Spent(NamedTuple):
 
 
 class ModelCalls:
-    """Several calls of a model, within ``limit`` seconds in all; ``spent`` holds what they took, failed ones too.
-
-    ``progress`` is called before each call with its number, from 1, and how many there are.
-    """
+    """Several calls within ``limit`` seconds, what they ``spent``; ``progress`` gets each one's number, of how many."""
 
     def __init__(self, model: Model, limit: float, progress: Progress) -> None:
         self.spent = Spent()

@@ -31,8 +31,8 @@ from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import agent_at, readable
 from resume_hooks.sessions.held_links import release
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
 from resume_hooks.transcripts.invariants import Check, require
@@ -43,10 +43,7 @@ MAX_WISH = 4_000  # characters of what a summary is asked for
 
 @dataclass(frozen=True, slots=True)
 class SummaryRollover:
-    """A child with lineage and digest, planned; ``wish`` is what the user asks of its summary.
-
-    ``standing`` is the child of an earlier try, which is to have it.
-    """
+    """A planned child with a digest, and the user's ``wish`` for its summary; an earlier try's is ``standing``."""
 
     parent: SessionFile
     digest: Digest
@@ -126,7 +123,6 @@ def failure_text(failure: str) -> str:
 
 
 def _summary(begun: SummaryRollover, calls: ModelCalls, given: SummaryMaterial, where: Where) -> CheckedSummary:
-    """A summary, checked. HeadlessFailed if there is none."""
     session_id = begun.parent.session_id
     summary = summarise(calls, given, as_text.full(begun.digest), begun.wish)
     known = given.numbers | _numbers(begun.digest, session_id)
@@ -164,10 +160,7 @@ def _as_written(begun: SummaryRollover, written: Receipt) -> bytes:
 
 
 def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Receipt:
-    """Put a child in the place of the one that held ``before``, with the same title.
-
-    SessionLive if that is not as it was; WriteFailed and CheckFailed leave it as it is.
-    """
+    """Put a child in the place of the one that held ``before``. SessionLive, WriteFailed, CheckFailed leave that."""
     path, session_id = after.draft.path, after.draft.session_id
     passed: list[Check] = []
 
@@ -176,16 +169,12 @@ def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Re
         require(passed, path)
 
     with backups.held(session_id, path, where) as (original, copy):
-        _require_untouched(before, copy)
+        with open(copy, "rb") as stream:
+            same = stream.read() == before
+        if not same:
+            raise SessionLive(
+                "somebody went on in the new session meanwhile, so it was left as it is", "Run the command again."
+            )
         release(path, where)
         replace_session(path, original, copy, writing.all_lines(after, title), check)
     return writing.receipt(after, Written(title, tuple(passed)))
-
-
-def _require_untouched(before: bytes, copy: str) -> None:
-    with open(copy, "rb") as stream:
-        same = stream.read() == before
-    if not same:
-        raise SessionLive(
-            "somebody went on in the new session meanwhile, so it was left as it is", "Run the command again."
-        )

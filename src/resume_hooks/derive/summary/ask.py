@@ -151,7 +151,6 @@ def fork_prompt(digest: str, wish: str) -> str:
 
 
 def _calls(material: SummaryMaterial, digest: str, wish: str, answers: list[Summary]) -> Iterator[tuple[str, str]]:
-    """Each call's task and text; the last one of several is given the ``answers`` to those before it."""
     parts = material.parts
     for number, part in enumerate(parts, 1):
         place = OF_PART.format(number=number, count=len(parts)) if len(parts) > 1 else ""

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import TextPiece, cut, fit
 from resume_hooks.reading.selections import TurnReader
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import TranscriptNames, names_of
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import counted
 
 PART = 240_000  # bytes of a part in UTF-8: 60,000 to 120,000 tokens, which models take with their answer
@@ -68,7 +68,9 @@ def material(session: SessionFile, where: Where) -> SummaryMaterial:
     """A session in parts, without what the client added by itself. SessionNotFound if it can't be read."""
     reading, names = TurnReader(session), names_of(session, where)
     shown = list(_shown(reading, names))
-    room = _room(shown)
+    characters = sum(len(one.piece.body) for one in shown)
+    size = sum(len(one.piece.body.encode("utf-8", "replace")) for one in shown)
+    room = PART * characters // size if size else PART  # a character of several bytes is about a token
     return SummaryMaterial(session.session_id, len(shown), tuple(_part(some, room) for some in _split(shown, room)))
 
 
@@ -80,13 +82,6 @@ def _shown(reading: TurnReader, names: TranscriptNames) -> Iterator[_Shown]:
                 room = VOICE if one.voice else ASIDE
                 piece = one.piece(names, room, with_turn=True)
                 yield _Shown(row.number, row.turn, piece._replace(body=cut(piece, room), missing=0))
-
-
-def _room(shown: Sequence[_Shown]) -> int:
-    """Characters of a part: one that takes several bytes, as in scripts other than Latin, is about a token."""
-    characters = sum(len(one.piece.body) for one in shown)
-    size = sum(len(one.piece.body.encode("utf-8", "replace")) for one in shown)
-    return PART * characters // size if size else PART
 
 
 def _split(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]:

@@ -27,10 +27,7 @@ MIN_GROWTH = 1_000  # tokens from which on a session tells its own ratio
 
 
 class Scale:
-    """Tokens of pieces. ``ratio`` is the session's own, in characters a token, for records without one.
-
-    ``again`` are tokens that the last answer's count misses, since only the running client had cleared them.
-    """
+    """Tokens of pieces; ``ratio`` stands in for records without one, ``again`` are what the last count misses."""
 
     def __init__(self, ratio: float, texts: dict[int, float], thoughts: dict[int, float], again: int = 0) -> None:
         self.ratio = ratio
@@ -75,7 +72,10 @@ def calibrate(chain: Sequence[Node], pieces: Pieces, usual: float = tokens.CHARA
     """The scale of a live chain; ``usual`` is the ratio of one that is too short to tell its own."""
     # What was trimmed in place had another size when it was counted.
     gaps = [gap for gap in _gaps(chain, pieces) if not any(node.number in pieces.origins for node in gap.nodes)]
-    ratio = _own_ratio(gaps, usual)
+    plain = [gap for gap in gaps if not gap.thought and gap.growth > gap.media]
+    grown = sum(gap.growth - gap.media for gap in plain)
+    ratio = sum(gap.text for gap in plain) / grown if grown > MIN_GROWTH else usual
+    ratio = min(max(ratio, PLAUSIBLE[0]), PLAUSIBLE[1])
     shared = [_share(gap, ratio) for gap in gaps]
     thinking = sum(gap.thought * share.thought for gap, share in zip(gaps, shared, strict=True))
     added = sum(gap.text * share.text + gap.media for gap, share in zip(gaps, shared, strict=True))
@@ -132,11 +132,3 @@ def _gaps(chain: Sequence[Node], pieces: Pieces) -> Iterable[_Gap]:
             before = node
         if before is not None:
             between.append(node)
-
-
-def _own_ratio(gaps: Sequence[_Gap], usual: float) -> float:
-    """Characters a token over the gaps without thinking; the ``usual`` ratio if they are too few to tell."""
-    plain = [gap for gap in gaps if not gap.thought and gap.growth > gap.media]
-    grown = sum(gap.growth - gap.media for gap in plain)
-    ratio = sum(gap.text for gap in plain) / grown if grown > MIN_GROWTH else usual
-    return min(max(ratio, PLAUSIBLE[0]), PLAUSIBLE[1])

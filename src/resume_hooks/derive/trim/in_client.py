@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import Decision, SessionScan, decision_of
 from resume_hooks.derive.trim.rules import Pick
@@ -19,7 +18,6 @@ from resume_hooks.derive.trim.selection import choice_of, choose, edits_of
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.paths import Where
 from resume_hooks.transcripts import placeholders, records
-from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import OriginalReference
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.tokens import media_tokens
@@ -68,14 +66,14 @@ class InClient(NamedTuple):
 def plan(
     scanned: SessionScan, shown: Sequence[ShownMessage], options: Options, where: Where, reach: Reach | None = None
 ) -> InClient:
-    """Decide on what the client is to hold, of all messages or those within ``reach``.
-
-    PlanOutdated if what the client shows is not what its file holds. UsageError for options that can't be meant.
-    """
+    """Decide what the client is to hold, of all messages or within ``reach``. PlanOutdated, UsageError."""
     nodes = {node.uuid: node for node in scanned.transcript.chain}
     start, end = reach or Reach(0, len(shown))
     rebuilt = shown[start:end]
-    _require_same(rebuilt, nodes)
+    for message in rebuilt:
+        node = nodes.get(message.handle)
+        if node is None or (node.kind, node.calls, node.results) != message[1:]:
+            raise PlanOutdated("What Claude Code holds is not what its file holds", "Nothing was changed.")
     numbers = {nodes[message.handle].number for message in rebuilt if not message.stays}
     decision = _decision(scanned, options, where, numbers)
     edits = edits_of(decision.choices, decision.origins)
@@ -88,15 +86,15 @@ def plan(
             continue
         node = nodes[message.handle]
         record = scanned.transcript.read(node)
-        is_edited = node.number in edits
-        edited = _edited(record, edits.get(node.number))
+        edit = edits.get(node.number)
+        edited = (edit(record) if edit else None) or record
         if message.role == records.ASSISTANT:
             text = records.text(edited).strip()
             if record.get("isApiErrorMessage") is True or not (text or message.calls):
                 silent.add(message.handle)
-            elif is_edited and text:
+            elif edit and text:
                 texts[message.handle] = text
-            inputs |= {string(call, "id"): call.get("input") for call in records.calls(edited) if is_edited}
+            inputs |= {string(call, "id"): call.get("input") for call in records.calls(edited) if edit}
         else:
             reference = decision.origins.of(node.number).reference
             results |= {string(block, "tool_use_id"): _as_text(block, reference) for block in records.results(edited)}
@@ -115,14 +113,6 @@ def plan(
     )
 
 
-def _require_same(shown: Sequence[ShownMessage], nodes: Mapping[str, Node]) -> None:
-    """PlanOutdated unless each message is a record of the live chain, with the same calls and results."""
-    for message in shown:
-        node = nodes.get(message.handle)
-        if node is None or (node.kind, node.calls, node.results) != message[1:]:
-            raise PlanOutdated("What Claude Code holds is not what its file holds", "Nothing was changed.")
-
-
 def _decision(scanned: SessionScan, options: Options, where: Where, numbers: set[int]) -> Decision:
     """What goes: what the rules choose among the records that are built anew, and what none of those can hold."""
     origins, trimmable = scanned.origins(where), scanned.material(options)
@@ -138,12 +128,7 @@ def _decision(scanned: SessionScan, options: Options, where: Where, numbers: set
     return decision_of(scanned, options, trimmable, choices, origins)
 
 
-def _edited(record: Record, edit: Edit | None) -> Record:
-    return (edit(record) if edit else None) or record
-
-
 def _as_text(block: Record, original: OriginalReference) -> str:
-    """A result as the text that a built message can hold."""
     parts = []
     for part in records.result_blocks(block):
         kind = string(part, "type")

@@ -112,7 +112,6 @@ def _require_own_file(session: SessionFile, where: Where) -> None:
 
 
 def _lines(backup: str, edits: Mapping[int, Edit]) -> Iterator[bytes]:
-    """The lines of the new file with their endings."""
     with open(backup, "rb", buffering=BUFFER) as stream:
         for line in read_lines(stream):
             edit = edits.get(line.number)
@@ -127,7 +126,6 @@ def _edited(line: Line, edit: Edit) -> bytes:
 
 
 def _checks(scanned: SessionScan, edits: Mapping[int, Edit], origins: Origins, path: str) -> list[Check]:
-    """The checks of the file as read back, against the original."""
     pieces = Pieces()
     new, old = scan(path, observers=[pieces]), scanned.transcript
     return [
@@ -160,7 +158,6 @@ def _notes(decided: TrimPlan) -> list[str]:
 
 
 def _receipt(decided: TrimPlan, passed: tuple[Check, ...], notes: list[str]) -> Receipt:
-    """The receipt of a session that is its own parent."""
     made, parent = child_receipt(decided), decided.draft.parent
     if not decided.pays:
         return made._replace(warnings=tuple(notes))

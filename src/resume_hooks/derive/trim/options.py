@@ -172,7 +172,6 @@ def _number(name: str, value: str) -> int:
 
 
 def _thresholds(typed: Sequence[str]) -> tuple[int | None, dict[str, int]]:
-    """The threshold for all tools, and those for single ones."""
     general: int | None = None
     by_tool: dict[str, int] = {}
     for word in (part for text in typed for part in _words(text)):

@@ -21,7 +21,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.outline import first_words
 from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.client_window import as_client_acts
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize, Trim
@@ -37,7 +37,6 @@ LEGEND = (
     "trimmed from this conversation; `resume-hooks read 1a2b3c4d:56` prints an original."
 )
 """What follows the lineage block of a trimmed child, so that each placeholder need not say it."""
-
 
 USER, ASSISTANT, BEFORE = "the user", "the assistant", "summary of what came before"
 
@@ -301,8 +300,7 @@ def _tools_trimmed(choices: tuple[Choice, ...]) -> int:
     return len({choice.piece.call for choice in choices if choice.piece.kind == RESULT})
 
 
-LARGE = 10_000
-"""Characters of a content, and bytes of a record, from which on it is large."""
+LARGE = 10_000  # characters of a content, and bytes of a record, from which on it is large
 
 SLIM = Options(
     threshold=LARGE,

@@ -70,7 +70,6 @@ def remarks(decided: TrimPlan) -> list[str]:
 
 
 def _table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str]) -> list[str]:
-    """Rows by their savings; ``words`` explain their names."""
     shown = [
         f"  {row.tokens_before - row.tokens_after:>8,}  {plain_line(row.name)[:40]} ({row.pieces:,}){about}"
         for row in rows[:ROWS]

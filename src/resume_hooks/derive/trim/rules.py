@@ -1,7 +1,7 @@
 """The rules of a trim: what they choose from, and which contents each of them offers for replacement.
 
 A rule names pieces anywhere in the conversation; ``selection`` leaves the protected ones alone. What is a piece at all
-is said in ``transcripts.content``.
+is said in ``transcripts.trimmable_pieces``.
 """
 
 from __future__ import annotations
@@ -82,10 +82,7 @@ class TrimMaterial:
 
 
 def material(transcript: Transcript, pieces: Pieces, options: Options, folders: Sequence[str] = ()) -> TrimMaterial:
-    """What can be trimmed of a scanned transcript: its live chain alone.
-
-    ``folders`` are where the session worked: files there are checked for changes since they were written.
-    """
+    """The trimmable pieces of the live chain; files in ``folders`` are checked for changes since they were written."""
     chain = transcript.chain
     places = {node.number: place for place, node in enumerate(chain)}
     live = sorted((piece for piece in pieces.found if piece.number in places), key=lambda p: places[p.number])

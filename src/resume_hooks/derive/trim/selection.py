@@ -27,10 +27,7 @@ SHOWN = WRITERS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
 
 
 class Choice(NamedTuple):
-    """A piece that is given up, the rule that named it, and the ``placeholder`` for what is taken out.
-
-    ``kept`` characters of the piece stay beside the placeholder.
-    """
+    """A piece given up, the rule that named it, its ``placeholder``, and how many characters stay beside that."""
 
     piece: Piece
     rule: str
@@ -72,10 +69,7 @@ class Origins:
 
 
 def choose(material: TrimMaterial, options: Options, origins: Origins, scale: Scale, tokens: int) -> list[Choice]:
-    """The choices of a trim, oldest first; with a target only as many as bring ``tokens`` down to it.
-
-    UsageError for a rule that does not exist.
-    """
+    """The choices, oldest first; with a target as many as bring ``tokens`` there. UsageError for an unknown rule."""
     choices = list(_choices(material, options, origins, scale))
     if options.target_tokens:
         excess = tokens - options.target_tokens
@@ -175,10 +169,7 @@ class TrimEdit:
 
 
 def without_screens(edits: Mapping[int, Edit], chain: Iterable[Node], origins: Origins, limit: int) -> dict[int, Edit]:
-    """Edits of the records of more than ``limit`` bytes: those that there are, then what is for the screen alone goes.
-
-    Such is the whole file that an edit of it keeps, which no request holds.
-    """
+    """Edits of records over ``limit`` bytes: those there are, then what no request holds goes, as whole files."""
     return {
         node.number: _ScreenEdit(edits.get(node.number), origins.of(node.number))
         for node in chain

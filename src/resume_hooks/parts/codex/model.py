@@ -21,7 +21,7 @@ from resume_hooks.derive.model.port import Form, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
-from resume_hooks.sessions.agents.registry import launch
+from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.system import capture
 from resume_hooks.system.capture import Captured
 from resume_hooks.transcripts.records import Record, mapping, parse, string
@@ -63,12 +63,12 @@ class CodexExec:
     @property
     def is_here(self) -> bool:
         """Whether it is installed."""
-        return launch(AGENT, "", self.where).path is not None
+        return agent_named(AGENT, self.where).launch("").path is not None
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
         """See ``port.Model``."""
         answers.refuse_nested(self.where)
-        program = launch(AGENT, "", self.where).path
+        program = agent_named(AGENT, self.where).launch("").path
         if program is None:
             raise HeadlessFailed("codex is not installed, or not on PATH", "Install Codex, or set PATH.")
         started = time.monotonic()

@@ -14,15 +14,13 @@ from resume_hooks.part_table import AGENTS
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import function_of, is_there
 from resume_hooks.sessions.agents.claude import NAME, Claude
-from resume_hooks.sessions.agents.protocol import Agent, Launch, ResumeCommands
+from resume_hooks.sessions.agents.protocol import Agent
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
 ALL = "all"
 COPIES = "mirrors"  # in the state folder: sessions of other agents in our form of record, a folder an agent
-
-
 READ = "read.json"  # beside the copies of what was typed: how far it was read
 FIRST_READ = 8 * 1024 * 1024  # bytes of what was typed for whose first reading a list waits: half a second
 
@@ -114,11 +112,8 @@ def _loaded(part: str, strategy: str, home: str, copies: str, where: Where) -> A
 
 OTHERS = tuple(Known(name, *row) for name, row in AGENTS.items() if is_there(row[0]))
 NAMES = (NAME, *(known.name for known in OTHERS))
-RUNNING = (NAME, *(known.name for known in OTHERS if known.session_variable))
-"""The agents that can go on with a session."""
-
-PARTIAL = frozenset(known.name for known in OTHERS if known.left)
-"""Those whose sessions are not whole."""
+RUNNING = (NAME, *(known.name for known in OTHERS if known.session_variable))  # can go on with a session
+PARTIAL = frozenset(known.name for known in OTHERS if known.left)  # those whose sessions are not whole
 
 OPENED = (NAME, *PARTIAL)
 """Those of whose sessions a list is chosen from: this client goes on in them, or in a fresh one from their prompts."""
@@ -143,7 +138,7 @@ def agents(where: Where, name: str = ALL) -> list[Agent]:
 
 def agent_at(path: str, where: Where) -> Agent:
     """The agent that a path is of, which nobody need ask who has the session."""
-    return _agent_named(name_at(path, where), where)
+    return agent_named(name_at(path, where), where)
 
 
 def name_at(path: str, where: Where) -> str:
@@ -155,7 +150,7 @@ def name_at(path: str, where: Where) -> str:
 
 def agent_of(session: SessionFile, where: Where) -> Agent:
     """The agent of a session."""
-    return _agent_named(session.agent, where)
+    return agent_named(session.agent, where)
 
 
 def known_as(name: str) -> Known | None:
@@ -163,32 +158,15 @@ def known_as(name: str) -> Known | None:
     return next((one for one in OTHERS if one.name == name), None)
 
 
-def _agent_named(name: str, where: Where) -> Agent:
+def agent_named(name: str, where: Where) -> Agent:
     """The agent of a name, whether or not it has a home here; this client's for any other."""
     known = known_as(name)
     return known.load(where) if known else Claude(where)
 
 
-def commands(name: str, session_id: str, folder: str, where: Where) -> ResumeCommands:
-    """How to go on in a session of the agent of a name, whether or not it has a home here."""
-    return _agent_named(name, where).commands(session_id, folder)
-
-
-def launch(name: str, session_id: str, where: Where) -> Launch:
-    """What is executed to go on in a session of the agent of a name."""
-    return _agent_named(name, where).launch(session_id)
-
-
-def home_of(name: str, where: Where) -> str:
-    """Where an agent beside this client keeps its sessions. UsageError where that is not there."""
-    known = next(one for one in OTHERS if one.name == name)
-    agents(where, name)
-    return known.home_in(where)
-
-
 def label_of(name: str, where: Where) -> str:
     """What people call the agent of a name."""
-    return _agent_named(name, where).label
+    return agent_named(name, where).label
 
 
 def is_foreign(path: str, where: Where) -> bool:
@@ -273,7 +251,7 @@ def opened_stores(where: Where, *, everyone: bool = False) -> list[SessionStore]
     ]
     own = store_of(where, NAME)
     return [
-        Stores([own, *running]) if running else own,
+        _Stores([own, *running]) if running else own,
         *(known.load(where).store for known in OTHERS if known.left and known.is_quick(where)),
     ]
 
@@ -281,33 +259,28 @@ def opened_stores(where: Where, *, everyone: bool = False) -> list[SessionStore]
 def store_of(where: Where, name: str = ALL) -> SessionStore:
     """The sessions of the agents of a name as one store."""
     stores = [agent.store for agent in agents(where, name)]
-    return stores[0] if len(stores) == 1 else Stores(stores)
+    return stores[0] if len(stores) == 1 else _Stores(stores)
 
 
-class Stores:
+class _Stores:
     """Several stores as one."""
 
     def __init__(self, stores: Iterable[SessionStore]) -> None:
         self._stores = tuple(stores)
 
     def projects(self) -> list[str]:
-        """The projects of all."""
         return sorted({name for store in self._stores for name in store.projects()})
 
     def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
-        """The sessions of all, newest first."""
         wanted = None if projects is None else list(projects)
         return newest_first(session for store in self._stores for session in store.sessions(wanted, prefix))
 
     def find(self, session_id: str) -> SessionFile | None:
-        """The session of an id in the first store that has it."""
         sessions = (store.find(session_id) for store in self._stores)
         return next((session for session in sessions if session is not None), None)
 
     def hidden(self) -> list[str]:
-        """What can't be looked into."""
         return [place for store in self._stores for place in store.hidden()]
 
     def linked(self, session_id: str = "") -> list[str]:
-        """What lies behind links."""
         return [place for store in self._stores for place in store.linked(session_id)]

@@ -8,8 +8,8 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
+from resume_hooks.derive.fresh_child import plan_note
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.plan_file import plan_note
 from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import SESSION, ConfigHome, conversation, line, user, write_session
 
