@@ -37,7 +37,7 @@ def resume(options: ResumeOptions) -> None:
     options.refuse_together("copy", "show")
     way = FORK if options.forks else options.way
     if options.as_json and (way is not None or options.copy or options.show):
-        raise UsageError("--json only compares the options", "The verbs that make a child print their own receipt.")
+        raise UsageError("--json only compares the ways", "The verbs that make a child print their own receipt.")
     if not options.watched:
         if options.everywhere:
             raise UsageError("--all belongs to the list on a terminal", "Name a session, or leave --all out.")
