@@ -118,8 +118,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 BELOW_PARTS = frozenset(
     {
-        *("archive", "derive", "maintenance", "reading", "redaction"),
-        *("search", "sessions", "storage", "system", "transcripts"),
+        *("archive", "benchmarks", "derive", "maintenance", "reading", "redaction"),
+        *("sdk", "search", "sessions", "storage", "system", "transcripts"),
     }
 )
 """Folders of tests of packages that know no verb and no trigger."""
