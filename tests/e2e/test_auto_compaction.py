@@ -83,7 +83,7 @@ def test_the_turn_goes_on_without_a_summary(tui: Tui, plugin: Path, parent: Path
     tui.api.script = Filling(tui, when)
     tui.submit(f"{when} ALPHA")
     tui.wait_for("Mock reply [0-9]+")
-    tui.wait_idle(1)
+    tui.wait_idle()
     assert summaries(tui) == []
     tui.wait_for(rf"made smaller here \(compaction {chosen}\)(.*\n)+?.*/untrim")
     decided = untrim.plan(read_trimmed(session_file(str(parent))), Where(tui.home.env()))

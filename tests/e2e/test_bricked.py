@@ -88,7 +88,7 @@ def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> 
     modern.wait_gone(QUESTION)
     modern.wait_idle()
     child = child_of(modern.home, parent)
-    modern.wait_idle(1)
+    modern.wait_idle()
     assert len(modern.api.requests) == asked
     assert parent.read_bytes().startswith(before)
     modern.api.script = lambda request: Refusal(400, broken_rule(request)) if broken_rule(request) else None

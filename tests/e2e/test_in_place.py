@@ -113,7 +113,7 @@ def go_on(tui: Tui) -> Request:
     tui.api.clear()
     tui.submit(GO_ON)
     tui.wait_for("Mock reply [0-9]")
-    tui.wait_idle(1)
+    tui.wait_idle()
     live = tui.api.main_requests()[-1]
     assert_valid(live)
     tui.close()

@@ -74,7 +74,7 @@ class Played:
     def play(self, step: str) -> None:
         """Do a step, to its end."""
         getattr(self, step.replace(" ", "_"))()
-        self.tui.wait_idle(1)
+        self.tui.wait_idle()
 
     def ask(self, typed: str, *answers: str) -> None:
         """Type a command, and wait until one of its answers stands there that did not before."""
@@ -82,7 +82,7 @@ class Played:
         before = len(pattern.findall(self.tui.text()))
         self.tui.submit(typed)
         wait_until(lambda: len(pattern.findall(self.tui.text())) != before)
-        self.tui.wait_idle(1)
+        self.tui.wait_idle()
 
     def prompt(self) -> None:
         """A turn with a call whose output is worth a trim."""
