@@ -120,9 +120,10 @@ BELOW_PARTS = frozenset(
     {
         *("archive", "benchmarks", "derive", "maintenance", "reading", "redaction"),
         *("sdk", "search", "sessions", "storage", "system", "transcripts"),
+        *(f"hook_scripts/test_{name}.py" for name in ("allow", "guard", "guard_cost", "engine")),
     }
 )
-"""Folders of tests of packages that know no verb and no trigger."""
+"""Tests of packages that know no verb and no trigger, and of scripts that are the same whatever parts are here."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -144,8 +145,10 @@ def _names_an_absent_part(item: pytest.Item) -> bool:
 
 
 def _runs_in_core(item: pytest.Item) -> bool:
-    folder = item.path.relative_to(REPO / "tests").parts[0]
-    return folder in BELOW_PARTS and not any(item.get_closest_marker(name) for name in ("e2e", "slow"))
+    file = item.path.relative_to(REPO / "tests")
+    return not BELOW_PARTS.isdisjoint({file.parts[0], str(file)}) and not any(
+        item.get_closest_marker(name) for name in ("e2e", "slow")
+    )
 
 
 def _is_wide(item: pytest.Item) -> bool:

@@ -22,8 +22,8 @@ from tests.e2e.harness.client import (
 )
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import plugin_at
-from tests.needs import need
+from tests.e2e.plugin import PARENT, SOURCE, plugin_at
+from tests.needs import corpus, need
 
 CONFORMANCE = frozenset(
     {
@@ -66,6 +66,12 @@ def home(tmp_path: Path) -> Iterator[ClientHome]:
     fresh = ClientHome(tmp_path / "home")
     yield fresh
     fresh.reap()
+
+
+@pytest.fixture
+def parent(home: ClientHome) -> Path:
+    """A real session, laid into the project as its own."""
+    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
 
 
 @pytest.fixture

@@ -15,6 +15,10 @@ from tests.e2e.harness.processes import wait_until
 ENGINE = {"RESUME_HOOKS_PYTHON": sys.executable}
 LINEAGE = "[SESSION LINEAGE]"
 
+PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
+SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
+"""A real session of 500 KB, half of it outputs of tools."""
+
 
 def plugin_at(folder: Path) -> Path:
     """The plugin, put together in ``folder``."""

@@ -11,14 +11,13 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import session_file
-from tests.e2e.harness.client import ClientHome, Tui
+from tests.e2e.harness.client import Tui
 from tests.e2e.harness.mock_api import Refusal, Request, Usage
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import spoken
 from tests.e2e.test_in_place import assert_read_alike, assert_valid, go_on, said
 from tests.e2e.test_inside import AS_ALWAYS, begin, engine
-from tests.e2e.test_trim_trigger import PARENT, SOURCE
-from tests.needs import corpus, one_in
+from tests.needs import one_in
 
 FULL, LOW = Usage(input_tokens=100_000), Usage(input_tokens=60_000)
 FACTS = "Facts about this session from before it was compacted:"
@@ -35,12 +34,6 @@ PICKY = HELD + f"if command != 'plan':\n    {AS_ALWAYS}\n"
 
 LATE = HELD + f"if command == 'band':\n    time.sleep(5)\n{AS_ALWAYS}"
 """One that is slow to say how full the session is, as on a busy machine."""
-
-
-@pytest.fixture
-def parent(home: ClientHome) -> Path:
-    """A real session, laid into the project as its own."""
-    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
 
 
 def summaries(tui: Tui) -> list[Request]:

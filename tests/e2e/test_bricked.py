@@ -9,10 +9,9 @@ import pytest
 
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Refusal, Request
-from tests.e2e.plugin import child_of, children, spoken
+from tests.e2e.plugin import PARENT, SOURCE, child_of, children, spoken
 from tests.e2e.test_inside import ASK_FIRST, QUIET, engine
 from tests.e2e.test_trim_corpus import blocks
-from tests.e2e.test_trim_trigger import PARENT, SOURCE
 from tests.maintenance.fsck.cases import BYTES, CASES
 from tests.maintenance.fsck.test_in_client import told
 from tests.needs import corpus, one_in

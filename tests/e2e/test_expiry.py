@@ -33,7 +33,7 @@ from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import ENGINE, spoken, without_module
 from tests.e2e.test_inside import AS_ALWAYS
 from tests.e2e.test_inside import engine as engine_in_module
-from tests.needs import REPO
+from tests.needs import REPO, one_in
 
 DAY = 86_400
 GONE, SOON = 40 * DAY, 25 * DAY
@@ -218,7 +218,7 @@ def test_an_older_client_keeps_what_goes_soon(home: ClientHome, api: MockApi, pl
     assert archived_ids(Where(home.env())) == [soon.stem, young.stem]
 
 
-@pytest.mark.parametrize("folder_too", [False, True])
+@pytest.mark.parametrize("folder_too", one_in(2, [True, False]))
 def test_what_vanishes_early_comes_back(tui: Tui, plugin: Path, folder_too: bool) -> None:
     """A session of an hour ago, with its output, and the one that is open; deleted, the next start archives both."""
     home, where = tui.home, Where(tui.home.env())

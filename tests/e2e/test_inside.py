@@ -17,10 +17,9 @@ from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, fin
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Refusal, Reply
-from tests.e2e.plugin import ENGINE, LINEAGE, child_of, children, opened, spoken
+from tests.e2e.plugin import ENGINE, LINEAGE, PARENT, child_of, children, opened, spoken
 from tests.e2e.test_context_rollover import is_headless, on_path, summarising
-from tests.e2e.test_trim_trigger import PARENT, SOURCE, assert_trimmed
-from tests.needs import corpus
+from tests.e2e.test_trim_trigger import assert_trimmed
 
 QUIET = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
 NOBODY = "99999999-9999-4999-8999-999999999999"
@@ -45,12 +44,6 @@ CALLED = [
     "$.ui.invalidate", "$.ui.log", "$.ui.open", "$.ui.resolve", "$.ui.status",
 ]  # fmt: skip
 """All that the module hears and asks of the client, as the client itself reads it."""
-
-
-@pytest.fixture
-def parent(home: ClientHome) -> Path:
-    """A real session, laid into the project as its own."""
-    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
 
 
 def slowly(request: Request) -> Reply | None:

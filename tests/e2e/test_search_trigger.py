@@ -12,18 +12,10 @@ from resume_hooks.paths import Where
 from resume_hooks.search.index.database import index_file, open_read_only
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import ENGINE
-from tests.needs import corpus, one_in
+from tests.e2e.plugin import ENGINE, PARENT
+from tests.needs import one_in
 
-PARENT = "33333333-aaaa-4bbb-8ccc-000000000001"
-SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
 WORDS = "cursor agent support interface"
-
-
-@pytest.fixture
-def parent(home: ClientHome) -> Path:
-    """A real session, laid into the project as its own."""
-    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
 
 
 def test_print_mode_shows_hits_and_asks_no_model(

@@ -21,8 +21,7 @@ from tests.builders import assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import ENGINE, children, plugin_at, spoken
-from tests.e2e.test_trim_trigger import SOURCE
+from tests.e2e.plugin import ENGINE, SOURCE, children, plugin_at, spoken
 from tests.needs import REPO, corpus, one_in
 
 PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"

@@ -208,10 +208,3 @@ def test_client_2_1_112_goes_the_same_way(home: ClientHome, api: MockApi, plugin
         tui.wait_idle()
         assert not tui.input_text()
         assert_opens_fresh(go_on(tui, xserver.clipboard()), parent, "fix the tests")
-
-
-def test_the_slash_commands_autocomplete(tui: Tui, plugin: Path) -> None:
-    """``/hand`` offers the plugin's command."""
-    tui.start(plugin_dir=plugin, extra_env=ENGINE)
-    tui.type("/hand")
-    tui.wait_for("/resume-hooks:handoff")

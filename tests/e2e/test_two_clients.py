@@ -16,9 +16,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import children, spoken
 from tests.e2e.test_context_rollover import on_path, summarising
-from tests.e2e.test_inside import ASK_FIRST, QUIET, begin, parent
-
-__all__ = ["parent"]
+from tests.e2e.test_inside import ASK_FIRST, QUIET, begin
 
 STEP = "fix the flaky test"
 
