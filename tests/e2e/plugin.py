@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,15 @@ def opened(home: ClientHome) -> Path:
     """The session that is open in the one client of a home, as the client itself says."""
     (entry,) = (home.config / "sessions").glob("*.json")
     return home.project_folder / f"{json.loads(entry.read_text())['sessionId']}.jsonl"
+
+
+def once_gone(*paths: Path) -> Callable[[Request], None]:
+    """Replies that come once the client's own cleanup has taken these, some five seconds after its start."""
+
+    def reply(_: Request) -> None:
+        wait_until(lambda: not any(path.exists() for path in paths))
+
+    return reply
 
 
 def without_module(plugin: Path) -> Path:

@@ -30,7 +30,7 @@ from tests.builders import (
 from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, spoken, without_module
+from tests.e2e.plugin import ENGINE, once_gone, spoken, without_module
 from tests.e2e.test_inside import AS_ALWAYS
 from tests.e2e.test_inside import engine as engine_in_module
 from tests.needs import REPO, one_in
@@ -90,15 +90,6 @@ def age(seconds: float, *paths: Path) -> None:
             os.utime(each, (time.time() - seconds,) * 2)
 
 
-def swept(home: ClientHome, api: MockApi, client: ClientVersion, plugin: Path, env: dict[str, str]) -> None:
-    """A headless run that lives as long as the cleanup needs; it says nothing of us."""
-    api.script = [9.0]
-    done = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE | env, timeout=90)
-    assert done.returncode == 0, done.stderr
-    assert "resume-hooks" not in done.text + done.stderr
-    assert (home.config / ".last-cleanup").exists(), "the client did not clean up"
-
-
 def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
     """Ancestors are gone from their folder; lineage, search, read, untrim are whole; one comes back."""
     folder = home.project_folder
@@ -121,8 +112,12 @@ def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome,
     age(SOON, soon)
     was = {path: path.read_bytes() for path in (root, handoff, *files)}
 
-    swept(home, api, client, plugin, {})
-    assert not any(path.exists() for path in (root, handoff, old, other, output, backup, *files))
+    gone = (root, handoff, old, other, output, backup, *files)
+    api.script = once_gone(*gone)
+    done = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE, timeout=90)
+    assert done.returncode == 0, done.stderr
+    assert "resume-hooks" not in done.text + done.stderr
+    assert not any(path.exists() for path in gone)
     assert all(path.exists() for path in (soon, young, trimmed))
     assert set(archived_ids(Where(home.env()))) >= {path.stem for path in (root, handoff, old, soon, young, other)}
     kept = find(young.stem, Where(home.env()))
@@ -144,6 +139,7 @@ def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome,
     assert {path: path.read_bytes() for path in (root, *files)} == {path: was[path] for path in (root, *files)}
     assert time.time() - root.stat().st_mtime < 30 * DAY
     api.clear()
+    api.script = ()
     done = run_print(client, home, api, "and now?", resume=root.stem, plugin_dir=plugin, extra_env=ENGINE)
     assert done.returncode == 0, done.stderr
     assert WORD in spoken(api.main_requests()[-1])

@@ -15,6 +15,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import assistant, session_bytes, session_id, user
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import once_gone
 
 ONE, TWO = session_id(1), session_id(2)
 DAY_AGO = time.time() - 24 * 60 * 60
@@ -171,7 +172,7 @@ def test_a_restored_old_session_outlives_the_clients_cleanup(
         restore.plan(found(ONE, home), Where(environ(home))),
         Where(environ(home)),
     )
-    api.script = [(12.0, "slow")]
+    api.script = once_gone(Path(expired.path))
     run_print(client, home, api, "hello")
     assert os.path.exists(session.path)
     assert not os.path.exists(expired.path)
