@@ -15,12 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.client import (
-    ClientHome,
-    ClientVersion,
-    Tui,
-    run_print,
-)
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, conversation
 from tests.e2e.harness.processes import pids_with, wait_until
 from tests.needs import REPO, corpus

@@ -261,10 +261,7 @@ def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
 def test_an_untrim_and_the_reading_ones(tui: Tui, plugin: Path, parent: Path) -> None:
     """Each shows its text at once and nothing of it reaches the model; the untrimmed copy is opened."""
     begin(tui, plugin)
-    for typed, shown in {
-        "/lineage": "oldest first",
-        "/untrim": "Nothing in this session is trimmed",
-    }.items():
+    for typed, shown in {"/lineage": "oldest first", "/untrim": "Nothing in this session is trimmed"}.items():
         tui.submit(typed)
         tui.wait_for(shown)
         tui.wait_idle()

@@ -148,13 +148,7 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
         gone = run_print(every_client, home, api, "go on", resume=ONE)
         assert gone.returncode != 0
         assert not api.main_requests()
-        restore.write(
-            restore.plan(
-                found("parser works", home),
-                Where(environ(home)),
-            ),
-            Where(environ(home)),
-        )
+        restore.write(restore.plan(found("parser works", home), Where(environ(home))), Where(environ(home)))
         assert "parser works" in picker(tui)
     assert Path(session.path).read_bytes() == whole
     assert _words(sent(every_client, home, api, ONE)) == _words(before)
@@ -168,10 +162,7 @@ def test_a_restored_old_session_outlives_the_clients_cleanup(
     for path in (session.path, expired.path):
         os.utime(path, (DAY_AGO - 90 * 86_400, DAY_AGO - 90 * 86_400))
     delete.write(delete.plan(locate.session_file(session.path), Where(environ(home))), Where(environ(home)))
-    restore.write(
-        restore.plan(found(ONE, home), Where(environ(home))),
-        Where(environ(home)),
-    )
+    restore.write(restore.plan(found(ONE, home), Where(environ(home))), Where(environ(home)))
     api.script = once_gone(Path(expired.path))
     run_print(client, home, api, "hello")
     assert os.path.exists(session.path)

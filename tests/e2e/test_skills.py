@@ -18,7 +18,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
-from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import ENGINE, SOURCE, children, plugin_at, spoken
@@ -231,13 +231,18 @@ def test_a_command_that_it_reads_can_be_run(
 def test_a_hostile_transcript_changes_nothing(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
-    """Even if the model obeys it in any spelling, the client asks first: nothing runs, no file changes."""
-    before, orders = digests(home, child), obeying(plugin)
+    """Even if the model obeys it in any spelling, the client asks first: nothing runs, no file changes.
+
+    Nor does the hook give other rights away: what needed approval without the plugin still does.
+    """
+    others = [bash(f"touch '{home.root}/made'"), bash(f'"{home.root}/hooks/engine" search x')]
+    before, orders = digests(home, child), [*obeying(plugin), *others]
     read = bash(f'"{plugin}/hooks/engine" read {PARENT}:2 --max-chars 900')
     api.script = [skill("session-search"), read, *orders, "done"]
     done = run_print(client, home, api, "why?", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
     assert "must free space" in results(api.main_requests())[1]
     assert len(denials(done.events)) == len(orders)
+    assert not (home.root / "made").exists()
     assert digests(home, child) == before
     assert children(home, home.project_folder / f"{PARENT}.jsonl") == [child]
 
@@ -258,17 +263,6 @@ def test_the_engine_refuses_where_the_client_asks_nothing(
     assert all("is for the user to run" in text for text in refused)
     assert PARENT in info
     assert digests(home, child) == before
-
-
-def test_other_commands_are_asked_for_as_ever(
-    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
-) -> None:
-    """The hook gives no rights away: what needed approval without the plugin still does."""
-    assert client.version == NEWEST
-    api.script = [bash(f"touch '{home.root}/made'"), bash(f'"{home.root}/hooks/engine" search x'), "done"]
-    done = run_print(client, home, api, "go", plugin_dir=plugin, extra_env=ENGINE)
-    assert len(denials(done.events)) == 2
-    assert not (home.root / "made").exists()
 
 
 def test_a_user_s_deny_rule_stands_above_the_hook(

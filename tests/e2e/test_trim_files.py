@@ -51,13 +51,7 @@ def ask(
     api.clear()
     api.script = script
     done = run_print(
-        client,
-        home,
-        api,
-        prompt,
-        resume=resume,
-        extra_args=["--dangerously-skip-permissions"],
-        extra_env=CHECKPOINTS,
+        client, home, api, prompt, resume=resume, extra_args=["--dangerously-skip-permissions"], extra_env=CHECKPOINTS
     )
     assert done.returncode == 0, done.stderr
     return done.session_id

@@ -47,16 +47,7 @@ def test_an_untriggered_prompt_costs_one_shell_and_one_child(plugin: PluginCopy,
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     traced = tmp_path / "trace"
     body = json.dumps({"prompt": '<a href="x"> ' * (size // 13)}).encode()
-    shell = [
-        "strace",
-        "-f",
-        "-qq",
-        "-e",
-        "trace=execve,fork,vfork,clone,clone3",
-        "-o",
-        str(traced),
-        "/bin/sh",
-    ]
+    shell = ["strace", "-f", "-qq", "-e", "trace=execve,fork,vfork,clone,clone3", "-o", str(traced), "/bin/sh"]
     done = plugin.hook("UserPromptSubmit", body, *shell)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     trace = traced.read_text()

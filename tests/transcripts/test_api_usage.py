@@ -170,11 +170,7 @@ def test_branches_of_sub_agents_and_synthetic_answers_do_not_count(config_home: 
 
 def test_a_compaction_empties_what_is_cached(config_home: ConfigHome) -> None:
     """What was cached before it is not sent again, and the context did not grow by shrinking."""
-    rows = [
-        *conversation(2),
-        boundary(uuid="b", ts=10),
-        summary("s", uuid="s", parent="b", ts=10),
-    ]
+    rows = [*conversation(2), boundary(uuid="b", ts=10), summary("s", uuid="s", parent="b", ts=10)]
     found = seen(config_home, rows)
     assert (found.cached, found.lifetime) == (0, FIVE_MINUTES)
     after = [user("q", uuid="q", parent="s", ts=11), asked("z", "q", 12, counted(500, 100))]

@@ -30,13 +30,7 @@ class Terminal(ABC):
     """The client's TUI on a screen of 120 x 50; a context manager that ends the client."""
 
     def __init__(
-        self,
-        version: ClientVersion,
-        home: ClientHome,
-        api: MockApi,
-        *,
-        columns: int = COLUMNS,
-        rows: int = ROWS,
+        self, version: ClientVersion, home: ClientHome, api: MockApi, *, columns: int = COLUMNS, rows: int = ROWS
     ) -> None:
         """Nothing runs before `start`."""
         self.version, self.home, self.api = version, home, api
