@@ -204,12 +204,10 @@ def fork_server() -> Iterator[ForkServer]:
 @pytest.fixture
 def config_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
     """A fresh HOME with its CLAUDE_CONFIG_DIR; ``environ`` holds the same two for functions that take one."""
-    root = tmp_path / "home"
-    config = root / ".claude"
-    (config / "projects").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(root))
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(config))
-    return ConfigHome(root, config, {"HOME": str(root), "CLAUDE_CONFIG_DIR": str(config)})
+    home = ConfigHome.at(tmp_path / "home")
+    for name, value in home.environ.items():
+        monkeypatch.setenv(name, value)
+    return home
 
 
 @pytest.fixture
