@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import find
-from resume_hooks.derive import agents, fork
+from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.paths import Where
@@ -77,16 +77,3 @@ def test_forks_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
     after = write(fork.plan(kept, Where(environ)), Where(environ))
     assert not parent.exists()
     assert messages(client, home, api, after) == wanted
-
-
-def test_a_handoff_of_it_resumes(home: ClientHome, api: MockApi) -> None:
-    """Its opening tells the lineage, with the copy that is left."""
-    client = find_client(NEWEST)
-    parent = installed(home, SAMPLE[0])
-    environ = environ_of(home)
-    away(parent, environ)
-    kept = locate.resolve(parent.stem, "/", Where(environ))
-    made = write(agents.fresh(kept, Where(environ)), Where(environ))
-    sent = messages(client, home, api, made)
-    assert parent.stem in sent
-    assert "(kept copy)" in sent
