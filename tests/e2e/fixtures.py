@@ -134,8 +134,8 @@ def tmux_tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[
 
 @pytest.fixture
 def xserver() -> Iterator[XServer]:
-    """A private X server with a readable clipboard."""
-    _need_tool("Xvfb", "xvfb")
-    _need_tool("xclip", "xclip")
+    """A private X server with a readable clipboard; its end is that of every program that owned it."""
+    for tool in ("Xvfb", "xclip", "xsel"):
+        _need_tool(tool, tool.lower())
     with XServer() as server:
         yield server
