@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from resume_hooks.system.plugin_files import assemble
 from tests.e2e.harness.asked import Request
 from tests.e2e.harness.client import ClientHome
 from tests.e2e.harness.processes import wait_until
+from tests.needs import REPO
 
 ENGINE = {"RESUME_HOOKS_PYTHON": sys.executable}
 LINEAGE = "[SESSION LINEAGE]"
@@ -38,6 +40,21 @@ def _texts(value: Any) -> list[str]:
     if isinstance(value, dict):
         return [text for inner in value.values() for text in _texts(inner)]
     return [text for inner in value for text in _texts(inner)] if isinstance(value, list) else []
+
+
+def data_of(home: ClientHome, *words: str) -> dict[str, Any]:
+    """A verb's data, as the shell's user gets it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "resume_hooks", *words, "--json"],
+        env=home.env({"PYTHONPATH": str(REPO / "src")}),
+        cwd=home.cwd,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return dict(answer["data"])
 
 
 def children(home: ClientHome, parent: Path) -> list[Path]:

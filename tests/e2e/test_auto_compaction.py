@@ -9,7 +9,6 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.derive import untrim
 from resume_hooks.derive.trimmed_session import read_trimmed
-from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import Tui
 from tests.e2e.harness.mock_api import Refusal, Request, Usage
@@ -79,7 +78,7 @@ def test_the_turn_goes_on_without_a_summary(tui: Tui, plugin: Path, parent: Path
     tui.wait_idle()
     assert summaries(tui) == []
     tui.wait_for(rf"made smaller here \(compaction {chosen}\)(.*\n)+?.*/untrim")
-    decided = untrim.plan(read_trimmed(session_file(str(parent))), Where(tui.home.env()))
+    decided = untrim.plan(read_trimmed(session_file(str(parent))), tui.home.where)
     assert decided.sizes.after > decided.sizes.before
     request = tui.api.main_requests()[-1]
     assert_valid(request)
@@ -126,7 +125,7 @@ def test_it_asks_once_what_shall_happen(tui: Tui, plugin: Path, parent: Path, tm
     tui.key("2")
     tui.wait_for("compaction is handoff")
     tui.wait_idle()
-    assert settings.load(Where(tui.home.env()))["compaction"].value == "handoff"
+    assert settings.load(tui.home.where)["compaction"].value == "handoff"
     tui.submit("again")
     tui.wait_for("Mock reply 2")
     tui.wait_idle(1)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -18,7 +16,7 @@ from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, Refusal, Request, Usage
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import spoken
+from tests.e2e.plugin import data_of, spoken
 from tests.e2e.test_auto_compaction import FULL, PICKY, summaries
 from tests.e2e.test_in_place import assert_read_alike, assert_valid, bare, go_on, said
 from tests.e2e.test_inside import ASK_FIRST, QUIET, begin, engine
@@ -56,11 +54,8 @@ def assert_read_back(home: ClientHome, session: Path, request: Request, original
         and (named := re.match(r"\[Results from .*; original: (\w+:\d+)", text))
     }
     for reference in set(re.findall(rf"\b{session.stem[:8]}:\d+", spoken(request))) | outputs_of.keys():
-        done = subprocess.run(
-            [sys.executable, "-m", "resume_hooks", "read", reference, "--max-chars", "100000", "--json"],
-            env=home.env(), cwd=home.cwd, capture_output=True, encoding="utf-8", check=True,
-        )  # fmt: skip
-        assert bare(outputs_of.get(reference, "")) in json.loads(done.stdout)["data"]["text"], reference
+        told = data_of(home, "read", reference, "--max-chars", "100000")["text"]
+        assert bare(outputs_of.get(reference, "")) in told, reference
     return len(outputs_of)
 
 

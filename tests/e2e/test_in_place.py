@@ -121,7 +121,7 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     Results are what they are in a trimmed copy, prompts what they were, and every client resumes the same.
     """
     before = parent.read_bytes()
-    where = Where(modern.home.env())
+    where = modern.home.where
     copy = write(plan.plan(plan.read(locate.session_file(str(parent))), where, Options()), where)
     size = copy.tokens_before
     expected, original = outputs(Path(copy.file)), outputs(parent)

@@ -12,7 +12,6 @@ import pytest
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trimmed_session import read_trimmed
-from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.outline import outline
 from resume_hooks.search.engine import find
@@ -150,7 +149,7 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
         played.play(step)
     session, typed = played.session, played.typed
     played.tui.close()
-    where = Where(home.env())
+    where = home.where
     sessions = [session_file(str(path)) for path in home.sessions()]
     outlines = [Counter(turn.first_words for turn in outline(one).turns) for one in sessions]
     assert all(max((each[text] for text in typed), default=0) <= 1 for each in outlines), steps

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.paths import Where
 from resume_hooks.search.index.database import index_file, open_read_only
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
@@ -49,7 +48,7 @@ def test_a_start_indexes_what_nobody_searched_yet(tui: Tui, plugin: Path, parent
     """The hook that the client does not wait for; a search then has nothing to read, and the screen says nothing."""
     os.utime(parent, (time.time() - 3_600,) * 2)  # nobody finishes its last line any more
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
-    where = Where(tui.home.env())
+    where = tui.home.where
     stamp = Path(where.state, "pending", "indexed.json")
     deadline = time.monotonic() + 30
     while not stamp.exists() and time.monotonic() < deadline:

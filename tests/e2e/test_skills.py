@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,14 +12,13 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
-from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import ENGINE, SOURCE, children, plugin_at, spoken
-from tests.needs import REPO, corpus, one_in
+from tests.e2e.plugin import ENGINE, SOURCE, children, data_of, plugin_at, spoken
+from tests.needs import corpus, one_in
 
 PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
 REASON = "Redis lost queued jobs at every failover, so we dropped the retry queue."
@@ -48,9 +44,8 @@ def child(home: ClientHome) -> Path:
         assistant(REASON, uuid="a2", parent="u2", session_id=PARENT, tokens=9_000),
     ]
     parent = home.install_session(session_bytes(records), PARENT, set_cwd=True)
-    environ = home.env()
-    plan = agents.fresh(locate.session_file(str(parent)), Where(environ), kind="handoff", next_step="go on")
-    return Path(write(plan, Where(environ)).file)
+    plan = agents.fresh(locate.session_file(str(parent)), home.where, kind="handoff", next_step="go on")
+    return Path(write(plan, home.where).file)
 
 
 def skill(name: str) -> dict[str, Any]:
@@ -208,12 +203,7 @@ def test_a_command_that_it_reads_can_be_run(
 ) -> None:
     """Of a real session: what digest, legend, placeholders and our own answers name runs in its shell, as it stands."""
     source = home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
-    made = json.loads(
-        subprocess.run(
-            [sys.executable, "-m", "resume_hooks", kind, source.stem, "--json"],
-            env=home.env({"PYTHONPATH": str(REPO / "src")}), cwd=home.cwd, capture_output=True, check=True, timeout=60,
-        ).stdout
-    )["data"]["session_id"]  # fmt: skip
+    made = data_of(home, kind, source.stem)["session_id"]
     api.script = [bash(f"resume-hooks outline {PARENT[:8]} --max-chars 900"), "done"]
     run_print(every_client, home, api, "go on", resume=made, plugin_dir=plugin, extra_env=ENGINE | PATH)
     told = spoken(api.main_requests()[-1])
