@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import orjson
 
@@ -32,6 +32,13 @@ class ConfigHome(NamedTuple):
     root: Path
     config: Path
     environ: dict[str, str]
+
+    @classmethod
+    def at(cls, root: Path) -> Self:
+        """One in a folder of its own, empty."""
+        config = root / ".claude"
+        (config / "projects").mkdir(parents=True)
+        return cls(root, config, {"HOME": str(root), "CLAUDE_CONFIG_DIR": str(config)})
 
     @property
     def where(self) -> Where:

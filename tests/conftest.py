@@ -118,11 +118,12 @@ def pytest_xdist_auto_num_workers() -> int:
 
 BELOW_PARTS = frozenset(
     {
-        *("archive", "derive", "maintenance", "reading", "redaction"),
-        *("search", "sessions", "storage", "system", "transcripts"),
+        *("archive", "benchmarks", "derive", "maintenance", "reading", "redaction"),
+        *("sdk", "search", "sessions", "storage", "system", "transcripts"),
+        *(f"hook_scripts/test_{name}.py" for name in ("allow", "guard", "guard_cost", "engine")),
     }
 )
-"""Folders of tests of packages that know no verb and no trigger."""
+"""Tests of packages that know no verb and no trigger, and of scripts that are the same whatever parts are here."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -144,8 +145,10 @@ def _names_an_absent_part(item: pytest.Item) -> bool:
 
 
 def _runs_in_core(item: pytest.Item) -> bool:
-    folder = item.path.relative_to(REPO / "tests").parts[0]
-    return folder in BELOW_PARTS and not any(item.get_closest_marker(name) for name in ("e2e", "slow"))
+    file = item.path.relative_to(REPO / "tests")
+    return not BELOW_PARTS.isdisjoint({file.parts[0], str(file)}) and not any(
+        item.get_closest_marker(name) for name in ("e2e", "slow")
+    )
 
 
 def _is_wide(item: pytest.Item) -> bool:
@@ -201,12 +204,10 @@ def fork_server() -> Iterator[ForkServer]:
 @pytest.fixture
 def config_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
     """A fresh HOME with its CLAUDE_CONFIG_DIR; ``environ`` holds the same two for functions that take one."""
-    root = tmp_path / "home"
-    config = root / ".claude"
-    (config / "projects").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(root))
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(config))
-    return ConfigHome(root, config, {"HOME": str(root), "CLAUDE_CONFIG_DIR": str(config)})
+    home = ConfigHome.at(tmp_path / "home")
+    for name, value in home.environ.items():
+        monkeypatch.setenv(name, value)
+    return home
 
 
 @pytest.fixture

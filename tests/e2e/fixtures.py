@@ -22,8 +22,8 @@ from tests.e2e.harness.client import (
 )
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import plugin_at
-from tests.needs import need
+from tests.e2e.plugin import PARENT, SOURCE, plugin_at
+from tests.needs import corpus, need
 
 CONFORMANCE = frozenset(
     {
@@ -66,6 +66,12 @@ def home(tmp_path: Path) -> Iterator[ClientHome]:
     fresh = ClientHome(tmp_path / "home")
     yield fresh
     fresh.reap()
+
+
+@pytest.fixture
+def parent(home: ClientHome) -> Path:
+    """A real session, laid into the project as its own."""
+    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
 
 
 @pytest.fixture
@@ -128,8 +134,8 @@ def tmux_tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[
 
 @pytest.fixture
 def xserver() -> Iterator[XServer]:
-    """A private X server with a readable clipboard."""
-    _need_tool("Xvfb", "xvfb")
-    _need_tool("xclip", "xclip")
+    """A private X server with a readable clipboard; its end is that of every program that owned it."""
+    for tool in ("Xvfb", "xclip", "xsel"):
+        _need_tool(tool, tool.lower())
     with XServer() as server:
         yield server

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,14 @@ from resume_hooks.system.plugin_files import assemble
 from tests.e2e.harness.asked import Request
 from tests.e2e.harness.client import ClientHome
 from tests.e2e.harness.processes import wait_until
+from tests.needs import REPO
 
 ENGINE = {"RESUME_HOOKS_PYTHON": sys.executable}
 LINEAGE = "[SESSION LINEAGE]"
+
+PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
+SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
+"""A real session of 500 KB, half of it outputs of tools."""
 
 
 def plugin_at(folder: Path) -> Path:
@@ -35,6 +42,21 @@ def _texts(value: Any) -> list[str]:
     return [text for inner in value for text in _texts(inner)] if isinstance(value, list) else []
 
 
+def data_of(home: ClientHome, *words: str) -> dict[str, Any]:
+    """A verb's data, as the shell's user gets it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "resume_hooks", *words, "--json"],
+        env=home.env({"PYTHONPATH": str(REPO / "src")}),
+        cwd=home.cwd,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return dict(answer["data"])
+
+
 def children(home: ClientHome, parent: Path) -> list[Path]:
     """The sessions of the project that name ``parent`` in their first line."""
     marker = f'"parent_session_id":"{parent.stem}"'.encode()
@@ -52,6 +74,15 @@ def opened(home: ClientHome) -> Path:
     """The session that is open in the one client of a home, as the client itself says."""
     (entry,) = (home.config / "sessions").glob("*.json")
     return home.project_folder / f"{json.loads(entry.read_text())['sessionId']}.jsonl"
+
+
+def once_gone(*paths: Path) -> Callable[[Request], None]:
+    """Replies that come once the client's own cleanup has taken these, some five seconds after its start."""
+
+    def reply(_: Request) -> None:
+        wait_until(lambda: not any(path.exists() for path in paths))
+
+    return reply
 
 
 def without_module(plugin: Path) -> Path:

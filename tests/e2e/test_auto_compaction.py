@@ -9,16 +9,14 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.derive import untrim
 from resume_hooks.derive.trimmed_session import read_trimmed
-from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import session_file
-from tests.e2e.harness.client import ClientHome, Tui
+from tests.e2e.harness.client import Tui
 from tests.e2e.harness.mock_api import Refusal, Request, Usage
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import spoken
 from tests.e2e.test_in_place import assert_read_alike, assert_valid, go_on, said
 from tests.e2e.test_inside import AS_ALWAYS, begin, engine
-from tests.e2e.test_trim_trigger import PARENT, SOURCE
-from tests.needs import corpus, one_in
+from tests.needs import one_in
 
 FULL, LOW = Usage(input_tokens=100_000), Usage(input_tokens=60_000)
 FACTS = "Facts about this session from before it was compacted:"
@@ -35,12 +33,6 @@ PICKY = HELD + f"if command != 'plan':\n    {AS_ALWAYS}\n"
 
 LATE = HELD + f"if command == 'band':\n    time.sleep(5)\n{AS_ALWAYS}"
 """One that is slow to say how full the session is, as on a busy machine."""
-
-
-@pytest.fixture
-def parent(home: ClientHome) -> Path:
-    """A real session, laid into the project as its own."""
-    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
 
 
 def summaries(tui: Tui) -> list[Request]:
@@ -83,10 +75,10 @@ def test_the_turn_goes_on_without_a_summary(tui: Tui, plugin: Path, parent: Path
     tui.api.script = Filling(tui, when)
     tui.submit(f"{when} ALPHA")
     tui.wait_for("Mock reply [0-9]+")
-    tui.wait_idle(1)
+    tui.wait_idle()
     assert summaries(tui) == []
     tui.wait_for(rf"made smaller here \(compaction {chosen}\)(.*\n)+?.*/untrim")
-    decided = untrim.plan(read_trimmed(session_file(str(parent))), Where(tui.home.env()))
+    decided = untrim.plan(read_trimmed(session_file(str(parent))), tui.home.where)
     assert decided.sizes.after > decided.sizes.before
     request = tui.api.main_requests()[-1]
     assert_valid(request)
@@ -133,7 +125,7 @@ def test_it_asks_once_what_shall_happen(tui: Tui, plugin: Path, parent: Path, tm
     tui.key("2")
     tui.wait_for("compaction is handoff")
     tui.wait_idle()
-    assert settings.load(Where(tui.home.env()))["compaction"].value == "handoff"
+    assert settings.load(tui.home.where)["compaction"].value == "handoff"
     tui.submit("again")
     tui.wait_for("Mock reply 2")
     tui.wait_idle(1)

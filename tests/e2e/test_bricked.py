@@ -9,10 +9,9 @@ import pytest
 
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Refusal, Request
-from tests.e2e.plugin import child_of, children, spoken
+from tests.e2e.plugin import PARENT, SOURCE, child_of, children, spoken
 from tests.e2e.test_inside import ASK_FIRST, QUIET, engine
 from tests.e2e.test_trim_corpus import blocks
-from tests.e2e.test_trim_trigger import PARENT, SOURCE
 from tests.maintenance.fsck.cases import BYTES, CASES
 from tests.maintenance.fsck.test_in_client import told
 from tests.needs import corpus, one_in
@@ -88,7 +87,7 @@ def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> 
     modern.wait_gone(QUESTION)
     modern.wait_idle()
     child = child_of(modern.home, parent)
-    modern.wait_idle(1)
+    modern.wait_idle()
     assert len(modern.api.requests) == asked
     assert parent.read_bytes().startswith(before)
     modern.api.script = lambda request: Refusal(400, broken_rule(request)) if broken_rule(request) else None

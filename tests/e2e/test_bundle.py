@@ -17,14 +17,12 @@ from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.read_bundle import unpacked
-from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import BundleRedactor, export
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import spoken
-from tests.e2e.test_fork import environ_of
 from tests.e2e.test_trim_corpus import sent
 from tests.needs import corpus, one_in
 
@@ -69,17 +67,17 @@ def _bare(value: Any) -> Any:
 def packed(sessions: list[Path], home: ClientHome) -> bytes:
     """Sessions as a bundle, with redaction as ever."""
     files = [locate.session_file(str(session)) for session in sessions]
-    return b"".join(export(files, Where(environ_of(home)), BundleRedactor()))
+    return b"".join(export(files, home.where, BundleRedactor()))
 
 
 def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[ImportedSession]:
     """A bundle imported on the other machine."""
     path = elsewhere.root / "x.bundle.json"
     path.write_bytes(bundle)
-    environ, folder = environ_of(elsewhere), os.path.realpath(elsewhere.cwd)
-    with unpacked(str(path), Where(environ)) as sessions:
+    folder = os.path.realpath(elsewhere.cwd)
+    with unpacked(str(path), elsewhere.where) as sessions:
         return import_sessions(
-            sessions, str(path), BundleOptions(folder, whole, force=False, dry_run=False), Where(environ)
+            sessions, str(path), BundleOptions(folder, whole, force=False, dry_run=False), elsewhere.where
         )
 
 
@@ -89,7 +87,7 @@ def test_it_goes_on_elsewhere(
 ) -> None:
     """A session and its fork, whole: same ids, what is sent is what was sent, the lineage stands."""
     root = home.install_session(corpus() / name, str(uuid.uuid4()), set_cwd=True)
-    child = write(fork.plan(locate.session_file(str(root)), Where(environ_of(home))), Where(environ_of(home)))
+    child = write(fork.plan(locate.session_file(str(root)), home.where), home.where)
     bundle = packed([root, Path(child.file)], home)
     before = said(sent(client, home, api, child.session_id))
     shutil.rmtree(home.config / "projects")
@@ -97,7 +95,7 @@ def test_it_goes_on_elsewhere(
     assert [came.session_id for came in found] == [root.stem, child.session_id]
     request = sent(client, elsewhere, api, child.session_id)
     assert said(request) == before
-    rows = Family(Where(environ_of(elsewhere))).lineage(found[1].receipt.file)
+    rows = Family(elsewhere.where).lineage(found[1].receipt.file)
     assert [(row.session_id, row.status) for row in rows] == [(root.stem, "present"), (child.session_id, "present")]
 
 

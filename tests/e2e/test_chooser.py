@@ -16,6 +16,7 @@ from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
+from tests.needs import one_in
 from tests.screens import Screen
 
 READY = f"^─{{20,}}.*\n{PROMPT_SIGN}"
@@ -50,13 +51,14 @@ def asked(api: MockApi) -> list[tuple[str, str]]:
     return said(api.main_requests()[-1])
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(120, 50), (60, 16)])
+@pytest.mark.parametrize("size", one_in(2, [(60, 16), (120, 50)]))
 def test_type_choose_and_the_client_goes_on(
-    home: ClientHome, api: MockApi, project: Path, columns: int, rows: int
+    home: ClientHome, api: MockApi, project: Path, size: tuple[int, int]
 ) -> None:
     """From another folder, among all projects: the client stands in the session's own, and sends its messages."""
     elsewhere = home.root / "elsewhere"
     elsewhere.mkdir()
+    columns, rows = size
     with screen_of(home, api, "resume", "--all", cwd=elsewhere, columns=columns, rows=rows) as screen:
         screen.wait_for("^> Fix the parser")
         screen.type("docs")

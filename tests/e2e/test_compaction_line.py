@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -18,12 +16,12 @@ from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, Refusal, Request, Usage
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import spoken
+from tests.e2e.plugin import data_of, spoken
 from tests.e2e.test_auto_compaction import FULL, PICKY, summaries
 from tests.e2e.test_in_place import assert_read_alike, assert_valid, bare, go_on, said
 from tests.e2e.test_inside import ASK_FIRST, QUIET, begin, engine
-from tests.e2e.test_trim_trigger import PARENT, SOURCE, outputs
-from tests.needs import corpus, one_in
+from tests.e2e.test_trim_trigger import outputs
+from tests.needs import one_in
 
 TOLD = r"@60k: \d+k tokens, now about \d+k; back: /untrim$"
 CACHED = Usage(input_tokens=10, cache_read_input_tokens=100_000)
@@ -35,12 +33,6 @@ def small(home: ClientHome, api: MockApi) -> Iterator[Tui]:
     """The newest client on a terminal of 80 x 24."""
     with Tui(find_client(NEWEST), home, api, columns=80, rows=24) as terminal:
         yield terminal
-
-
-@pytest.fixture
-def parent(home: ClientHome) -> Path:
-    """A real session, laid into the project as its own."""
-    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
 
 
 def boundaries(session: Path) -> list[int]:
@@ -62,15 +54,12 @@ def assert_read_back(home: ClientHome, session: Path, request: Request, original
         and (named := re.match(r"\[Results from .*; original: (\w+:\d+)", text))
     }
     for reference in set(re.findall(rf"\b{session.stem[:8]}:\d+", spoken(request))) | outputs_of.keys():
-        done = subprocess.run(
-            [sys.executable, "-m", "resume_hooks", "read", reference, "--max-chars", "100000", "--json"],
-            env=home.env(), cwd=home.cwd, capture_output=True, encoding="utf-8", check=True,
-        )  # fmt: skip
-        assert bare(outputs_of.get(reference, "")) in json.loads(done.stdout)["data"]["text"], reference
+        told = data_of(home, "read", reference, "--max-chars", "100000")["text"]
+        assert bare(outputs_of.get(reference, "")) in told, reference
     return len(outputs_of)
 
 
-@pytest.mark.parametrize("chosen", ["trim", "handoff"])
+@pytest.mark.parametrize("chosen", one_in(2, ["trim", "handoff"]))
 def test_made_smaller_when_the_turn_has_ended(small: Tui, plugin: Path, parent: Path, chosen: str) -> None:
     """One line says so; nothing is sent for it, and every client resumes what the running one holds."""
     before, originals = parent.read_bytes(), outputs(parent)

@@ -6,7 +6,6 @@ Five sessions on the newest client run every time; all of them on every client b
 from __future__ import annotations
 
 import hashlib
-import os
 import uuid
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.errors import NothingToHandOff
-from resume_hooks.paths import Where, is_session_id
+from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
@@ -39,13 +38,12 @@ def resumes_as_a_fresh_child(source: Path, client: ClientVersion, home: ClientHo
     session_id = source.stem if is_session_id(source.stem) else str(uuid.uuid4())
     parent = home.install_session(source, session_id)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
-    environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     try:
-        plan = agents.fresh(locate.session_file(str(parent)), Where(environ), kind="handoff", next_step=_STEP)
+        plan = agents.fresh(locate.session_file(str(parent)), home.where, kind="handoff", next_step=_STEP)
     except NothingToHandOff:
         assert not any(node.prompt or node.context_tokens for node in scan(str(parent)).chain)
         return
-    receipt = write(plan, Where(environ))
+    receipt = write(plan, home.where)
     done = run_print(client, home, api, "go on now", resume=receipt.session_id)
     assert done.returncode == 0, done.stderr
     messages = [m for m in api.main_requests()[-1]["messages"] if m["role"] != "system"]

@@ -11,14 +11,12 @@ from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.installed import follow, lines_of
 from tests.e2e.plugin import ENGINE, child_of, children
-from tests.e2e.test_inside import begin, parent
+from tests.e2e.test_inside import begin
 from tests.e2e.test_plugin import claude
 from tests.e2e.test_skills import bash, denials, results
 from tests.e2e.test_surface import listed
 from tests.test_release import MOST_BYTES, MOST_FILES, files_of
 from tools import release
-
-__all__ = ["parent"]
 
 
 @pytest.fixture

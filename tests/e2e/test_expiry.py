@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from typing import Any
 import pytest
 
 from resume_hooks.archive.vault import first_use_notice
-from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, find
 from tests.builders import (
@@ -30,10 +27,9 @@ from tests.builders import (
 from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, spoken, without_module
-from tests.e2e.test_inside import AS_ALWAYS
-from tests.e2e.test_inside import engine as engine_in_module
-from tests.needs import REPO
+from tests.e2e.plugin import ENGINE, data_of, once_gone, spoken, without_module
+from tests.e2e.test_inside import AS_ALWAYS, engine
+from tests.needs import one_in
 
 DAY = 86_400
 GONE, SOON = 40 * DAY, 25 * DAY
@@ -41,21 +37,6 @@ BULKY = "the long output of a tool " * 400
 WORD = "zirconium"
 CHOSEN = ENGINE | {"RESUME_HOOKS_VAULT": "20G"}
 """An engine that has nothing to ask of what it keeps."""
-
-
-def engine(home: ClientHome, *words: str) -> dict[str, Any]:
-    """A verb's data, as the shell's user gets it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "resume_hooks", *words, "--json"],
-        env=home.env({"PYTHONPATH": str(REPO / "src")}),
-        cwd=home.cwd,
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return dict(answer["data"])
 
 
 def worked(home: ClientHome, own_id: str, prefix: str, word: str) -> list[dict[str, Any]]:
@@ -90,27 +71,18 @@ def age(seconds: float, *paths: Path) -> None:
             os.utime(each, (time.time() - seconds,) * 2)
 
 
-def swept(home: ClientHome, api: MockApi, client: ClientVersion, plugin: Path, env: dict[str, str]) -> None:
-    """A headless run that lives as long as the cleanup needs; it says nothing of us."""
-    api.script = [9.0]
-    done = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE | env, timeout=90)
-    assert done.returncode == 0, done.stderr
-    assert "resume-hooks" not in done.text + done.stderr
-    assert (home.config / ".last-cleanup").exists(), "the client did not clean up"
-
-
 def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
     """Ancestors are gone from their folder; lineage, search, read, untrim are whole; one comes back."""
     folder = home.project_folder
     root = Path(write_session(folder, session_id(1), worked(home, session_id(1), "a", WORD)))
     files = with_files(home, root)
-    handoff = Path(engine(home, "handoff", root.stem, "--next-step", "go on")["file"])
+    handoff = Path(data_of(home, "handoff", root.stem, "--next-step", "go on")["file"])
     last = json.loads(handoff.read_bytes().splitlines()[2])["uuid"]
     more = worked(home, handoff.stem, "b", "quartz")
     with handoff.open("ab") as stream:
         stream.write(session_bytes([more[0] | {"parentUuid": last}, *more[1:]]))
-    trimmed = Path(engine(home, "trim", handoff.stem, "--threshold", "200", "--keep-recent", "0")["file"])
-    assert archived_ids(Where(home.env())) == sorted([root.stem, handoff.stem])
+    trimmed = Path(data_of(home, "trim", handoff.stem, "--threshold", "200", "--keep-recent", "0")["file"])
+    assert archived_ids(home.where) == sorted([root.stem, handoff.stem])
 
     old = Path(write_session(folder, session_id(2), conversation(2, session_id=session_id(2))))
     soon = Path(write_session(folder, session_id(3), conversation(2, session_id=session_id(3))))
@@ -121,29 +93,34 @@ def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome,
     age(SOON, soon)
     was = {path: path.read_bytes() for path in (root, handoff, *files)}
 
-    swept(home, api, client, plugin, {})
-    assert not any(path.exists() for path in (root, handoff, old, other, output, backup, *files))
+    gone = (root, handoff, old, other, output, backup, *files)
+    api.script = once_gone(*gone)
+    done = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE, timeout=90)
+    assert done.returncode == 0, done.stderr
+    assert "resume-hooks" not in done.text + done.stderr
+    assert not any(path.exists() for path in gone)
     assert all(path.exists() for path in (soon, young, trimmed))
-    assert set(archived_ids(Where(home.env()))) >= {path.stem for path in (root, handoff, old, soon, young, other)}
-    kept = find(young.stem, Where(home.env()))
+    assert set(archived_ids(home.where)) >= {path.stem for path in (root, handoff, old, soon, young, other)}
+    kept = find(young.stem, home.where)
     assert kept
     assert {Path(part.place).name for part in kept.parts} >= {output.name, backup.name}
 
-    rows = engine(home, "lineage", trimmed.stem)["rows"]
+    rows = data_of(home, "lineage", trimmed.stem)["rows"]
     assert [(row["session_id"], row["status"]) for row in rows] == [
         (root.stem, "kept"),
         (handoff.stem, "kept"),
         (trimmed.stem, "present"),
     ]
-    assert engine(home, "search", WORD, "--all")["hits"][0]["session_id"] == root.stem
-    assert WORD in json.dumps(engine(home, "read", f"{root.stem}:3"))
-    untrimmed = Path(engine(home, "untrim", trimmed.stem, "--all")["file"])
+    assert data_of(home, "search", WORD, "--all")["hits"][0]["session_id"] == root.stem
+    assert WORD in json.dumps(data_of(home, "read", f"{root.stem}:3"))
+    untrimmed = Path(data_of(home, "untrim", trimmed.stem, "--all")["file"])
     assert BULKY.encode() in untrimmed.read_bytes()
 
-    engine(home, "restore", root.stem)
+    data_of(home, "restore", root.stem)
     assert {path: path.read_bytes() for path in (root, *files)} == {path: was[path] for path in (root, *files)}
     assert time.time() - root.stat().st_mtime < 30 * DAY
     api.clear()
+    api.script = ()
     done = run_print(client, home, api, "and now?", resume=root.stem, plugin_dir=plugin, extra_env=ENGINE)
     assert done.returncode == 0, done.stderr
     assert WORD in spoken(api.main_requests()[-1])
@@ -151,7 +128,7 @@ def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome,
 
 def test_a_start_asks_whether_copies_are_kept(tui: Tui, plugin: Path) -> None:
     """Before the first of what goes within seven days; a yes copies it at once, and the next start is silent."""
-    home, where = tui.home, Where(tui.home.env())
+    home, where = tui.home, tui.home.where
     soon = Path(write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
     age(SOON, soon)
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
@@ -175,8 +152,8 @@ def test_its_question_lies_over_no_answer(tui: Tui, plugin: Path, tmp_path: Path
     """Who types before it can be shown is left alone; the next start asks."""
     soon = Path(write_session(tui.home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
     age(SOON, soon)
-    note = Path(Where(tui.home.env()).state, first_use_notice.ASKED)
-    tui.start(plugin_dir=plugin, extra_env=ENGINE | engine_in_module(tmp_path, f"time.sleep(3); {AS_ALWAYS}"))
+    note = Path(tui.home.where.state, first_use_notice.ASKED)
+    tui.start(plugin_dir=plugin, extra_env=ENGINE | engine(tmp_path, f"time.sleep(3); {AS_ALWAYS}"))
     tui.submit("/sessions --json")
     tui.type("a draft of mine")
     assert wait_until(note.exists)
@@ -202,7 +179,7 @@ def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:
     with Tui(tui.version, tui.home, tui.api) as other:
         other.start(plugin_dir=plugin, extra_env=ENGINE)
         assert "resume-hooks:" not in other.text()
-    assert archived_ids(Where(tui.home.env())) == [soon.stem]
+    assert archived_ids(tui.home.where) == [soon.stem]
 
 
 @pytest.mark.wide
@@ -215,13 +192,13 @@ def test_an_older_client_keeps_what_goes_soon(home: ClientHome, api: MockApi, pl
     for _ in range(2):
         done = run_print(find_client(OLDEST), home, api, "hello", plugin_dir=plugin, extra_env=ENGINE)
         assert done.returncode == 0, done.stderr
-    assert archived_ids(Where(home.env())) == [soon.stem, young.stem]
+    assert archived_ids(home.where) == [soon.stem, young.stem]
 
 
-@pytest.mark.parametrize("folder_too", [False, True])
+@pytest.mark.parametrize("folder_too", one_in(2, [True, False]))
 def test_what_vanishes_early_comes_back(tui: Tui, plugin: Path, folder_too: bool) -> None:
     """A session of an hour ago, with its output, and the one that is open; deleted, the next start archives both."""
-    home, where = tui.home, Where(tui.home.env())
+    home, where = tui.home, tui.home.where
     run_print(tui.version, home, tui.api, f"remember {WORD}", plugin_dir=plugin, extra_env=ENGINE)
     (early,) = home.sessions()
     output = early.with_suffix("") / "tool-results" / "out.txt"
@@ -245,7 +222,7 @@ def test_what_vanishes_early_comes_back(tui: Tui, plugin: Path, folder_too: bool
         other.start(plugin_dir=plugin, extra_env=CHOSEN)
         assert wait_until(lambda: {early.stem, own.stem} <= set(archived_ids(where)))
     for path in (early, own):
-        engine(home, "restore", path.stem)
+        data_of(home, "restore", path.stem)
     assert {path: path.read_bytes() for path in kept} == kept
     tui.api.clear()
     run_print(tui.version, home, tui.api, "go on", resume=early.stem)

@@ -23,7 +23,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.cut_point import AtRecord, BeforeCompaction, Truncator
 from resume_hooks.errors import NothingToFork
-from resume_hooks.paths import Where, is_session_id
+from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.transcripts.linearize import linearize, standalone_count
@@ -119,8 +119,7 @@ def environ_of(home: ClientHome) -> dict[str, str]:
 
 def forked(home: ClientHome, parent: Path, cut: Truncator | None = None) -> Receipt:
     """The receipt of a fork."""
-    environ = environ_of(home)
-    return write(fork.plan(locate.session_file(str(parent)), Where(environ), cut=cut), Where(environ))
+    return write(fork.plan(locate.session_file(str(parent)), home.where, cut=cut), home.where)
 
 
 def installed(home: ClientHome, name: str) -> Path:

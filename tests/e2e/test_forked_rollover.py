@@ -16,6 +16,7 @@ from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Refusal, Reply
 from tests.e2e.plugin import LINEAGE, child_of, children, spoken
 from tests.e2e.test_context_rollover import SUMMARY, is_headless, on_path, summarising
+from tests.needs import one_in
 
 ANSWER = json.dumps(SUMMARY)
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
@@ -71,7 +72,7 @@ def unmarked(value: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("size", [None, (80, 24)])
+@pytest.mark.parametrize("size", one_in(2, [(80, 24), None]))
 def test_the_last_request_goes_again(modern: Tui, plugin: Path, tmp_path: Path, size: tuple[int, int] | None) -> None:
     """With its answer, the cache's mark and our prompt behind it, and no other; what it took is told as reported."""
     if size:
@@ -113,8 +114,8 @@ def test_the_last_request_goes_again(modern: Tui, plugin: Path, tmp_path: Path, 
     [
         ([Refusal(400, "prompt is too long")] * 4, r"api-error\s+400\s+invalid_request"),
         ([CALL, CALL], r"empty-reply"),
-        ([{"thinking": "hm", "signature": "s"}], r"empty-reply"),
-        (["I would rather say it in prose."], r"in\s+prose"),
+        pytest.param([{"thinking": "hm", "signature": "s"}], r"empty-reply", marks=pytest.mark.wide),
+        pytest.param(["I would rather say it in prose."], r"in\s+prose", marks=pytest.mark.wide),
     ],
     ids=["refused", "a-tool-call", "empty", "prose"],
 )

@@ -15,21 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.client import (
-    NEWEST,
-    OLDEST,
-    RECENT,
-    ClientHome,
-    ClientVersion,
-    TmuxTui,
-    Tui,
-    find_client,
-    run_print,
-)
-from tests.e2e.harness.mock_api import MockApi, Request, conversation, last_user_text
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.mock_api import MockApi, Request, conversation
 from tests.e2e.harness.processes import pids_with, wait_until
-from tests.e2e.harness.terminal import PROMPT_SIGN
-from tests.e2e.harness.xvfb import XServer
 from tests.needs import REPO, corpus
 
 # Small sessions of two client generations; both resume on every supported client.
@@ -40,21 +28,6 @@ SMALL_SESSIONS = (
 TITLE_CALL: Request = {"model": "haiku", "messages": [{"role": "user", "content": "hi"}]}
 TURN: Request = TITLE_CALL | {"tools": [{"name": "Bash"}]}
 LONG = 30.0  # seconds; a wait that no test sits out
-SMALLER = (100, 40)
-BLOCKED = "the hook says no to this"
-
-
-def blocking_plugin(folder: Path) -> Path:
-    """A plugin whose only hook blocks each prompt and keeps the hook's input beside itself."""
-    (folder / ".claude-plugin").mkdir(parents=True)
-    (folder / "hooks").mkdir()
-    (folder / ".claude-plugin/plugin.json").write_text('{"name": "blocker", "version": "1.0.0"}')
-    script = folder / "hooks" / "block.sh"
-    answer = json.dumps({"decision": "block", "reason": BLOCKED})
-    script.write_text(f"#!/bin/sh\ncat > \"$(dirname \"$0\")/input.json\"\nprintf '%s' '{answer}'\n")
-    hook = {"type": "command", "command": 'sh "${CLAUDE_PLUGIN_ROOT}/hooks/block.sh"', "timeout": 10}
-    (folder / "hooks/hooks.json").write_text(json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}}))
-    return folder
 
 
 def last_words(session: Path) -> str:
@@ -63,17 +36,6 @@ def last_words(session: Path) -> str:
     said = [record["message"]["content"] for record in records if record.get("type") == "assistant"]
     texts = [block["text"] for blocks in said for block in blocks if block["type"] == "text"]
     return str(texts[-1][:40])
-
-
-@pytest.mark.wide
-def test_prompt_reaches_the_mock(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """A `-p` prompt is the last user message of one main request; the mock's text comes back."""
-    result = run_print(every_client, home, api, "say something >not a trigger")
-    assert result.returncode == 0, result.stderr
-    assert result.text == "Mock reply 1."
-    (request,) = api.main_requests()
-    assert last_user_text(request).endswith("say something >not a trigger")
-    assert [path.stem for path in home.sessions()] == [result.session_id]
 
 
 def test_nothing_of_the_real_home_is_used(home: ClientHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,125 +72,12 @@ def test_resume_sends_the_history(every_client: ClientVersion, home: ClientHome,
 
 
 @pytest.mark.wide
-def test_long_prompt_goes_in_whole(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """A prompt too long for one argument reaches the model unshortened."""
-    prompt = "x" * 300_000
-    run_print(client, home, api, prompt)
-    assert prompt in last_user_text(api.main_requests()[0])
-
-
-@pytest.mark.wide
-def test_scripted_tool_call_is_carried_out(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """A scripted tool_use makes the client run the tool and send its result back."""
-    api.script = [["Looking.", {"name": "Bash", "input": {"command": "echo from-the-tool", "description": "say"}}]]
-    result = run_print(client, home, api, "look", extra_args=["--allowedTools", "Bash(echo:*)"])
-    assert result.text == "Mock reply 2."
-    assert "from-the-tool" in last_user_text(api.main_requests()[1])
-
-
-def test_blocked_prompt_reaches_nobody(
-    every_client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path
-) -> None:
-    """A hook that blocks keeps a `-p` prompt from the API; only the newest client prints its reason."""
-    plugin = blocking_plugin(tmp_path / "blocker")
-    result = run_print(every_client, home, api, "is this blocked?", plugin_dir=plugin)
-    assert (BLOCKED in result.text) is (every_client.version in RECENT)
-    assert api.main_requests() == []
-    assert json.loads((plugin / "hooks/input.json").read_text())["prompt"] == "is this blocked?"
-
-
-@pytest.mark.wide
-def test_typed_prompt_shows_the_reply(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """What is typed in the TUI reaches the mock, and the mock's words stand on the screen."""
-    api.script = ["A reply of my own."]
-    with Tui(every_client, home, api).start() as screen:
-        screen.submit("what do you say?")
-        screen.wait_for("A reply of my own")
-        assert last_user_text(api.main_requests()[0]).endswith("what do you say?")
-
-
-@pytest.mark.wide
-def test_blocked_prompt_shows_on_screen(
-    every_client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path
-) -> None:
-    """In the TUI a blocked prompt shows the hook's reason, and no main request is made."""
-    plugin = blocking_plugin(tmp_path / "blocker")
-    with Tui(every_client, home, api).start(plugin_dir=plugin) as screen:
-        screen.submit("is this blocked?")
-        screen.wait_for(BLOCKED)
-        screen.wait_idle()
-        assert api.main_requests() == []
-
-
-@pytest.mark.parametrize("version", [pytest.param(OLDEST, marks=pytest.mark.wide), NEWEST])
-def test_resume_command_switches_session(home: ClientHome, api: MockApi, version: str) -> None:
-    """`/resume <id>` pasted in the TUI goes on in that session: its history is in the next request."""
-    source = corpus() / SMALL_SESSIONS[1]
-    home.install_session(source, source.stem)
-    with Tui(find_client(version), home, api).start() as screen:
-        screen.paste(f"/resume {source.stem}")
-        screen.wait_for(source.stem)
-        screen.key("Enter")
-        screen.wait_gone(rf"{PROMPT_SIGN} /resume {source.stem}")
-        screen.wait_idle()
-        screen.submit("are you there now?")
-        screen.wait_for("Mock reply 1")
-    (request,) = api.main_requests()
-    assert last_words(source) in "\n".join(text for _, text in conversation(request))
-    assert last_user_text(request).endswith("are you there now?")
-
-
-@pytest.mark.wide
-def test_input_box_can_be_read_and_cleared(tui: Tui) -> None:
-    """`input_text` gives what stands in the box; one Ctrl+C empties it."""
-    tui.start()
-    tui.type("half a thought")
-    tui.wait_for("half a thought")
-    assert tui.input_text() == "half a thought"
-    tui.key("C-c")
-    tui.wait_gone("half a thought")
-    tui.resize(*SMALLER)
-    tui.wait_idle()
-    assert len(tui.screen()) == SMALLER[1]
-
-
-@pytest.mark.wide
-def test_delayed_reply_leaves_time_to_type(tui: Tui, api: MockApi) -> None:
-    """A delay in the script keeps the model busy: the reply is not there yet while more is typed."""
-    api.script = [(4.0, "Late answer.")]
-    tui.start()
-    tui.submit("take your time")
-    assert wait_until(lambda: bool(api.main_requests()))
-    tui.type("typed meanwhile")
-    tui.wait_for("typed meanwhile")
-    assert "Late answer" not in tui.text()
-    tui.wait_for("Late answer")
-
-
-@pytest.mark.wide
 def test_closed_tui_leaves_no_process(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """After the `with` block, failed or not, no process of that home runs."""
     with pytest.raises(AssertionError, match="never on the screen"), Tui(client, home, api).start() as screen:
         screen.wait_for("never on the screen", timeout=0.2)
     home.reap()
     assert pids_with(f"HOME={home.root}") == []
-
-
-def test_tmux_buffer_takes_osc_52(tmux_tui: TmuxTui) -> None:
-    """In tmux the client's screen works the same, and OSC 52 written to its terminal fills the buffer."""
-    tmux_tui.start()
-    tmux_tui.submit("hello from tmux")
-    tmux_tui.wait_for(r"Mock reply 1\.")
-    assert tmux_tui.buffer() == ""
-    tmux_tui.tty().write_bytes(b"\x1b]52;c;Y29waWVk\x07")
-    assert wait_until(lambda: tmux_tui.buffer() == "copied")
-
-
-def test_x_clipboard_is_read(xserver: XServer) -> None:
-    """A clipboard that nobody owns is empty; what xclip puts there is read back."""
-    assert xserver.clipboard() == ""
-    with xserver.owner("from the clipboard"):
-        assert wait_until(lambda: xserver.clipboard() == "from the clipboard")
 
 
 def test_mock_answers_other_requests(api: MockApi) -> None:

@@ -24,10 +24,11 @@ from resume_hooks.sessions import locate
 from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
+from tests.e2e.plugin import PARENT
 from tests.e2e.test_cost_card import BELOW
 from tests.e2e.test_inside import ASK_FIRST, QUIET, begin
 from tests.e2e.test_trim_corpus import ALL
-from tests.e2e.test_trim_trigger import PARENT, SOURCE, outputs
+from tests.e2e.test_trim_trigger import outputs
 from tests.needs import corpus
 
 GO_ON = "now go on BETA"
@@ -36,12 +37,6 @@ INSERTED = ("<system-reminder>", "No response requested", "Continue from where y
 """How texts begin that a client puts in, each its own way: 2.1.112 tells of tasks anew, trimmed or not."""
 
 REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
-
-
-@pytest.fixture
-def parent(home: ClientHome) -> Path:
-    """A real session, laid into the project as its own."""
-    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
 
 
 def said(request: Request) -> list[tuple[str, str, Any]]:
@@ -113,7 +108,7 @@ def go_on(tui: Tui) -> Request:
     tui.api.clear()
     tui.submit(GO_ON)
     tui.wait_for("Mock reply [0-9]")
-    tui.wait_idle(1)
+    tui.wait_idle()
     live = tui.api.main_requests()[-1]
     assert_valid(live)
     tui.close()
@@ -126,7 +121,7 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     Results are what they are in a trimmed copy, prompts what they were, and every client resumes the same.
     """
     before = parent.read_bytes()
-    where = Where(modern.home.env())
+    where = modern.home.where
     copy = write(plan.plan(plan.read(locate.session_file(str(parent))), where, Options()), where)
     size = copy.tokens_before
     expected, original = outputs(Path(copy.file)), outputs(parent)

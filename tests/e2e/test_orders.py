@@ -12,7 +12,6 @@ import pytest
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trimmed_session import read_trimmed
-from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.outline import outline
 from resume_hooks.search.engine import find
@@ -74,7 +73,7 @@ class Played:
     def play(self, step: str) -> None:
         """Do a step, to its end."""
         getattr(self, step.replace(" ", "_"))()
-        self.tui.wait_idle(1)
+        self.tui.wait_idle()
 
     def ask(self, typed: str, *answers: str) -> None:
         """Type a command, and wait until one of its answers stands there that did not before."""
@@ -82,7 +81,7 @@ class Played:
         before = len(pattern.findall(self.tui.text()))
         self.tui.submit(typed)
         wait_until(lambda: len(pattern.findall(self.tui.text())) != before)
-        self.tui.wait_idle(1)
+        self.tui.wait_idle()
 
     def prompt(self) -> None:
         """A turn with a call whose output is worth a trim."""
@@ -150,7 +149,7 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
         played.play(step)
     session, typed = played.session, played.typed
     played.tui.close()
-    where = Where(home.env())
+    where = home.where
     sessions = [session_file(str(path)) for path in home.sessions()]
     outlines = [Counter(turn.first_words for turn in outline(one).turns) for one in sessions]
     assert all(max((each[text] for text in typed), default=0) <= 1 for each in outlines), steps

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.client import NEWEST, RECENT, ClientHome, ClientVersion, run_print
+from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken
@@ -25,7 +25,7 @@ def parent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
     return home.project_folder / f"{PARENT}.jsonl"
 
 
-LOOK_ALIKES = ('{"prompt":">resume"}', " >resume", "> a quoted line", ">resumed yesterday", "say >resume to me")
+LOOK_ALIKES = ('{"prompt":">resume"}', "> a quoted line")
 
 
 def test_an_untriggered_prompt_goes_through_unchanged(
@@ -33,9 +33,9 @@ def test_an_untriggered_prompt_goes_through_unchanged(
 ) -> None:
     """With the plugin loaded, text that only looks like a trigger reaches the model as it was typed.
 
-    Which text does is the guard's (tests/hook_scripts/test_guard.py); older clients show that they pass it on.
+    Which text does is the guard's (tests/hook_scripts/test_guard.py) and the prompt's (tests/hooks).
     """
-    for prompt in LOOK_ALIKES if every_client.version == NEWEST else LOOK_ALIKES[:2]:
+    for prompt in LOOK_ALIKES:
         api.clear()
         done = run_print(every_client, home, api, prompt, plugin_dir=plugin, extra_env=ENGINE)
         assert done.returncode == 0, done.stderr

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from resume_hooks.archive.vault import delete, lookup, restore, trash
-from resume_hooks.paths import Where
 from resume_hooks.sessions import locate, rename
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import assistant, session_bytes, session_id, user
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.plugin import once_gone
 
 ONE, TWO = session_id(1), session_id(2)
 DAY_AGO = time.time() - 24 * 60 * 60
@@ -22,13 +22,8 @@ DAY_AGO = time.time() - 24 * 60 * 60
 
 def found(locator: str, home: ClientHome) -> ArchivedSession:
     """What the trash holds."""
-    where = Where(environ(home))
+    where = home.where
     return lookup.find(locator, where, trash.all_deleted(where))
-
-
-def environ(home: ClientHome) -> dict[str, str]:
-    """Where our verbs find what the client has."""
-    return {"HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(home.config)}
 
 
 def spoken_in(home: ClientHome, number: str, word: str, version: ClientVersion) -> locate.SessionFile:
@@ -71,12 +66,12 @@ def test_a_new_title_is_in_the_picker_and_leads_there(
 ) -> None:
     """Renamed while a client runs: its picker shows the title, ``/resume <title>`` switches to that session."""
     renamed, other = (spoken_in(home, number, word, every_client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
-    rename.write(rename.renamed(other, "old title", Where(environ(home))))
+    rename.write(rename.renamed(other, "old title", home.where))
     with Tui(every_client, home, api) as tui:
         tui.start()
         assert "old title" in picker(tui)
-        rename.write(rename.renamed(renamed, "parser works", Where(environ(home))))
-        rename.write(rename.renamed(other, "lexer works", Where(environ(home))))
+        rename.write(rename.renamed(renamed, "parser works", home.where))
+        rename.write(rename.renamed(other, "lexer works", home.where))
         shown = picker(tui)
         assert "parser works" in shown
         assert "lexer works" in shown
@@ -93,8 +88,8 @@ def test_a_new_title_is_in_the_picker_and_leads_there(
 def test_the_name_above_the_box_is_the_new_one(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """A session that /rename named before: with the title alone its old name would stay on the screen."""
     session = spoken_in(home, ONE, "ALPHA", client)
-    rename.write(rename.renamed(session, "first name", Where(environ(home))))
-    rename.write(rename.renamed(session, "second name", Where(environ(home))))
+    rename.write(rename.renamed(session, "first name", home.where))
+    rename.write(rename.renamed(session, "second name", home.where))
     with Tui(client, home, api) as tui:
         tui.start(resume=ONE)
         tui.wait_for(r"── second name ─")
@@ -105,8 +100,8 @@ def test_names_change_nothing_that_is_sent(every_client: ClientVersion, home: Cl
     """Title, name and tag are bookkeeping."""
     session = spoken_in(home, ONE, "ALPHA", every_client)
     before = sent(every_client, home, api, ONE)
-    rename.write(rename.renamed(session, "a title", Where(environ(home))))
-    rename.write(rename.tagged(session, "a-tag", Where(environ(home))))
+    rename.write(rename.renamed(session, "a title", home.where))
+    rename.write(rename.tagged(session, "a-tag", home.where))
     assert _words(sent(every_client, home, api, ONE)) == _words(before)
 
 
@@ -123,7 +118,7 @@ def test_as_the_client_does_it(client: ClientVersion, home: ClientHome, api: Moc
         tui.wait_idle()
     theirs = [line for line in path.read_bytes().split(b"\n") if line[:14] in {b'{"type":"custo', b'{"type":"agent'}]
     ours = spoken_in(home, ONE, "BETA", client)
-    rename.write(rename.renamed(ours, "the title", Where(environ(home)), force=True))
+    rename.write(rename.renamed(ours, "the title", home.where, force=True))
     written = Path(ours.path).read_bytes().replace(ONE.encode(), path.stem.encode())
     assert written.endswith(b"\n".join([*theirs[:2], b""]))
     assert HeadTail(str(path)).agent_name == "the title"
@@ -135,9 +130,9 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
     """Not listed, not resumed; restored, it sends the same request as before."""
     session, _ = (spoken_in(home, number, word, every_client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
     before = sent(every_client, home, api, ONE)
-    rename.write(rename.renamed(session, "parser works", Where(environ(home))))
+    rename.write(rename.renamed(session, "parser works", home.where))
     whole = Path(session.path).read_bytes()
-    delete.write(delete.plan(locate.session_file(session.path), Where(environ(home))), Where(environ(home)))
+    delete.write(delete.plan(locate.session_file(session.path), home.where), home.where)
     with Tui(every_client, home, api) as tui:
         tui.start()
         shown = picker(tui)
@@ -147,13 +142,7 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
         gone = run_print(every_client, home, api, "go on", resume=ONE)
         assert gone.returncode != 0
         assert not api.main_requests()
-        restore.write(
-            restore.plan(
-                found("parser works", home),
-                Where(environ(home)),
-            ),
-            Where(environ(home)),
-        )
+        restore.write(restore.plan(found("parser works", home), home.where), home.where)
         assert "parser works" in picker(tui)
     assert Path(session.path).read_bytes() == whole
     assert _words(sent(every_client, home, api, ONE)) == _words(before)
@@ -166,12 +155,9 @@ def test_a_restored_old_session_outlives_the_clients_cleanup(
     session, expired = (spoken_in(home, number, word, client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
     for path in (session.path, expired.path):
         os.utime(path, (DAY_AGO - 90 * 86_400, DAY_AGO - 90 * 86_400))
-    delete.write(delete.plan(locate.session_file(session.path), Where(environ(home))), Where(environ(home)))
-    restore.write(
-        restore.plan(found(ONE, home), Where(environ(home))),
-        Where(environ(home)),
-    )
-    api.script = [(12.0, "slow")]
+    delete.write(delete.plan(locate.session_file(session.path), home.where), home.where)
+    restore.write(restore.plan(found(ONE, home), home.where), home.where)
+    api.script = once_gone(Path(expired.path))
     run_print(client, home, api, "hello")
     assert os.path.exists(session.path)
     assert not os.path.exists(expired.path)

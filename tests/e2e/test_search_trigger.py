@@ -8,22 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.paths import Where
 from resume_hooks.search.index.database import index_file, open_read_only
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import ENGINE
-from tests.needs import corpus, one_in
+from tests.e2e.plugin import ENGINE, PARENT
+from tests.needs import one_in
 
-PARENT = "33333333-aaaa-4bbb-8ccc-000000000001"
-SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
 WORDS = "cursor agent support interface"
-
-
-@pytest.fixture
-def parent(home: ClientHome) -> Path:
-    """A real session, laid into the project as its own."""
-    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
 
 
 def test_print_mode_shows_hits_and_asks_no_model(
@@ -57,7 +48,7 @@ def test_a_start_indexes_what_nobody_searched_yet(tui: Tui, plugin: Path, parent
     """The hook that the client does not wait for; a search then has nothing to read, and the screen says nothing."""
     os.utime(parent, (time.time() - 3_600,) * 2)  # nobody finishes its last line any more
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
-    where = Where(tui.home.env())
+    where = tui.home.where
     stamp = Path(where.state, "pending", "indexed.json")
     deadline = time.monotonic() + 30
     while not stamp.exists() and time.monotonic() < deadline:

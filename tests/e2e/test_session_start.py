@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING
 from resume_hooks.sessions.link_log import read_links
@@ -41,7 +40,7 @@ def waiting(home: ClientHome) -> list[str]:
 
 def kinds(home: ClientHome) -> list[str]:
     """The kinds of all links, oldest first."""
-    return [link.kind for link in read_links(Where(home.env()))]
+    return [link.kind for link in read_links(home.where)]
 
 
 def begin(tui: Tui, plugin: Path) -> Path:
@@ -106,10 +105,10 @@ def test_handoff_clear_compact_resume(
         assert [role for role, _ in conversation(api.main_requests()[-1])].count("assistant") == 0
         assert waiting(home) == []
         assert kinds(home) == ["handoff", "handoff"]
-        fresh = read_links(Where(home.env()))[-1].child_id
-        rows = Family(Where(home.env())).lineage(str(home.project_folder / f"{fresh}.jsonl"))
+        fresh = read_links(home.where)[-1].child_id
+        rows = Family(home.where).lineage(str(home.project_folder / f"{fresh}.jsonl"))
         assert [(row.session_id, row.kind) for row in rows] == [(parent.stem, "original"), (fresh, "handoff")]
-        assert Family(Where(home.env())).is_superseded(str(child))
+        assert Family(home.where).is_superseded(str(child))
         compact(tui)
         said = ask(tui, "go on GAMMA")
         assert (said.count(CLOSING), said.count("before it was compacted")) == (1, 1)
@@ -142,7 +141,7 @@ def test_the_pasted_child_uses_the_handoff_up(tui: Tui, plugin: Path) -> None:
     clear(tui)
     assert CLOSING not in ask(tui, "something else GAMMA")
     assert kinds(tui.home) == ["handoff", "clear"]
-    assert read_links(Where(tui.home.env()))[-1].parent_id == child.stem
+    assert read_links(tui.home.where)[-1].parent_id == child.stem
 
 
 def test_a_handoff_is_mentioned_once_and_can_be_resumed_after_a_clear(tui: Tui, plugin: Path) -> None:

@@ -29,12 +29,7 @@ def install(home: ClientHome, number: int, *more: Record) -> str:
 @pytest.mark.wide
 @pytest.mark.parametrize(
     ("records", "shown"),
-    [
-        ([CUSTOM, AI, SUMMARY], "CUSTOM"),
-        ([AI, SUMMARY], "GENERATED"),
-        ([SUMMARY], "SUMMED"),
-        ([], "LAST 1"),
-    ],
+    [([CUSTOM, AI, SUMMARY], "CUSTOM"), ([AI, SUMMARY], "GENERATED"), ([SUMMARY], "SUMMED"), ([], "LAST 1")],
 )
 def test_the_order_of_titles(
     every_client: ClientVersion, home: ClientHome, api: MockApi, records: Sequence[Record], shown: str

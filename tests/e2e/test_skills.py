@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,15 +12,13 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
-from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
-from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import ENGINE, children, plugin_at, spoken
-from tests.e2e.test_trim_trigger import SOURCE
-from tests.needs import REPO, corpus, one_in
+from tests.e2e.plugin import ENGINE, SOURCE, children, data_of, plugin_at, spoken
+from tests.needs import corpus, one_in
 
 PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
 REASON = "Redis lost queued jobs at every failover, so we dropped the retry queue."
@@ -49,9 +44,8 @@ def child(home: ClientHome) -> Path:
         assistant(REASON, uuid="a2", parent="u2", session_id=PARENT, tokens=9_000),
     ]
     parent = home.install_session(session_bytes(records), PARENT, set_cwd=True)
-    environ = home.env()
-    plan = agents.fresh(locate.session_file(str(parent)), Where(environ), kind="handoff", next_step="go on")
-    return Path(write(plan, Where(environ)).file)
+    plan = agents.fresh(locate.session_file(str(parent)), home.where, kind="handoff", next_step="go on")
+    return Path(write(plan, home.where).file)
 
 
 def skill(name: str) -> dict[str, Any]:
@@ -209,12 +203,7 @@ def test_a_command_that_it_reads_can_be_run(
 ) -> None:
     """Of a real session: what digest, legend, placeholders and our own answers name runs in its shell, as it stands."""
     source = home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
-    made = json.loads(
-        subprocess.run(
-            [sys.executable, "-m", "resume_hooks", kind, source.stem, "--json"],
-            env=home.env({"PYTHONPATH": str(REPO / "src")}), cwd=home.cwd, capture_output=True, check=True, timeout=60,
-        ).stdout
-    )["data"]["session_id"]  # fmt: skip
+    made = data_of(home, kind, source.stem)["session_id"]
     api.script = [bash(f"resume-hooks outline {PARENT[:8]} --max-chars 900"), "done"]
     run_print(every_client, home, api, "go on", resume=made, plugin_dir=plugin, extra_env=ENGINE | PATH)
     told = spoken(api.main_requests()[-1])
@@ -232,13 +221,18 @@ def test_a_command_that_it_reads_can_be_run(
 def test_a_hostile_transcript_changes_nothing(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
-    """Even if the model obeys it in any spelling, the client asks first: nothing runs, no file changes."""
-    before, orders = digests(home, child), obeying(plugin)
+    """Even if the model obeys it in any spelling, the client asks first: nothing runs, no file changes.
+
+    Nor does the hook give other rights away: what needed approval without the plugin still does.
+    """
+    others = [bash(f"touch '{home.root}/made'"), bash(f'"{home.root}/hooks/engine" search x')]
+    before, orders = digests(home, child), [*obeying(plugin), *others]
     read = bash(f'"{plugin}/hooks/engine" read {PARENT}:2 --max-chars 900')
     api.script = [skill("session-search"), read, *orders, "done"]
     done = run_print(client, home, api, "why?", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
     assert "must free space" in results(api.main_requests())[1]
     assert len(denials(done.events)) == len(orders)
+    assert not (home.root / "made").exists()
     assert digests(home, child) == before
     assert children(home, home.project_folder / f"{PARENT}.jsonl") == [child]
 
@@ -259,17 +253,6 @@ def test_the_engine_refuses_where_the_client_asks_nothing(
     assert all("is for the user to run" in text for text in refused)
     assert PARENT in info
     assert digests(home, child) == before
-
-
-def test_other_commands_are_asked_for_as_ever(
-    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
-) -> None:
-    """The hook gives no rights away: what needed approval without the plugin still does."""
-    assert client.version == NEWEST
-    api.script = [bash(f"touch '{home.root}/made'"), bash(f'"{home.root}/hooks/engine" search x'), "done"]
-    done = run_print(client, home, api, "go", plugin_dir=plugin, extra_env=ENGINE)
-    assert len(denials(done.events)) == 2
-    assert not (home.root / "made").exists()
 
 
 def test_a_user_s_deny_rule_stands_above_the_hook(

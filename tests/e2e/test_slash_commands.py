@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui
 from tests.e2e.harness.mock_api import MockApi
+from tests.e2e.harness.terminal import PROMPT_SIGN
 from tests.e2e.plugin import ENGINE, plugin_at, without_module
 from tests.needs import REPO
 
@@ -46,8 +47,8 @@ def test_every_command_is_offered_and_answered(
             tui.type(f"/{name[:6]}")
             tui.wait_for(SKILL if name == SKILL else f"/resume-hooks:{name}")
             assert "session-search" not in tui.text(), "Enter would take the model's skill, and cost a turn"
-            tui.key("C-c")
-            tui.wait_idle()
+            tui.key("C-u")
+            tui.wait_gone(f"^{PROMPT_SIGN} /")
         for words, card in ANSWERS.items():
             tui.submit(f"/resume-hooks:{words}")
             tui.wait_for(card)

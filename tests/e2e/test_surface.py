@@ -19,9 +19,7 @@ from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
 from tests.e2e.plugin import LINEAGE, child_of, children, spoken
 from tests.e2e.test_cost_card import ABOVE, BELOW, turns
-from tests.e2e.test_inside import AS_ALWAYS, QUIET, begin, engine, parent
-
-__all__ = ["parent"]
+from tests.e2e.test_inside import AS_ALWAYS, QUIET, begin, engine
 
 SMALL, MIDDLE, LARGE = (80, 24), (100, 40), (200, 50)
 STEP = "fix the flaky test"
@@ -290,24 +288,11 @@ def test_a_card_shows_its_table_behind_a_key(sized: Tui, plugin: Path) -> None:
     assert len(tui.api.main_requests()) == 3
 
 
-def test_a_card_while_the_model_works(tui: Tui, plugin: Path, parent: Path) -> None:
-    """It stays when the answer has come, since it was opened after the prompt."""
-    begin(tui, plugin)
-    tui.api.script = [(120.0, "Slow reply done.")]
-    tui.submit("take your time")
-    tui.wait_for(r"esc to interrupt|…")
-    entered(tui, "/full")
-    tui.wait_for("t: table")
-    tui.api.release()
-    tui.wait_for("Slow reply done.")
-    tui.wait_idle()
-    tui.wait_for("t: table")
-    tui.key("Escape")
-    tui.wait_gone("Esc closes")
+def test_a_pane_and_a_card_while_the_model_works(tui: Tui, plugin: Path, others: Path) -> None:
+    """It lists and finds, and Esc closes it without ending the turn; a card stays when the answer has come.
 
-
-def test_a_pane_while_the_model_works(tui: Tui, plugin: Path, others: Path) -> None:
-    """It lists and finds, and Esc closes it without ending the turn, whose answer comes."""
+    It was opened after the prompt.
+    """
     begin(tui, plugin)
     tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
@@ -315,10 +300,15 @@ def test_a_pane_while_the_model_works(tui: Tui, plugin: Path, others: Path) -> N
     listed(tui, "/search", "docs", "Write the docs", idle=False)
     tui.key("Escape")
     tui.wait_gone("Esc closes|open it")
+    entered(tui, "/full")
+    tui.wait_for("t: table")
     tui.api.release()
     tui.wait_for("Slow reply done")
     assert "Interrupted" not in tui.text()
     tui.wait_idle()
+    tui.wait_for("t: table")
+    tui.key("Escape")
+    tui.wait_gone("Esc closes")
     assert len(tui.api.main_requests()) == 1
 
 

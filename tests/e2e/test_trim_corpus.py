@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,7 @@ from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import NothingToTrim
-from resume_hooks.paths import Where, is_session_id
+from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.records import message
 from resume_hooks.transcripts.transcript import scan
@@ -60,7 +59,6 @@ def trims_well(
     source = corpus() / name
     parent = home.install_session(source, source.stem if is_session_id(source.stem) else str(uuid.uuid4()))
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
-    environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     try:
         reading = plan.read(locate.session_file(str(parent)))
     except NothingToTrim:
@@ -70,10 +68,10 @@ def trims_well(
     whole = sent(find_client(NEWEST), home, api, twin.stem)
     known = thoughts([message(reading.transcript.read(n)).get("content") for n in reading.transcript.chain])
     for setting in settings:
-        decided = plan.plan(reading, Where(environ), SETTINGS[setting])
+        decided = plan.plan(reading, home.where, SETTINGS[setting])
         if not decided.pays:
             continue
-        trimmed = sent(client, home, api, write(decided, Where(environ)).session_id)
+        trimmed = sent(client, home, api, write(decided, home.where).session_id)
         assert LINEAGE in spoken(trimmed)
         assert blocks(trimmed, "tool_use", "id") == blocks(whole, "tool_use", "id")
         assert blocks(trimmed, "tool_result", "tool_use_id") == blocks(whole, "tool_result", "tool_use_id")

@@ -13,7 +13,6 @@ import pytest
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.transcript import scan
@@ -51,13 +50,7 @@ def ask(
     api.clear()
     api.script = script
     done = run_print(
-        client,
-        home,
-        api,
-        prompt,
-        resume=resume,
-        extra_args=["--dangerously-skip-permissions"],
-        extra_env=CHECKPOINTS,
+        client, home, api, prompt, resume=resume, extra_args=["--dangerously-skip-permissions"], extra_env=CHECKPOINTS
     )
     assert done.returncode == 0, done.stderr
     return done.session_id
@@ -82,10 +75,9 @@ def rewind_files(client: ClientVersion, home: ClientHome, api: MockApi, session_
 
 def trimmed(parent: Path, home: ClientHome) -> str:
     """A child of the session in which everything is trimmed that can be; its id."""
-    environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
-    decided = plan.plan(plan.read(locate.session_file(str(parent))), Where(environ), EVERYTHING)
+    decided = plan.plan(plan.read(locate.session_file(str(parent))), home.where, EVERYTHING)
     assert {"results", "inputs"} & {choice.rule for choice in decided.choices}
-    return write(decided, Where(environ)).session_id
+    return write(decided, home.where).session_id
 
 
 def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path) -> None:

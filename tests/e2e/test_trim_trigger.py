@@ -11,18 +11,8 @@ from resume_hooks.transcripts.transcript import scan
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, children, spoken, without_module
-from tests.needs import corpus, one_in
-
-PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
-SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
-"""A real session of 500 KB, half of it outputs of tools."""
-
-
-@pytest.fixture
-def parent(home: ClientHome) -> Path:
-    """A real session, laid into the project as its own."""
-    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
+from tests.e2e.plugin import ENGINE, PARENT, children, spoken, without_module
+from tests.needs import one_in
 
 
 def outputs(session: Path) -> dict[str, str]:

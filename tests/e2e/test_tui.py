@@ -10,7 +10,6 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents
-from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
@@ -171,11 +170,10 @@ def test_the_child_looks_right_on_every_client(every_client: ClientVersion, home
     done = run_print(every_client, home, api, "remember the word ALPHA")
     assert done.returncode == 0, done.stderr
     (parent,) = home.sessions()
-    environ = home.env()
     source = locate.session_file(str(parent))
-    contents = Contents(digest_of(source, Where(environ)))
-    plan = agents.fresh(source, Where(environ), kind="handoff", next_step="fix the tests", contents=contents)
-    child = write(plan, Where(environ))
+    contents = Contents(digest_of(source, home.where))
+    plan = agents.fresh(source, home.where, kind="handoff", next_step="fix the tests", contents=contents)
+    child = write(plan, home.where)
     with Tui(every_client, home, api) as tui:
         tui.start(resume=child.session_id)
         tui.wait_for("Handed off from")
@@ -191,8 +189,7 @@ def test_the_child_has_its_title_in_the_picker(client: ClientVersion, home: Clie
     """``claude --resume`` without an id lists the child by its own title."""
     run_print(client, home, api, "remember the word ALPHA")
     (parent,) = home.sessions()
-    environ = home.env()
-    child = write(agents.fresh(locate.session_file(str(parent)), Where(environ), kind="handoff"), Where(environ))
+    child = write(agents.fresh(locate.session_file(str(parent)), home.where, kind="handoff"), home.where)
     with Tui(client, home, api) as tui:
         tui.start(["--resume"], ready=False)
         tui.wait_for(re.escape(child.title))
@@ -208,10 +205,3 @@ def test_client_2_1_112_goes_the_same_way(home: ClientHome, api: MockApi, plugin
         tui.wait_idle()
         assert not tui.input_text()
         assert_opens_fresh(go_on(tui, xserver.clipboard()), parent, "fix the tests")
-
-
-def test_the_slash_commands_autocomplete(tui: Tui, plugin: Path) -> None:
-    """``/hand`` offers the plugin's command."""
-    tui.start(plugin_dir=plugin, extra_env=ENGINE)
-    tui.type("/hand")
-    tui.wait_for("/resume-hooks:handoff")

@@ -9,16 +9,13 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.maintenance.fsck.diagnose import examine
-from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import children, spoken
 from tests.e2e.test_context_rollover import on_path, summarising
-from tests.e2e.test_inside import ASK_FIRST, QUIET, begin, parent
-
-__all__ = ["parent"]
+from tests.e2e.test_inside import ASK_FIRST, QUIET, begin
 
 STEP = "fix the flaky test"
 
@@ -166,4 +163,4 @@ def test_a_trim_in_place_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Pa
     raw = parent.read_bytes()
     assert raw.startswith(before)
     assert all(f"prompt of client {number}".encode() in raw for number in range(2))
-    assert not examine(session_file(str(parent)), Where(both[0].home.env())).count("error")
+    assert not examine(session_file(str(parent)), both[0].home.where).count("error")

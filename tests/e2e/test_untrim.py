@@ -13,7 +13,6 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trimmed_session import read_trimmed
-from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
@@ -31,12 +30,11 @@ SAMPLE = (
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
 def test_everything_comes_back(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """Results, inputs, images, texts and thinking; the middle generation may be gone."""
-    environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     parent = home.install_session(corpus() / name, str(uuid.uuid4()))
     twin = home.install_session(corpus() / name, str(uuid.uuid4()))
-    decided = plan.plan(plan.read(locate.session_file(str(parent))), Where(environ), EVERYTHING)
-    child = locate.session_file(write(decided, Where(environ)).file)
-    whole = write(untrim.plan(read_trimmed(child), Where(environ)), Where(environ))
+    decided = plan.plan(plan.read(locate.session_file(str(parent))), home.where, EVERYTHING)
+    child = locate.session_file(write(decided, home.where).file)
+    whole = write(untrim.plan(read_trimmed(child), home.where), home.where)
     os.unlink(child.path)
     back, original = (blocks(sent(client, home, api, one)) for one in (whole.session_id, twin.stem))
     assert back == original

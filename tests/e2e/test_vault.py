@@ -13,15 +13,14 @@ import pytest
 from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import find
-from resume_hooks.derive import agents, fork
+from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.test_fork import PROMPT, environ_of, installed, said
-from tests.e2e.test_rename import ONE, environ, sent, spoken_in
+from tests.e2e.test_fork import PROMPT, installed, said
+from tests.e2e.test_rename import ONE, sent, spoken_in
 from tests.needs import one_in
 from tests.sessions.archived.away import away
 
@@ -34,14 +33,14 @@ def test_a_restored_session_resumes(every_client: ClientVersion, home: ClientHom
     output.write_bytes(b"large")
     before = sent(every_client, home, api, ONE)
     raw = Path(session.path).read_bytes()
-    archive_session(session, Where(environ(home)))
+    archive_session(session, home.where)
     os.unlink(session.path)
     shutil.rmtree(output.parent.parent)
-    done = restore.write(restore.plan(find(ONE, Where(environ(home))), Where(environ(home))), Where(environ(home)))
+    done = restore.write(restore.plan(find(ONE, home.where), home.where), home.where)
     assert (done.session_id, Path(session.path).read_bytes(), output.read_bytes()) == (ONE, raw, b"large")
     assert sent(every_client, home, api, ONE) == before
     spoken_in(home, ONE, "BETA", every_client)
-    other = restore.write(restore.plan(find(ONE, Where(environ(home))), Where(environ(home))), Where(environ(home)))
+    other = restore.write(restore.plan(find(ONE, home.where), home.where), home.where)
     assert other.session_id != ONE
     assert sent(every_client, home, api, other.session_id) == before
     assert "BETA" in str(sent(every_client, home, api, ONE))
@@ -69,24 +68,10 @@ def test_forks_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
     """Byte for byte, of the session as it was there and of the copy that is left."""
     client = find_client(NEWEST)
     parent = installed(home, name)
-    environ = environ_of(home)
-    before = write(fork.plan(locate.session_file(str(parent)), Where(environ)), Where(environ))
+    before = write(fork.plan(locate.session_file(str(parent)), home.where), home.where)
     wanted = messages(client, home, api, before)
-    away(parent, environ)
-    kept = locate.resolve(parent.stem, "/", Where(environ))
-    after = write(fork.plan(kept, Where(environ)), Where(environ))
+    away(parent, home.env())
+    kept = locate.resolve(parent.stem, "/", home.where)
+    after = write(fork.plan(kept, home.where), home.where)
     assert not parent.exists()
     assert messages(client, home, api, after) == wanted
-
-
-def test_a_handoff_of_it_resumes(home: ClientHome, api: MockApi) -> None:
-    """Its opening tells the lineage, with the copy that is left."""
-    client = find_client(NEWEST)
-    parent = installed(home, SAMPLE[0])
-    environ = environ_of(home)
-    away(parent, environ)
-    kept = locate.resolve(parent.stem, "/", Where(environ))
-    made = write(agents.fresh(kept, Where(environ)), Where(environ))
-    sent = messages(client, home, api, made)
-    assert parent.stem in sent
-    assert "(archived copy)" in sent

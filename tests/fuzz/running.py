@@ -31,11 +31,9 @@ class Figures(NamedTuple):
 
 def home_in(folder: Path) -> ConfigHome:
     """A config home in a folder of a test's own, which the environment names."""
-    config = folder / ".claude"
-    (config / "projects").mkdir(parents=True)
-    environ = {"HOME": str(folder), "CLAUDE_CONFIG_DIR": str(config)}
-    os.environ.update(environ)
-    return ConfigHome(folder, config, environ)
+    home = ConfigHome.at(folder)
+    os.environ.update(home.environ)
+    return home
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -15,13 +14,20 @@ from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_guard import shells
 from tests.needs import REPO, need
 
-EVENTS = ("UserPromptSubmit", "SessionStart", "SessionEnd", "Stop")
+EVENTS = {
+    "UserPromptSubmit": "guard",
+    "SessionStart": "session-start",
+    "SessionEnd": "session-end",
+    "Stop": "notice",
+    "PreToolUse": "allow",
+}
+"""The events that we hear, each with the script that somebody waits for."""
 
 
 def test_only_events_that_every_client_knows() -> None:
     """One unknown event name would switch off all hooks of older clients; "args" they ignore, .42 "if" as well."""
     hooks = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
-    assert sorted(hooks) == sorted([*EVENTS, "PreToolUse"])
+    assert sorted(hooks) == sorted(EVENTS)
     for (group,) in hooks.values():
         for hook in group["hooks"]:
             assert sorted(set(hook) - {"if", "async"}) == ["command", "timeout", "type"]
@@ -41,27 +47,22 @@ def programs(trace: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("size", [2, 200, 64 << 10, 1 << 20])
-def test_an_untriggered_prompt_costs_one_shell_and_one_child(plugin: PluginCopy, tmp_path: Path, size: int) -> None:
-    """Two programs are started: the client's own /bin/sh and `cat`."""
+def traced(plugin: PluginCopy, event: str, body: bytes, **env: str) -> tuple[bytes, list[str], int]:
+    """What an event's hook says, the programs that it starts, and in how many processes."""
     need("strace", shutil.which("strace") is not None, "install the system package strace")
-    traced = tmp_path / "trace"
+    log = plugin.data / "trace"
+    calls = ("-e", "trace=execve,fork,vfork,clone,clone3")
+    done = plugin.hook(event, body, "strace", "-f", "-qq", *calls, "-o", str(log), "/bin/sh", **env)
+    assert (done.returncode, done.stderr) == (0, b"")
+    trace = log.read_text()
+    return done.stdout, programs(trace), len({line.split()[0] for line in trace.splitlines()})
+
+
+@pytest.mark.parametrize("size", [2, 200, 64 << 10, 1 << 20])
+def test_an_untriggered_prompt_costs_one_shell_and_one_child(plugin: PluginCopy, size: int) -> None:
+    """Two programs are started: the client's own /bin/sh and `cat`."""
     body = json.dumps({"prompt": '<a href="x"> ' * (size // 13)}).encode()
-    shell = [
-        "strace",
-        "-f",
-        "-qq",
-        "-e",
-        "trace=execve,fork,vfork,clone,clone3",
-        "-o",
-        str(traced),
-        "/bin/sh",
-    ]
-    done = plugin.hook("UserPromptSubmit", body, *shell)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    trace = traced.read_text()
-    assert programs(trace) == ["sh", "cat"]
-    assert len({line.split()[0] for line in trace.splitlines()}) == 2, trace
+    assert traced(plugin, "UserPromptSubmit", body) == (b"", ["sh", "cat"], 2)
 
 
 @pytest.mark.parametrize("event", EVENTS)
@@ -71,13 +72,8 @@ def test_a_vanished_or_broken_plugin_lets_everything_pass(plugin: PluginCopy, sh
 
     zsh as /bin/sh takes no trap at the end of a file that it can't read: it ends with 1, which blocks nothing either.
     """
-    script = (
-        plugin.root
-        / "hooks"
-        / {"UserPromptSubmit": "guard", "SessionStart": "session-start", "Stop": "notice"}.get(event, "session-end")
-    )
     for broken in ("if true; then\n case", "exit 2", "set -e; false", "f() {"):
-        script.write_text(broken)
+        (plugin.root / "hooks" / EVENTS[event]).write_text(broken)
         done = plugin.hook(event, b'{"prompt":">resume"}', *shell)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), broken
     shutil.rmtree(plugin.root)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
 import subprocess
 from pathlib import Path
@@ -14,9 +13,8 @@ import pytest
 from resume_hooks.paths import Where
 from resume_hooks.system.git_worktrees import as_started, started_folders
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.hook_scripts.test_guard_cost import programs
+from tests.hook_scripts.test_guard_cost import traced
 from tests.hook_scripts.test_near_end import ID, PROJECT, body, pending, stamp
-from tests.needs import need
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
 
@@ -85,16 +83,12 @@ def test_a_folder_with_sessions_or_without_our_state(plugin: PluginCopy, reposit
     assert not list(pending(plugin).glob("new-*"))
 
 
-def test_another_start_costs_no_more(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:
+def test_another_start_costs_no_more(plugin: PluginCopy, repository: Path) -> None:
     """Once a folder was noted and looked at: the client's shell, and a process for the event and one for the time."""
-    need("strace", shutil.which("strace") is not None, "install the system package strace")
     stamp(plugin, f"due-{PROJECT}.json")
     started(plugin, repository)
-    traced = tmp_path / "trace"
-    shell = ["strace", "-f", "-qq", "-e", "trace=execve,fork,vfork,clone,clone3", "-o", str(traced), "/bin/sh"]
-    plugin.hook("SessionStart", body(plugin), *shell, CLAUDE_PROJECT_DIR=str(repository))
-    assert sorted(programs(traced.read_text())) == ["cat", "date", "sh"]
-    assert len({line.split()[0] for line in traced.read_text().splitlines()}) == 3
+    _, found, processes = traced(plugin, "SessionStart", body(plugin), CLAUDE_PROJECT_DIR=str(repository))
+    assert (sorted(found), processes) == (["cat", "date", "sh"], 3)
 
 
 def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:

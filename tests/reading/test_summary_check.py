@@ -12,16 +12,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.reading.summary_check import ABSENT, checked, texts_in
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
-from tests.builders import (
-    SESSION,
-    attachment,
-    custom_title,
-    summary,
-    tool_result,
-    tool_use,
-    user,
-    write_session,
-)
+from tests.builders import SESSION, attachment, custom_title, summary, tool_result, tool_use, user, write_session
 
 SAID = [
     (":0", "please mend the tabs in src/parser.py, and keep the public names"),

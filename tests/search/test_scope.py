@@ -107,15 +107,16 @@ def test_a_helper_run_that_was_gone_on_with_elsewhere_is_no_helper(config_home: 
     assert ([hit.session_id for hit in found.hits], found.helpers) == ([session_id(1)], 0)
 
 
-@pytest.fixture
-def home(config_home: ConfigHome) -> ConfigHome:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
     """A session with two branches, two tools, files and days."""
+    made = ConfigHome.at(tmp_path_factory.mktemp("said"))
     day = "2026-03-0{}T12:00:00Z".format
     file, other = f"{CWD}/src/parser.py", f"{CWD}/docs/my parser.py"
     edit = {"file_path": file, "old_string": "linter", "new_string": "x"}
     read = {"file_path": other, "note": "linter"}
     talk(
-        config_home,
+        made,
         1,
         user("the linter, please", uuid=uid(0), ts=day(1), gitBranch="main"),
         tool_use("c1", uuid=uid(1), parent=uid(0), name="Edit", tool_input=edit, ts=day(2), gitBranch="main"),
@@ -124,7 +125,7 @@ def home(config_home: ConfigHome) -> ConfigHome:
         tool_use("c2", uuid=uid(4), parent=uid(3), name="mcp__x__Read", tool_input=read, ts=day(5), gitBranch="main"),
         tool_result("c2", "linter here", uuid=uid(5), parent=uid(4), ts=day(6), gitBranch="main"),
     )
-    return config_home
+    return made
 
 
 FILTERS: list[tuple[dict[str, Any], set[int]]] = [

@@ -83,12 +83,13 @@ BY_PART = {
 """Identifiers, and the lines that have them, whole or by their parts, the one that has the most of it first."""
 
 
-@pytest.fixture
-def home(config_home: ConfigHome) -> ConfigHome:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
     """A session in which all of it was said, a turn each."""
+    made = ConfigHome.at(tmp_path_factory.mktemp("said"))
     for line, words in enumerate(SAID):
-        talk(config_home, line + 1, words)
-    return config_home
+        talk(made, line + 1, words)
+    return made
 
 
 @pytest.mark.parametrize("query", ONE)

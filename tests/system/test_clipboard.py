@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,15 +29,6 @@ SILENT = {"TERM": "dumb"}
 
 HANG_GUARD = 30.0
 """Seconds after which a test has hung; no measure of speed."""
-
-
-@pytest.fixture
-def xserver() -> Iterator[XServer]:
-    """A private X server; its end is the end of every program that owned its clipboard."""
-    for tool in ("Xvfb", "xclip", "xsel"):
-        need(tool, shutil.which(tool), f"install the system package {tool.lower()}")
-    with XServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -56,6 +56,11 @@ def seen(home: ConfigHome, records: list[Record]) -> Traffic:
     return traffic_of(write_session(home.project(), SESSION, records))
 
 
+def begun(home: ConfigHome, rows: list[Record]) -> FirstRequest:
+    """What a new session begins with, as one of these records tells."""
+    return base_of(HeadTail(write_session(home.project(), SESSION, rows)), home.where)
+
+
 def asked(uuid: str, parent: str, ts: float, usage: Record, **more: Any) -> Record:
     """An answer that was counted."""
     return assistant("answer", uuid=uuid, parent=parent, ts=ts, tokens=usage, **more)
@@ -170,11 +175,7 @@ def test_branches_of_sub_agents_and_synthetic_answers_do_not_count(config_home: 
 
 def test_a_compaction_empties_what_is_cached(config_home: ConfigHome) -> None:
     """What was cached before it is not sent again, and the context did not grow by shrinking."""
-    rows = [
-        *conversation(2),
-        boundary(uuid="b", ts=10),
-        summary("s", uuid="s", parent="b", ts=10),
-    ]
+    rows = [*conversation(2), boundary(uuid="b", ts=10), summary("s", uuid="s", parent="b", ts=10)]
     found = seen(config_home, rows)
     assert (found.cached, found.lifetime) == (0, FIVE_MINUTES)
     after = [user("q", uuid="q", parent="s", ts=11), asked("z", "q", 12, counted(500, 100))]
@@ -197,17 +198,14 @@ def test_what_a_new_session_begins_with(config_home: ConfigHome) -> None:
         asked("a", "t", 1, counted(16_000, 14_000, plain=5)),
         asked("b", "a", 2, counted(30_000, 14_000)),
     ]
-    found = base_of(HeadTail(write_session(config_home.project(), SESSION, rows)), config_home.where)
-    assert found == FirstRequest(30_005 - 1_000, 16_000)
+    assert begun(config_home, rows) == FirstRequest(30_005 - 1_000, 16_000)
 
 
 def test_a_first_request_that_nothing_was_cached_for(config_home: ConfigHome) -> None:
     """The usual share, at most all of it."""
     for written, shared in ((40_000, USUAL_SHARED), (5_000, 5_000)):
         rows = [user("", uuid="u"), asked("a", "u", 1, counted(0, written, plain=0))]
-        assert base_of(
-            HeadTail(write_session(config_home.project(), SESSION, rows)), config_home.where
-        ) == FirstRequest(written, shared)
+        assert begun(config_home, rows) == FirstRequest(written, shared)
 
 
 def test_of_a_child_the_opening_is_taken_off(config_home: ConfigHome) -> None:
@@ -218,27 +216,23 @@ def test_of_a_child_the_opening_is_taken_off(config_home: ConfigHome) -> None:
         user("go on", uuid="v", parent="a"),
         asked("b", "v", 1, counted(0, 40_000, plain=0)),
     ]
-    assert (
-        base_of(HeadTail(write_session(config_home.project(), SESSION, rows)), config_home.where).tokens
-        == 40_000 - 10_002
-    )
+    assert begun(config_home, rows).tokens == 40_000 - 10_002
 
 
 def test_without_a_first_request_within_reach_the_usual_figures_stand_in(config_home: ConfigHome) -> None:
     """A first prompt that fills the head, or a session that was never answered."""
     for rows in ([user("q", uuid="u")], [user("x" * 90_000, uuid="u"), asked("a", "u", 1, counted(0, 30_000))]):
-        glance = HeadTail(write_session(config_home.project(), SESSION, rows))
-        assert base_of(glance, config_home.where) == FirstRequest(USUAL_BASE, USUAL_SHARED)
+        assert begun(config_home, rows) == FirstRequest(USUAL_BASE, USUAL_SHARED)
 
 
 def test_a_child_without_a_request_begins_as_what_it_was_made_from(config_home: ConfigHome) -> None:
     """Through as many generations as it takes; where one is gone the usual figures stand in."""
     root = [user("q", uuid="u"), asked("a", "u", 1, counted(0, 40_000))]
-    begun = base_of(HeadTail(write_session(config_home.project(), session_id(1), root)), config_home.where)
+    first = base_of(HeadTail(write_session(config_home.project(), session_id(1), root)), config_home.where)
     for number in (2, 3):
         head = {"trim_metadata": {"parent_file": f"/x/{session_id(number - 1)}.jsonl"}}
         path = write_session(config_home.project(), session_id(number), [head, user("q", uuid="u")])
-    assert base_of(HeadTail(path), config_home.where) == begun
+    assert base_of(HeadTail(path), config_home.where) == first
     os.unlink(config_home.project() / f"{session_id(1)}.jsonl")
     assert base_of(HeadTail(path), config_home.where) == FirstRequest(USUAL_BASE, USUAL_SHARED)
 
@@ -255,5 +249,4 @@ def test_a_file_that_begins_within_a_session(config_home: ConfigHome) -> None:
     kept = assistant("yes", uuid="c", parent="b", tokens=94_171)
     cut = [boundary(uuid="cut", before="gone"), user("on with it", uuid="b", parent="cut")]
     for rows in ([user("on with it", uuid="b", parent="gone"), kept], [*cut, kept]):
-        ends = HeadTail(write_session(config_home.project(), SESSION, rows))
-        assert base_of(ends, config_home.where) == FirstRequest(USUAL_BASE, USUAL_SHARED)
+        assert begun(config_home, rows) == FirstRequest(USUAL_BASE, USUAL_SHARED)

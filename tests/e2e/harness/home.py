@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from resume_hooks.paths import Where
 from tests.e2e.harness.processes import end_all_with
 
 API_KEY = "sk-ant-test-0000"
@@ -53,6 +54,11 @@ class ClientHome:
             msg = f"the project path is too long for a plain key: {self.cwd}"
             raise ValueError(msg)
         return self.config / "projects" / key
+
+    @property
+    def where(self) -> Where:
+        """Where our functions find what the client has."""
+        return Where(self.env())
 
     def sessions(self) -> list[Path]:
         """The project's session files (`<uuid>.jsonl`, not empty), oldest change first."""

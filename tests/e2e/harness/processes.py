@@ -27,11 +27,25 @@ def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> bool
 
 def is_running(pid: int) -> bool:
     """Whether the process exists and is more than a zombie."""
+    return _state(pid) not in "ZX"
+
+
+def is_asleep(pid: int) -> bool:
+    """Whether the process neither works, nor waits for a core, nor has a child that it could wait for."""
+    try:
+        children = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:  # a thread ended
+        return False
+    return not any(children) and _state(pid) == "S"
+
+
+def _state(pid: int) -> str:
+    """The letter that Linux gives it; X where there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
+        return "X"
+    return stat.rpartition(")")[2].split()[0]
 
 
 def end(pid: int) -> None:

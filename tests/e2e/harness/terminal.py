@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from abc import ABC, abstractmethod
@@ -12,7 +13,7 @@ from typing import Self
 from tests.e2e.harness.home import ClientHome
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.printing import client_arguments
-from tests.e2e.harness.processes import PATIENCE, wait_until
+from tests.e2e.harness.processes import PATIENCE, is_asleep, wait_until
 from tests.e2e.harness.versions import ClientVersion
 
 COLUMNS, ROWS = 120, 50
@@ -21,19 +22,15 @@ PROMPT_SIGN = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 _READY = rf"^─{{20,}}.*\n{PROMPT_SIGN}"
 _BOX = rf"^─{{20,}}.*\n{PROMPT_SIGN}(.*(?:\n.*)*?)\n─{{20,}}"
 _QUIET = 0.8
+_ASLEEP = 0.25
+"""Seconds of a still screen at which a client rests, whatever it does, and where it does nothing."""
 
 
 class Terminal(ABC):
     """The client's TUI on a screen of 120 x 50; a context manager that ends the client."""
 
     def __init__(
-        self,
-        version: ClientVersion,
-        home: ClientHome,
-        api: MockApi,
-        *,
-        columns: int = COLUMNS,
-        rows: int = ROWS,
+        self, version: ClientVersion, home: ClientHome, api: MockApi, *, columns: int = COLUMNS, rows: int = ROWS
     ) -> None:
         """Nothing runs before `start`."""
         self.version, self.home, self.api = version, home, api
@@ -79,6 +76,11 @@ class Terminal(ABC):
     @abstractmethod
     def resize(self, columns: int, rows: int) -> None:
         """Change the window's size; the client redraws."""
+
+    @property
+    @abstractmethod
+    def pid(self) -> int:
+        """The client's process."""
 
     @abstractmethod
     def alive(self) -> bool:
@@ -131,15 +133,21 @@ class Terminal(ABC):
         self.wait_idle()
 
     def wait_idle(self, quiet: float = _QUIET, timeout: float = PATIENCE) -> None:
-        """Wait until the screen was still for `quiet` seconds; a working client's spinner keeps moving."""
+        """Wait until the screen was still for `quiet` seconds; a working client's spinner keeps moving.
+
+        Unless more is asked for, a client that does nothing meanwhile is believed sooner.
+        """
         last, since = self.text(), time.monotonic()
+        worked = since if quiet == _QUIET else math.inf
 
         def rested() -> bool:
-            nonlocal last, since
-            now = self.text()
+            nonlocal last, since, worked
+            now, at = self.text(), time.monotonic()
             if now != last:
-                last, since = now, time.monotonic()
-            return time.monotonic() - since >= quiet
+                last, since = now, at
+            if worked < math.inf and not is_asleep(self.pid):
+                worked = at
+            return at - since >= quiet or at - max(since, worked) >= _ASLEEP
 
         self._expect(wait_until(rested, timeout), f"the screen never rested for {quiet} s")
 

@@ -85,6 +85,11 @@ class TmuxTui(Terminal):
         self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
         self.columns, self.rows = columns, rows
 
+    @property
+    def pid(self) -> int:
+        """The client's process."""
+        return self._client_pid
+
     def alive(self) -> bool:
         """Whether the client still runs."""
         return bool(self._client_pid) and is_running(self._client_pid)

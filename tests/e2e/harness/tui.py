@@ -26,12 +26,7 @@ class Tui(Terminal):
     def _launch(self, command: list[str], env: dict[str, str]) -> None:
         self._lock = threading.Lock()
         self._child = pexpect.spawn(
-            command[0],
-            command[1:],
-            cwd=str(self.home.cwd),
-            env=env,
-            dimensions=(self.rows, self.columns),
-            timeout=None,
+            command[0], command[1:], cwd=str(self.home.cwd), env=env, dimensions=(self.rows, self.columns), timeout=None
         )
         self._child.delaybeforesend = None
         self._emulator = Emulator(self.columns, self.rows, self._send)

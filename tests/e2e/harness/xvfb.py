@@ -24,11 +24,7 @@ class XServer:
         reader, writer = os.pipe()
         command = ["Xvfb", "-displayfd", str(writer), "-screen", "0", "640x480x8", "-nolisten", "tcp"]
         self._process = subprocess.Popen(
-            command,
-            pass_fds=[writer],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            command, pass_fds=[writer], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         os.close(writer)
         with os.fdopen(reader, encoding="ascii") as answer:

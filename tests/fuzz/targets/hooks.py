@@ -124,7 +124,4 @@ def starts_and_ends(home: ConfigHome) -> Try:
     return one
 
 
-TARGETS = (
-    Target("prompts", 500, prompts),
-    Target("starts and ends", 500, starts_and_ends),
-)
+TARGETS = (Target("prompts", 500, prompts), Target("starts and ends", 500, starts_and_ends))

@@ -43,14 +43,7 @@ def vault_notes(home: ConfigHome) -> Try:
     honest = orjson.loads(file.read_bytes())
     outside = home.root / "outside.jsonl"
     outside.write_text("outside")
-    places = (
-        "projects/../../../outside.jsonl",
-        "/etc/passwd",
-        f"projects/x/{SESSION}.jsonl",
-        "",
-        "..",
-        "pack-0.xz",
-    )
+    places = ("projects/../../../outside.jsonl", "/etc/passwd", f"projects/x/{SESSION}.jsonl", "", "..", "pack-0.xz")
 
     def one(draws: Draws) -> None:
         made = dict(honest)

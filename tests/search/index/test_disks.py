@@ -96,10 +96,9 @@ def test_only_what_is_needed_goes_into_a_temporary_index(config_home: ConfigHome
 def test_a_folder_that_may_not_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """As another user: a temporary index, whether there is one to be read or not."""
     with tempfile.TemporaryDirectory() as root:
-        config = Path(root, ".claude")
-        (config / "projects").mkdir(parents=True)
+        home = ConfigHome.at(Path(root))
+        config = home.config
         (config / "resume-hooks").mkdir()
-        home = ConfigHome(Path(root), config, {"HOME": root, "CLAUDE_CONFIG_DIR": str(config)})
         written(home, said("alpha"))
         for folder in (root, config, config / "resume-hooks"):
             os.chmod(folder, 0o555)

@@ -13,10 +13,8 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import child_of, children, spoken
 from tests.e2e.test_fork import sent
-from tests.e2e.test_inside import ASK_FIRST, parent
+from tests.e2e.test_inside import ASK_FIRST
 from tests.e2e.test_session_start import QUIET
-
-__all__ = ["parent"]
 
 SKIP = ["--dangerously-skip-permissions"]
 BASH: Reply = {"name": "Bash", "input": {"command": "python3 -m compileall .", "description": "try it"}}

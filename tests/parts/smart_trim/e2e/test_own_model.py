@@ -14,10 +14,10 @@ from tests.e2e.harness.asked import Request, last_user_text
 from tests.e2e.harness.client import Tui
 from tests.e2e.harness.mock_api import Usage
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, child_of, children, spoken
+from tests.e2e.plugin import ENGINE, SOURCE, child_of, children, spoken
 from tests.e2e.test_context_rollover import is_headless
 from tests.e2e.test_forked_rollover import CALL, asked_behind, saying
-from tests.e2e.test_trim_trigger import SOURCE, outputs
+from tests.e2e.test_trim_trigger import outputs
 from tests.needs import corpus
 from tests.parts.smart_trim.models import SHOWN
 
