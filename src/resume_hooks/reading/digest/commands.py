@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import DigestEntry, entry
+from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
 from resume_hooks.reading.digest.facts import ShellRun
 from resume_hooks.reading.digest.prose import cut
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.texts import redact
 
 LONGEST = 600  # characters of a command; a longer one carries a document and is cut
 OFTEN = 5  # runs from which on a command counts as run often
@@ -86,7 +85,7 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> Iterator[
             weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end - _drawback(good)
             rows.append((-weight, -good.run.place.order, good.run, _runs(found, good)))
     for *_, run, note in sorted(rows, key=lambda row: row[:2]):
-        shown = redact(run.command)[0] if "\n" in run.command else run.command  # an escape before a secret hides it
+        shown = redacted(run.command) if "\n" in run.command else run.command  # an escape before a secret hides it
         yield entry(shell.at_home(shown, folder), run.place, note, LONGEST)
 
 
@@ -128,7 +127,7 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
         instead = next((other for other in later if failed.program and other.program == failed.program), None)
         said = f"`{cut(failed.core, NAMED)}` {problem}"
         if instead:
-            said = f"{said}; then `{cut(redact(instead.core)[0], LINE)}` worked"
+            said = f"{said}; then `{cut(redacted(instead.core), LINE)}` worked"
         yield entry(said, failed.run.place, most=LONGEST)
 
 
@@ -139,7 +138,7 @@ def open_errors(commands: Sequence[ShellCommand], since: int) -> Iterator[Digest
     for command in sorted(last.values(), key=lambda command: command.run.place.order, reverse=True):
         order, problem = command.run.place.order, _what_failed(command)
         if problem and order > since and good.get(command.program, -1) < order:
-            yield entry(f"`{cut(redact(command.core)[0], NAMED)}` {problem}", command.run.place)
+            yield entry(f"`{cut(redacted(command.core), NAMED)}` {problem}", command.run.place)
 
 
 def _what_failed(command: ShellCommand) -> str:

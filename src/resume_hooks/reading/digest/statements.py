@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import DigestEntry, entry
+from resume_hooks.reading.digest.entries import DigestEntry, entry, redacted
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.prose import cut, is_question
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.texts import redact
 
 _FILLER = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
 
@@ -198,14 +196,14 @@ def constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 def _both_ends(text: str) -> str:
     if len(text) <= TYPED:
-        return redact(text)[0]
-    return f"{redact(text[:TYPED])[0][: TYPED // 2]}\n{redact(text[-TYPED:])[0][-TYPED // 2 :]}"
+        return redacted(text)
+    return f"{redacted(text[:TYPED])[: TYPED // 2]}\n{redacted(text[-TYPED:])[-TYPED // 2 :]}"
 
 
 def plan(facts: LineageFacts) -> Iterator[DigestEntry]:
     """The latest plan that was approved: its title and its steps."""
     for said in facts.plans[-1:]:
-        text = redact(said.text[:PLAN])[0]
+        text = redacted(said.text[:PLAN])
         yield entry(next(prose.sentences(text), ""), said.place, "approved")
         rows = (row.strip() for row in text.split("\n"))
         yield from (entry(row.lstrip("#*- "), said.place) for row in rows if _STEP.match(row))
@@ -270,7 +268,7 @@ def questions(facts: LineageFacts) -> Iterator[DigestEntry]:
     """What the assistant asked and nobody answered."""
     yield from (entry(said.text, said.place) for said in facts.questions)
     if said := facts.unanswered:
-        asked = filter(prose.is_question, prose.sentences(redact(said.text[-PROSE:])[0]))
+        asked = filter(prose.is_question, prose.sentences(redacted(said.text[-PROSE:])))
         yield from (entry(sentence, said.place) for sentence in asked)
 
 
@@ -281,10 +279,9 @@ def _ranked(sentences: Sequence[Sentence], weigh: Callable[[Sentence], int], lea
     yield from (entry(one.text, one.said) for _, one in rows[:MOST])
 
 
-@lru_cache(maxsize=512)
 def _whole(text: str) -> str:
-    """A text without its secrets, as much of it as is looked at; several sections ask for the same."""
-    return redact(text[-2 * PROSE :])[0]
+    """A text without its secrets, as much of it as is looked at."""
+    return redacted(text[-2 * PROSE :])
 
 
 def _latest(said: list[Quote], shown: Callable[[str], str] = _whole) -> Iterator[Quote]:
