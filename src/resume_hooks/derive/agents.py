@@ -19,8 +19,8 @@ from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import ends_of, home_of, known_as, label_of, left_of, require_whole
 from resume_hooks.sessions.child_titles import Kind
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.plan_file import plan_of_work
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.provenance import ChildSize
 

@@ -17,9 +17,9 @@ from resume_hooks.reading.digest import as_text, entries
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.redaction.texts import left_out, redact
 from resume_hooks.sessions.lineage_block import unmarked
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import NEXT_STEP, opening_lines, opening_text, task_step
 from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import counted, encodable, one_line, plain, plain_line
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of

@@ -23,8 +23,8 @@ from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.redaction.texts import redact as without_secrets
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import FOLDER, subagents_of
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.reading.passages import failed_in, says, without_reminders
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, agent_type, subagent_name, subagents_of, title_of
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records

@@ -25,7 +25,7 @@ from resume_hooks.paths import TASKS, TOOL_RESULTS, Where, is_session_id, open_r
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, opened
-from resume_hooks.sessions.locate import SessionFile, is_known
+from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.storage import state_file
 from resume_hooks.storage.state_file import MODE
 

@@ -16,9 +16,9 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of, ends_of, store_of
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.liveness import Clients
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts import records, tokens

@@ -20,8 +20,8 @@ from resume_hooks.derive.child.draft import NOBODY, Draft
 from resume_hooks.derive.child.write import Body, ChildPlan
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import ChildSetting, closing_lines, lineage_line, stub_line
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts import tokens

@@ -31,8 +31,8 @@ from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import agent_at, readable
 from resume_hooks.sessions.held_links import release
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
 from resume_hooks.transcripts.invariants import Check, require

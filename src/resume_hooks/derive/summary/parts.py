@@ -11,8 +11,8 @@ from typing import NamedTuple
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import TextPiece, cut, fit
 from resume_hooks.reading.selections import TurnReader
-from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import TranscriptNames, names_of
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import counted
 
 PART = 240_000  # bytes of a part in UTF-8: 60,000 to 120,000 tokens, which models take with their answer

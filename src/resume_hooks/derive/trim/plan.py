@@ -21,7 +21,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.outline import first_words
 from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.client_window import as_client_acts
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize, Trim
