@@ -14,7 +14,7 @@ from resume_hooks.paths import Where, find_session, named_session
 from resume_hooks.reading.digest.as_text import facts, fills
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, DigestEntry
-from resume_hooks.sessions import lineage_block, locate
+from resume_hooks.sessions import lineage_block, session_files
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -47,7 +47,7 @@ def given_back(
 
 
 def _facts(path: str, sections: Sequence[str], most: int) -> str:
-    session = locate.session_file(path)
+    session = session_files.session_file(path)
     lineage = Family(Where()).lineage(path)
     rows = lineage[_cleared(lineage) :]
     block = _block(rows, path) if len(rows) > 1 else ""

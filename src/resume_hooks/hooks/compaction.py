@@ -23,7 +23,7 @@ from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.entries import SECTIONS as HANDOFF_SECTIONS
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.stored_settings import store
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import plain_line

@@ -19,7 +19,7 @@ from resume_hooks.hooks.request import TriggerAnswer
 from resume_hooks.hooks.triggers import BARE, ROWS, SLASH, UNASKED, Trigger, of_command
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import answers
-from resume_hooks.sessions.locate import session_file
+from resume_hooks.sessions.session_files import session_file
 from resume_hooks.system.clipboard import NOT_COPIED
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.processes import is_asked_by_client

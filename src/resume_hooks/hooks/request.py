@@ -20,7 +20,7 @@ from resume_hooks.errors import (
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import readable
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import typed
 

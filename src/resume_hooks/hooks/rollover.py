@@ -29,7 +29,7 @@ from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import as_text
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.processes import started
 from resume_hooks.system.text import one_line, plain_line
 

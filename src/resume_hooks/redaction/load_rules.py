@@ -97,11 +97,14 @@ class Rules:
 
 def branches(words: dict[bytes, bytes], depth: int = 0) -> bytes:
     """An expression for words that begin alike up to ``depth``, each with what must follow it."""
-    ends = [follow for word, follow in words.items() if len(word) == depth]
-    longer = {word: follow for word, follow in words.items() if len(word) > depth}
-    signs = dict.fromkeys(word[depth : depth + 1] for word in longer)
-    groups = [{word: end for word, end in longer.items() if word[depth : depth + 1] == sign} for sign in signs]
-    longest = [re.escape(sign) + branches(group, depth + 1) for sign, group in zip(signs, groups, strict=True)]
+    ends: list[bytes] = []
+    longer: dict[bytes, dict[bytes, bytes]] = {}
+    for word, follow in words.items():
+        if len(word) == depth:
+            ends.append(follow)
+        else:
+            longer.setdefault(word[depth : depth + 1], {})[word] = follow
+    longest = [re.escape(sign) + branches(group, depth + 1) for sign, group in longer.items()]
     every = [*longest, *ends]
     return every[0] if len(every) == 1 else b"(?:" + b"|".join(every) + b")"
 

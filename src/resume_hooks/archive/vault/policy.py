@@ -27,7 +27,7 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archive
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.link_log import read_links
-from resume_hooks.sessions.locate import all_sessions
+from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.storage import state_file
 from resume_hooks.storage.typed_rows import read_as
 from resume_hooks.system.claude_settings import managed_days

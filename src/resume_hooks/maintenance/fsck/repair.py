@@ -20,7 +20,7 @@ from resume_hooks.maintenance.fsck.links import LONGER, MARKS_LOST, NEWER, TWICE
 from resume_hooks.maintenance.fsck.messages import ALTERED, without_thinking
 from resume_hooks.maintenance.fsck.sidecars import OUTPUT_GONE
 from resume_hooks.paths import Where
-from resume_hooks.sessions.locate import SessionFile
+from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.chain import live_chain
 from resume_hooks.transcripts.graph import Graph, find_leaf

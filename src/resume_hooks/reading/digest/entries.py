@@ -78,20 +78,21 @@ def entry(text: str, place: object, note: str = "", most: int = LONGEST) -> Dige
 
     The secrets go before the rest is cut: half a token is still one, but looks like none.
     """
-    words = cut(plain_line(_redact(text[: most * 8])), most)
-    return DigestEntry(words, str(place), cut(plain_line(_redact(note)), NOTE))
+    words = cut(plain_line(redacted(text[: most * 8])), most)
+    return DigestEntry(words, str(place), cut(plain_line(redacted(note)), NOTE))
 
 
 def without_secrets(sections: Mapping[str, tuple[DigestEntry, ...]]) -> dict[str, tuple[DigestEntry, ...]]:
     """Sections of which no entry holds a secret, also where another version wrote some of them."""
     return {
-        name: tuple(row._replace(text=_redact(row.text), note=_redact(row.note)) for row in rows)
+        name: tuple(row._replace(text=redacted(row.text), note=redacted(row.note)) for row in rows)
         for name, rows in sections.items()
     }
 
 
 @lru_cache(maxsize=4_096)
-def _redact(text: str) -> str:
+def redacted(text: str) -> str:
+    """A text without its secrets; several sections ask for the same."""
     from resume_hooks.redaction.texts import redact  # search and read show digests, and make none
 
     return redact(text)[0] if text else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ntpath
 import posixpath
-import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -28,7 +27,7 @@ WRITES = 60  # files at most that one command is taken to name as what it change
 LISTINGS = 300  # files at most that git is taken to list after one command
 
 _WINDOWS = late(r"[A-Za-z]:[\\/]|\\\\")
-_COMMIT = late(r"^\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
+_COMMIT = late(r"\n\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)")
 _URL = late(r"https://[^\s\"'<>)\]]{1,500}")
 _LINK = late(r"https://.*/(?:(?:pull|merge_requests|issues|runs)/\d+|releases/tag/[\w.-]+)")
 _MAKES = late(r"\b(?:create|push|release|publish|deploy)\b")
@@ -151,7 +150,7 @@ def artefacts(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 def _made(run: ShellRun) -> Iterator[DigestEntry]:
     if "git" in run.command and "[" in run.output:
-        for branch, commit, subject in _COMMIT.findall(run.output):
+        for branch, commit, subject in _COMMIT.findall(f"\n{run.output}"):
             yield entry(f"commit {commit} {subject}", run.answered, f"on {branch}")
     if not run.failed and "https://" in run.output and _MAKES.search(run.command):
         links = (_LINK.match(url) for url in _URL.findall(run.output))

@@ -31,8 +31,8 @@ _OWN = late(rb'([0-9a-f-]{36})","timestamp":"')
 _UUID = b'"uuid":"'
 _THOUGHT = b'"content":[{"type":"thinking",'
 _BLOCKS = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
-_OTHERWISE = (b'"is_error":true', b'"tool_use_id"', b'"toolUseResult"')
-"""Keys between an answer's call and the record's own id that say more than that it worked."""
+_NEXT = late(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
+"""The record's own id behind an answer's call, or before that a key that says more than that it worked."""
 
 _REFUSED = REJECTION.encode()
 
@@ -66,11 +66,9 @@ def prescan(raw: bytes) -> Prescan | None:
 
 def _answer(raw: bytes, head: re.Match[bytes], call: re.Match[bytes]) -> Prescan | None:
     """The same of an answer. Behind its id comes what the client kept of the result, as long as the answer itself."""
-    at = raw.find(_UUID, call.end())
-    own = _OWN.match(raw, at + len(_UUID)) if at >= 0 else None
+    following = _NEXT.search(raw, call.end())
+    own = _OWN.match(raw, following.end()) if following and following[0] == _UUID else None
     if own is None or _REFUSED in raw[:REACH] or raw.find(_UUID, 0, call.start()) >= 0:
-        return None
-    if any(raw.find(key, call.end(), at) >= 0 for key in _OTHERWISE):
         return None
     return _skimmed(head, own, call[1] or call[2])
 

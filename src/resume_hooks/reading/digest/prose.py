@@ -51,13 +51,13 @@ _ASKING = late(
 
 
 def _any_of(words: str, *others: str) -> re.Pattern[str]:
-    """Any of some words, or of some pieces of text in scripts without spaces."""
-    return late(rf"\b(?:{'|'.join(words.split())})\b|{'|'.join(others)}".replace("~", " "), re.IGNORECASE)
+    """Any of some words, in lower case, or of some pieces of text in scripts without spaces."""
+    return late(rf"\b(?:{'|'.join(words.split())})\b|{'|'.join(others)}".replace("~", " "))
 
 
 _DECISION = _any_of(
     """instead~of rather~than decided decision chose chosen opted~for going~with go~with went~with settled approach
-    I'?ll let(?:'s|~us|~me)~(?:use|go|keep|add|fix|make|put|leave|resolve|rename|remove) we(?:'ll|~will) should as-is
+    i'?ll let(?:'s|~us|~me)~(?:use|go|keep|add|fix|make|put|leave|resolve|rename|remove) we(?:'ll|~will) should as-is
     out~of~scope won't will~not no~longer intentional(?:ly)? deliberate(?:ly)? best~(?:place|way|option)
     recommend(?:ed|ation)? skip(?:ped|ping)? defer(?:red)? kept keep drop(?:ped)? removed? replaced? renamed? switched
     added fixed changed moved only because so~that default trade-?off""",
@@ -112,7 +112,7 @@ def says_something(sentence: str) -> bool:
 
 def decides(sentence: str) -> int:
     """How many words of a decision a sentence has."""
-    return len(set(_DECISION.findall(sentence)))
+    return len({sentence[slice(*found.span())] for found in _DECISION.finditer(sentence.lower())})
 
 
 def goal_title(prompts: Iterable[str]) -> str:

@@ -74,9 +74,8 @@ _VALUED = {"truncate": "-s", "touch": "-d", "install": "-m"}  # an option that i
 _IN_PLACE = late(r"-[a-zA-Z]*i|--in-place")
 _SED_SCRIPT = late(r"[sy]\W|\d*[,\d]*[dapi]\Z")
 _STATUS = late(
-    r"^(?:[ \t]{0,8}(?:modified|new file|deleted|renamed|both modified|typechange): +|"
-    r"(?:[ MADRCTU][MADRCTU]|[MADRCTU] ) (?=\S))(.+)$",
-    re.MULTILINE,
+    r"\n(?:[ \t]{0,8}(?:modified|new file|deleted|renamed|both modified|typechange): +|"
+    r"(?:[ MADRCTU][MADRCTU]|[MADRCTU] ) (?=\S))(.+)"
 )
 _COUNTS = late(r"\d+ ?[+-]*|Bin .*")
 _MODE = late(r" (?:create|delete) mode \d{1,9} (.+)")
@@ -293,7 +292,7 @@ def listed_by_git(parts: tuple[SimpleCommand, ...], output: str) -> GitListing:
         readers += [_mode_path] if "commit" in verbs else []
         readers += [_counted_path] if differs and all(map(_is_of_work, differs)) else []
     rows = output.split("\n") if readers else []
-    here = _STATUS.findall(output) if verbs & {"status", "commit"} else []
+    here = _STATUS.findall(f"\n{output}") if verbs & {"status", "commit"} else []
     return GitListing(
         tuple(_unquoted(path.rpartition(" -> ")[2]) for path in here),
         tuple(path for row in rows for read in readers if (path := read(row))),
