@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from resume_hooks.parts.share.export.as_markdown import _quoted, escape, fence_text, tame
+from resume_hooks.parts.share.export.as_markdown import as_markdown, escape, fence_text, tame
 from resume_hooks.parts.share.export.forms import MARKDOWN
+from resume_hooks.parts.share.export.parts import USER, TextPart
 from tests.builders import SESSION, ConfigHome, assistant, call, custom_title, tool_result, user, write_session
 from tests.parts.share.export.conftest import GITHUB, Exported, talk, write_talk
 
@@ -155,7 +156,7 @@ PIECES = [
 
 def assert_nothing_lives(text: str) -> None:
     """For a reader of Markdown no image and no HTML stands in it but spans of code, and no fence is left open."""
-    for shown in (tame(text), _quoted(text)):
+    for shown in (tame(text), "".join(as_markdown([TextPart(USER, text, "")]))):
         for preset in PRESETS:
             tokens = [one for token in preset.parse(shown) for one in (token, *(token.children or ()))]
             live = {one.content for one in tokens if one.type in {"html_block", "html_inline", "image"}}

@@ -70,18 +70,14 @@ class Document:
         self._redactor = ExportRedactor(where, folders, redact=choice.redact, limit=choice.limit)
         self._builder = PartBuilder(self._redactor, thoughts=choice.thoughts)
         self._told: list[tuple[SessionPart, ExportConversation]] = []
-        if choice.form != JSON:
-            self._read(heads_tails, folders, watching)
-        title = self._told[-1][0].title if self._told else self._redactor.line(plain_line(heads_tails[-1].title))
-        self.name = file_name(title, sessions[-1].session_id, choice.form)
-
-    def _read(self, heads_tails: Sequence[HeadTail], folders: Sequence[str], watching: Sequence[Observer]) -> None:
-        family, known = Family(self._where), set[str]()
-        for session, ends, folder in zip(self.sessions, heads_tails, folders, strict=True):
-            found = conversation(session, self.choice.what, known, watching)
+        family, known = Family(where), set[str]()
+        for session, ends, folder in zip(sessions, heads_tails, folders, strict=True) if choice.form != JSON else ():
+            found = conversation(session, choice.what, known, watching)
             head = self._head(session, ends, folder, found, family)
             self.turns += len(head.turns)
             self._told.append((head, found))
+        title = self._redactor.line(plain_line(heads_tails[-1].title))
+        self.name = file_name(title, sessions[-1].session_id, choice.form)
 
     def _head(
         self, session: SessionFile, ends: HeadTail, folder: str, found: ExportConversation, family: Family
@@ -125,13 +121,18 @@ class Document:
 
         SessionNotFound if a file changed since it was read.
         """
-        form = self.choice.form
-        if form == JSON:
+        if self.choice.form == JSON:
             yield from bundle(self.sessions, self._where, self._hide if self.choice.redact else None)
             return
-        parts = self._parts(carried)
-        heads = [head for head, _ in self._told]
-        yield from _batches(as_page(parts, heads, carried) if form == HTML else as_markdown(parts))
+        parts, heads = self._parts(carried), [head for head, _ in self._told]
+        batch, size = list[str](), 0
+        for piece in as_page(parts, heads, carried) if self.choice.form == HTML else as_markdown(parts):
+            batch.append(piece)
+            size += len(piece)
+            if size >= BATCH:
+                yield encodable("".join(batch)).encode()
+                batch, size = [], 0
+        yield encodable("".join(batch)).encode()
 
     def _parts(self, carried: Carried | None) -> Iterator[Part]:
         for head, found in self._told:
@@ -144,18 +145,6 @@ class Document:
 def folders_of(sessions: Iterable[SessionFile], where: Where) -> list[str]:
     """The home folders of sessions. SessionNotFound if one can't be read."""
     return [home_folder(HeadTail(session.path), where) for session in sessions]
-
-
-def _batches(pieces: Iterable[str]) -> Iterator[bytes]:
-    waiting: list[str] = []
-    size = 0
-    for piece in pieces:
-        waiting.append(piece)
-        size += len(piece)
-        if size >= BATCH:
-            yield encodable("".join(waiting)).encode()
-            waiting, size = [], 0
-    yield encodable("".join(waiting)).encode()
 
 
 def file_name(title: str, session_id: str, form: str) -> str:
