@@ -21,7 +21,7 @@ OTHER = session_id(2)
 
 def everything(found: cache.AllCounts, since: str = "") -> Figures:
     """The figures of all projects."""
-    return figures(found.transcripts, since, lambda _: True)
+    return figures(found.transcripts, since)
 
 
 def test_a_file_is_read_once(config_home: ConfigHome) -> None:
@@ -206,7 +206,7 @@ def test_hooks_by_event_and_whose() -> None:
         return TranscriptCounts(session_id(number), "", "p", 1, there=True, counts=counts, program="claude")
 
     rows = [one(1, "2026-01-01", {500: 100}), one(2, "2026-01-02", {1: 1}), one(3, "2026-01-03", {3: 2, 70: 1})]
-    found = figures(rows, "2026-01-02", lambda _: True).hooks
+    found = figures(rows, "2026-01-02").hooks
     assert [(row.event, row.ours, row.times, row.median, row.high) for row in found] == [
         ("Stop", False, 2, 9, 9),
         ("Stop", True, 4, 3, 70),
@@ -224,7 +224,7 @@ def test_child_kinds_in_order() -> None:
     at = "2026-0{}-01T00:00:00.000Z"
     rows = [one(n, Child(kind, at.format(month), 10, 4)) for n, kind, month in ((1, "trim", 2), (2, "fork", 2))]
     rows.append(one(3, Child("trim", at.format(1), 10, 4)))
-    found = figures(rows, "", lambda _: True).savings
+    found = figures(rows, "").savings
     assert [(row.month, row.kind, row.saved) for row in found] == [
         ("2026-01", "trim", 6),
         ("2026-02", "fork", 6),
