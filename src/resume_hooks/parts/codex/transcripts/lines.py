@@ -6,6 +6,7 @@ After the first line everything is tolerant, as in Codex itself: what is blank, 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
@@ -14,7 +15,9 @@ from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.transcripts.records import Record, mapping, parse, string
 
 META, ITEM, COMPACTED, CONTEXT, EVENT = "session_meta", "response_item", "compacted", "turn_context", "event_msg"
-"""The kinds of lines that say something; ``world_state`` and others are for the client alone."""
+"""The kinds of lines that say something; others are for the client alone."""
+
+WORLD = "world_state"  # what the client told of its surroundings, whole or what changed
 
 DIGEST = "resume-hooks-digest"  # a line of ours, in our form of record but for its envelope
 TITLE, OPENING = "title", "isCompactSummary"  # what our own lines say beside their payload
@@ -111,6 +114,7 @@ def open_rollout(path: str, step: int = -1) -> Iterator[BinaryIO]:
         raise SessionNotFound(f"{path} can't be read: {error.strerror or error}", "Check the path.") from error
 
 
+@functools.cache
 def can_unpack() -> bool:
     """Whether packed rollouts can be read: the package ``zstandard`` is optional."""
     from importlib.util import find_spec  # what few runs need
