@@ -52,14 +52,6 @@ def test_the_settings_count_for_every_handoff(cli: Cli, parent: Path, project: P
     assert done.stderr.decode().startswith("note: ledger_file was passed over: ")
 
 
-def test_a_setting_is_switched_off_again(document: Document, cli: Cli, parent: Path, project: Path) -> None:
-    """By an empty value."""
-    store("handoff_dir", "_handoffs")
-    assert document("config", "handoff_dir", "")["data"]["settings"][0]["value"] == ""
-    assert document("handoff", SESSION)["data"]["documents"] == []
-    assert list(project.iterdir()) == []
-
-
 def test_the_document_holds_the_edit(desk: Desk) -> None:
     """Beside the whole digest."""
     assert desk.handoff("--out", "x.md", EDITOR=desk.editor('echo "use tabs" >> "$1"')).code == 0
