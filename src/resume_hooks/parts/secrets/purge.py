@@ -106,10 +106,9 @@ def clear_left(where: Where) -> None:
             pass
 
 
-def _stage(row: Holding) -> int:
+def _stage(row: Holding) -> tuple[bool, bool]:
     """When a place is rewritten: the index after the files that it was made of, the own transcript last."""
-    own = row.place.kind == TRANSCRIPT and row.place.relation == OWN
-    return 2 if own else int(row.place.kind == INDEXED)
+    return row.place.kind == TRANSCRIPT and row.place.relation == OWN, row.place.kind == INDEXED
 
 
 def _rewritten(row: Holding, found: ScrubFindings, where: Where) -> Holding:
