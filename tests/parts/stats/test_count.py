@@ -112,10 +112,10 @@ def test_hook_times_ours_and_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("event", "duration"),
     [
-        *(("Stop", duration) for duration in (-1, True, "12", None, 1e18, [], {"a": 1})),
-        *((event, 5) for event in ("", "a b", "x" * 41, "\x1b[31mStop", "S|op")),
+        ("Stop", -1), ("Stop", True), ("Stop", "12"), ("Stop", None), ("Stop", 1e18), ("Stop", []), ("Stop", {"a": 1}),
+        ("", 5), ("a b", 5), ("x" * 41, 5), ("\x1b[31mStop", 5), ("S|op", 5),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_time_of_a_hook(tmp_path: Path, event: str, duration: object) -> None:
     """Only a number of milliseconds within a day counts, of an event that is a plain word."""
     rows = [stop({"command": "x", "durationMs": duration})] if event == "Stop" else []
