@@ -41,8 +41,9 @@ def test_a_dry_run_writes_no_document_either(config_home: ConfigHome, document: 
     assert everything(config_home) == before
 
 
-def test_the_settings_count_for_every_handoff(cli: Cli, parent: Path, project: Path) -> None:
+def test_the_settings_count_for_every_handoff(cli: Cli, document: Document, parent: Path, project: Path) -> None:
     """What was written stands in the receipt, what could not be in a note; the exit code is that of the child."""
+    assert document("handoff", SESSION)["data"]["documents"] == []
     store("handoff_dir", "_handoffs")
     store("ledger_file", "../NOW.md")
     done = cli("handoff", SESSION)
