@@ -33,14 +33,13 @@ MAX_ORDINAL = 1 << 53
 class RolloutLine(NamedTuple):
     """A line that holds an object with a type, a payload and a timestamp: ``record`` is all of it.
 
-    ``number`` counts from 0, ``offset`` and ``length`` are bytes of ``file`` (of what is unpacked where it is packed).
+    ``number`` counts from 0, ``offset`` is a byte of ``file`` (of what is unpacked where it is packed).
     """
 
     record: Record
     file: str
     number: int
     offset: int
-    length: int
 
     @property
     def kind(self) -> str:
@@ -94,7 +93,7 @@ def read_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> Roll
     record = parse(raw) if len(raw) < MAX_LINE or raw.endswith(b"\n") else None
     if record is None or not string(record, "timestamp") or not isinstance(record.get("payload"), dict):
         return None
-    return RolloutLine(record, path, number, offset, len(raw)) if string(record, "type") else None
+    return RolloutLine(record, path, number, offset) if string(record, "type") else None
 
 
 @contextlib.contextmanager
