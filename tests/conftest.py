@@ -217,8 +217,8 @@ def git(tmp_path: Path) -> Any:
     def run(folder: Path, *words: str) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
-        environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
-        command = ["git", *who, *words]
-        return subprocess.check_output(command, cwd=folder, env=environ, stderr=-1, timeout=60, text=True).strip()
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+        command, quiet = ["git", *who, *words], subprocess.PIPE
+        return subprocess.check_output(command, cwd=folder, env=env, stderr=quiet, timeout=60, text=True).strip()
 
     return run

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
@@ -50,7 +50,8 @@ class DocumentOptions(NamedTuple):
 class Document:
     """A document that can be written once; ``left_out`` and ``pictures`` are told when it was.
 
-    Reads each session once. SessionNotFound if one can't be, NotATranscript for a file of another program.
+    ``folders`` are the home folders of its sessions. Reads each session once. SessionNotFound if one can't be,
+    NotATranscript for a file of another program.
     """
 
     def __init__(
@@ -66,12 +67,13 @@ class Document:
         self._where = where
         self._hide = BundleRedactor()
         heads_tails = [HeadTail(session.path) for session in sessions]
-        folders = folders_of(sessions, where)
-        self._redactor = ExportRedactor(where, folders, redact=choice.redact, limit=choice.limit)
+        self.folders = [home_folder(ends, where) for ends in heads_tails]
+        self._redactor = ExportRedactor(where, self.folders, redact=choice.redact, limit=choice.limit)
         self._builder = PartBuilder(self._redactor, thoughts=choice.thoughts)
         self._told: list[tuple[SessionPart, ExportConversation]] = []
         family, known = Family(where), set[str]()
-        for session, ends, folder in zip(sessions, heads_tails, folders, strict=True) if choice.form != JSON else ():
+        read = zip(sessions, heads_tails, self.folders, strict=True) if choice.form != JSON else ()
+        for session, ends, folder in read:
             found = conversation(session, choice.what, known, watching)
             head = self._head(session, ends, folder, found, family)
             self.turns += len(head.turns)
@@ -140,11 +142,6 @@ class Document:
             yield from self._builder.parts(found)
         end = carried.taken if carried else EndPart(self.left_out, self.pictures if self.choice.form == HTML else 0, 0)
         yield end._replace(cut=self.cut)
-
-
-def folders_of(sessions: Iterable[SessionFile], where: Where) -> list[str]:
-    """The home folders of sessions. SessionNotFound if one can't be read."""
-    return [home_folder(HeadTail(session.path), where) for session in sessions]
 
 
 def file_name(title: str, session_id: str, form: str) -> str:

@@ -19,7 +19,7 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.derive.imports.plan import is_page
 from resume_hooks.errors import ImportFailed, WriteFailed
-from resume_hooks.parts.share.export.document import Document, DocumentOptions, folders_of
+from resume_hooks.parts.share.export.document import Document, DocumentOptions
 from resume_hooks.parts.share.export.forms import HTML, LIMIT
 from resume_hooks.parts.share.export.page.whole_page import CARRIES
 from resume_hooks.parts.share.export.parts import Carried, EndPart
@@ -71,7 +71,7 @@ def packed(document: Document, where: Where) -> Iterator[PackedBundle]:
 
     SessionNotFound if one can't be read, WriteFailed where the disk refuses.
     """
-    taken = BundleRedactor(Homes(where, folders_of(document.sessions, where)))
+    taken = BundleRedactor(Homes(where, document.folders))
     sink = Sink()
     with contextlib.ExitStack() as stack:
         try:
