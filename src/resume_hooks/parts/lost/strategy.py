@@ -27,10 +27,9 @@ from resume_hooks.system import invocation
 from resume_hooks.transcripts.head_tail import HeadTail
 
 NAME = "prompts"
-_key = functools.lru_cache(maxsize=4096)(project_key)  # it costs system calls
-
 KEPT = ("vault", "trash")  # in the state folder: a folder a session that can be brought back
 FRESH = 60_000  # milliseconds after its last prompt during which a session may be about to get its transcript
+_key = functools.lru_cache(maxsize=4096)(project_key)  # which costs system calls
 
 
 class PromptsLeft(Claude):
