@@ -212,13 +212,14 @@ def config_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
 
 @pytest.fixture
 def git(tmp_path: Path) -> Any:
-    """Run git in a folder, without anybody's settings."""
+    """Run git in a folder, without anybody's settings; what it prints."""
     need("git", shutil.which("git"), "install git")
 
-    def run(folder: Path, *words: str) -> None:
+    def run(folder: Path, *words: str) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
-        environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
-        subprocess.run(["git", *who, *words], cwd=folder, env=environ, check=True, capture_output=True, timeout=60)
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+        command, quiet = ["git", *who, *words], subprocess.PIPE
+        return subprocess.check_output(command, cwd=folder, env=env, stderr=quiet, timeout=60, text=True).strip()
 
     return run

@@ -120,7 +120,7 @@ def stretches_of(paths: Iterable[Path]) -> list[Stretch]:
         TranscriptCounts(path.stem, "", path.parent.name, 0, there=True, counts=count(str(path)), program="")
         for path in paths
     ]
-    return figures(counts, "", lambda _: True).stretches
+    return figures(counts, "").stretches
 
 
 def missed(*halves: str) -> Iterator[str]:

@@ -76,14 +76,13 @@ def _versions(who: Anonymous) -> dict[str, Any]:
 
 def _plugins() -> list[str]:
     known = read_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get("plugins")
-    copies = [
-        copy
+    return [
+        _word(copy.get("version"))
         for name, found in (known.items() if isinstance(known, dict) else ())
         if name.split("@")[0] == NAME and isinstance(found, list)
         for copy in found
         if isinstance(copy, dict)
     ]
-    return [_word(copy.get("version")) for copy in copies]
 
 
 def _library(name: str) -> str:
@@ -159,12 +158,9 @@ class Anonymous:
             said = re.sub(rf"{re.escape(path)}(?![\w.-])", name, said)
         said = _KEY.sub(rf"\1{PATH}", said)
         said = _AT_HOME.sub(rf"~/\1{PATH}", said)
-        said = _ABSOLUTE.sub(lambda found: found[0] if _is_shared(found[0]) else PATH, said)
+        shared = tuple(f"{place}/" for place in _SHARED)
+        said = _ABSOLUTE.sub(lambda found: found[0] if f"{found[0]}/".startswith(shared) else PATH, said)
         return self._user.sub(USER, said) if self._user else said
-
-
-def _is_shared(path: str) -> bool:
-    return any(path == place or path.startswith(f"{place}/") for place in _SHARED)
 
 
 def _names(where: Where) -> set[str]:

@@ -141,7 +141,10 @@ def _plugin(cwd: str) -> Finding:
 def _engine(_: str) -> Finding:
     running = f"Python {sys.version.split()[0]} at {sys.executable}"
     data = os.path.join(Where().config, "plugins", "data")
-    states = [read_object(os.path.join(data, name, "install.json")) for name in _ours(data)]
+    names = list[str]()
+    with contextlib.suppress(OSError):
+        names = os.listdir(data)
+    states = [read_object(os.path.join(data, name, "install.json")) for name in names if name.startswith(NAME)]
     last = max(states, key=lambda state: _number(state.get("started")), default={})
     if last.get("state") == "failed":
         remedy = "Fix the cause, then start a session; a failure is tried again after an hour."
@@ -155,13 +158,6 @@ def _engine(_: str) -> Finding:
     if tool := last.get("tool"):
         return ok(f"{running}; the plugin loads the packages of {tool}, and has none of its own")
     return ok(f"{running}; the plugin's own is ready")
-
-
-def _ours(data: str) -> list[str]:
-    try:
-        return [name for name in os.listdir(data) if name.startswith(NAME)]
-    except OSError:
-        return []
 
 
 def _number(value: object) -> float:
@@ -205,8 +201,7 @@ def _transcripts(cwd: str) -> Finding:
     if not everywhere:
         remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
         return note(f"none under {Where().projects}", remedy, "none")
-    said = f"{counted(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}"
-    return ok(said)
+    return ok(f"{counted(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}")
 
 
 def _giants(_: str) -> Finding:
@@ -327,8 +322,7 @@ def _unmade(folder: str) -> Finding:
 
 
 def _settings(_: str) -> Finding:
-    refused = settings.refused()
-    if refused:
+    if refused := settings.refused():
         remedy = "Set it again: resume-hooks config KEY VALUE; an option of the plugin: /plugin configure resume-hooks"
         return problem("; ".join(refused), remedy, "refused")
     if ignored := settings.ignored():

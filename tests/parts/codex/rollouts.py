@@ -84,6 +84,17 @@ def output(call_id: str, told: object, second: int = 0, kind: str = "function_ca
     return item(kind, second, call_id=call_id, output=told)
 
 
+def work(rounds: int, told: object, *, asks: bool = False) -> list[Line]:
+    """So many calls ``make <n>``, each answered with ``n`` and what is told; ``asks``: within a turn of its own."""
+    lines: list[Line] = []
+    for n in range(rounds):
+        answer = [{"type": "input_text", "text": f"{n} {told}"}] if asks else f"{n} {told}"
+        lines += [said("user", f"question {n}", n)] if asks else []
+        lines += [call(f"c{n}", f"make {n}", n), output(f"c{n}", answer, n)]
+        lines += [said("assistant", f"answer {n}", n)] if asks else []
+    return lines
+
+
 def event(kind: str, second: int = 0, **fields: object) -> Line:
     """A line that tells of an event."""
     return line("event_msg", {"type": kind, **fields}, second)
@@ -98,6 +109,10 @@ def counted(tokens: int, second: int = 0) -> Line:
 def compacted(items: Sequence[Line], second: int = 0) -> Line:
     """A compaction that leaves these items."""
     return line("compacted", {"message": "", "replacement_history": [one["payload"] for one in items]}, second)
+
+
+LATER = [said(role, "later") for _ in range(4) for role in ("user", "assistant")]
+"""Turns behind what a trim may take."""
 
 
 def numbered(lines: Iterable[Line], start: int = 0) -> list[Line]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.storage import stored_settings
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
-from tests.needs import REPO
 from tests.redaction.test_handoff import GITHUB, PASSWORD, leaky
 
 __all__ = ["leaky"]
@@ -70,18 +68,6 @@ def test_both_settings(config_home: ConfigHome, project: Path) -> None:
     assert sorted(os.listdir(project)) == ["_handoffs", "_ledgers"]
 
 
-def test_the_umask_decides_who_may_read(config_home: ConfigHome, project: Path) -> None:
-    """They are files of the project, not private ones."""
-    before = os.umask(0o022)
-    try:
-        left(config_home, project, handoff_dir="_handoffs")
-    finally:
-        os.umask(before)
-    (path,) = (project / "_handoffs").iterdir()
-    assert path.stat().st_mode & 0o777 == 0o644
-    assert path.parent.stat().st_mode & 0o777 == 0o755
-
-
 def test_absolute_settings_lead_anywhere(config_home: ConfigHome, project: Path, tmp_path: Path) -> None:
     """So does one below the home; a ledger names a document outside of the project whole."""
     (tmp_path / "notes").mkdir()
@@ -98,57 +84,33 @@ def test_a_relative_setting_stays_inside(config_home: ConfigHome, project: Path,
     outside = config_home.root / "out"
     (outside / "sub").mkdir(parents=True)
     (project / "link").symlink_to(outside)
-    (project / "a").mkdir()
-    (project / "a" / "deep").mkdir()
+    (project / "a" / "deep").mkdir(parents=True)
     (project / "inner").symlink_to(project / "a" / "deep")
-    before = sorted(config_home.root.glob("*/**"))
     files = left(config_home, project, handoff_dir=setting, ledger_file=f"{setting}/NOW.md")
     if setting == "inner/../../out":  # by the links it stays inside, whatever its letters say
         assert files.documents[0].startswith(f"{project}/out/")
         assert files.ledger == f"{project}/out/NOW.md"
     else:
         assert (files.documents, files.ledger) == ((), "")
-        assert all("leads out of" in warning for warning in files.warnings)
-        assert len(files.warnings) == 2
-        assert sorted(path for path in config_home.root.glob("*/**") if ".claude" not in str(path)) == [
-            path for path in before if ".claude" not in str(path)
-        ]
+        assert ["leads out of" in warning for warning in files.warnings] == [True, True]
+        assert sorted(os.listdir(project)) == ["a", "inner", "link"]
     assert list(outside.rglob("*")) == [outside / "sub"]
 
 
-def test_a_link_within_the_project_is_fine(config_home: ConfigHome, project: Path) -> None:
-    """The folder may lie elsewhere in it."""
-    (project / "docs" / "handoffs").mkdir(parents=True)
-    (project / "_handoffs").symlink_to("docs/handoffs")
-    files = left(config_home, project, handoff_dir="_handoffs")
-    assert files.warnings == ()
-    assert len(list((project / "docs" / "handoffs").iterdir())) == 1
-
-
-@pytest.mark.parametrize("kind", ["deep", "file", "link", "dangling ledger"])
+@pytest.mark.parametrize("kind", ["deep", "file", "/proc"])
 def test_what_can_not_be_written_is_a_warning(config_home: ConfigHome, project: Path, kind: str) -> None:
-    """Only the last folder is made; a file in its place, or a link for a ledger, is left alone."""
+    """Only the last folder is made; a file in its place is left alone; not even root makes a file in /proc."""
     if kind == "file":
         (project / "a").write_text("x")
-    if kind in {"link", "dangling ledger"}:
-        (project / "a" / "b").mkdir(parents=True)
-        (project / "a" / "b" / "NOW.md").symlink_to(project / "target.md")
-    if kind == "link":
-        (project / "target.md").write_text("current session: x\n")
-    files = left(config_home, project, handoff_dir="a/b", ledger_file="a/b/NOW.md")
-    assert files.ledger == ""
-    assert any("ledger is as it was" in warning for warning in files.warnings)
-    if kind in {"deep", "file"}:
-        assert files.documents == ()
-        assert sorted(os.listdir(project)) == (["a"] if kind == "file" else [])
-    assert (project / "target.md").exists() == (kind == "link")
-    if kind == "link":
-        assert (project / "target.md").read_text() == "current session: x\n"
+    folder = "/proc/b" if kind == "/proc" else "a/b"
+    files = left(config_home, project, handoff_dir=folder, ledger_file=f"{folder}/NOW.md")
+    assert (files.documents, files.ledger) == ((), "")
+    assert ["document is not" in files.warnings[0], "ledger is as it was" in files.warnings[1]] == [True, True]
+    assert os.listdir(project) == (["a"] if kind == "file" else [])
 
 
 def test_a_session_that_only_says_where_it_belongs(config_home: ConfigHome, project: Path, tmp_path: Path) -> None:
     """A transcript from elsewhere names any folder it likes: relative settings are passed over for it."""
-    decided = planned(config_home, project)
     stray = tmp_path / "stray"
     stray.mkdir()
     path = write_session(stray, SESSION, [{**record, "cwd": str(project)} for record in conversation(2)])
@@ -215,45 +177,21 @@ def test_what_force_does_not_overwrite(config_home: ConfigHome, project: Path, k
         out_path(str(path), decided, force=True)
 
 
-FULL = """
-import os, resource, sys
-from resume_hooks.derive import agents; from resume_hooks.paths import Where
-from resume_hooks.sessions import locate
-from resume_hooks.derive.child.write import write
-from resume_hooks.parts.documents.document import write_for
-decided = agents.fresh(locate.session_file(sys.argv[1]), Where(), kind="handoff")
-receipt = write(decided, Where())
-resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-files = write_for(decided, receipt, Where())
-assert os.path.exists(receipt.file)
-print(*files)
-"""
-
-
-def test_a_full_disk_leaves_nothing(config_home: ConfigHome, project: Path) -> None:
+def test_a_full_disk_leaves_nothing(config_home: ConfigHome, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No part of a document or of a ledger, no temporary file, no empty folder; two warnings."""
-    planned(config_home, project)
-    ledger = "x" * 80 + "\ncurrent session: a\n"
+    decided, ledger = planned(config_home, project), "x" * 80 + "\ncurrent session: a\n"
     (project / "NOW.md").write_text(ledger)
-    environ = {**config_home.environ, "PYTHONPATH": str(REPO / "src")}
-    environ |= {"RESUME_HOOKS_HANDOFF_DIR": "_handoffs", "RESUME_HOOKS_LEDGER_FILE": "NOW.md"}
-    session = config_home.project(str(project)) / f"{SESSION}.jsonl"
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(session)], env=environ, capture_output=True, text=True, check=False
-    )
-    assert done.stderr == ""
-    assert done.stdout.startswith("()  (")
-    assert "document is not: Could not write" in done.stdout
-    assert "ledger is as it was: Could not write" in done.stdout
+    environ = {**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_handoffs", "RESUME_HOOKS_LEDGER_FILE": "NOW.md"}
+    receipt = write(decided, Where(environ))
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    files = write_for(decided, receipt, Where(environ))
+    assert [warning.partition(": ")[2][:15] for warning in files.warnings] == ["Could not write"] * 2
     assert os.listdir(project) == ["NOW.md"]
     assert (project / "NOW.md").read_text() == ledger
-
-
-def test_a_folder_that_takes_no_files(config_home: ConfigHome, project: Path) -> None:
-    """Two warnings that say where; not even root makes a file in /proc."""
-    files = left(config_home, project, handoff_dir="/proc/handoffs", ledger_file="/proc/NOW.md")
-    assert (files.documents, files.ledger) == ((), "")
-    assert ["/proc/handoffs" in files.warnings[0], "/proc/NOW.md" in files.warnings[1]] == [True, True]
 
 
 def test_a_folder_with_a_name_in_no_encoding(config_home: ConfigHome, project: Path) -> None:

@@ -41,8 +41,9 @@ def test_a_dry_run_writes_no_document_either(config_home: ConfigHome, document: 
     assert everything(config_home) == before
 
 
-def test_the_settings_count_for_every_handoff(cli: Cli, parent: Path, project: Path) -> None:
+def test_the_settings_count_for_every_handoff(cli: Cli, document: Document, parent: Path, project: Path) -> None:
     """What was written stands in the receipt, what could not be in a note; the exit code is that of the child."""
+    assert document("handoff", SESSION)["data"]["documents"] == []
     store("handoff_dir", "_handoffs")
     store("ledger_file", "../NOW.md")
     done = cli("handoff", SESSION)
@@ -50,14 +51,6 @@ def test_the_settings_count_for_every_handoff(cli: Cli, parent: Path, project: P
     (path,) = (project / "_handoffs").iterdir()
     assert f"document        {path}" in done.stdout.decode()
     assert done.stderr.decode().startswith("note: ledger_file was passed over: ")
-
-
-def test_a_setting_is_switched_off_again(document: Document, cli: Cli, parent: Path, project: Path) -> None:
-    """By an empty value."""
-    store("handoff_dir", "_handoffs")
-    assert document("config", "handoff_dir", "")["data"]["settings"][0]["value"] == ""
-    assert document("handoff", SESSION)["data"]["documents"] == []
-    assert list(project.iterdir()) == []
 
 
 def test_the_document_holds_the_edit(desk: Desk) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,30 +13,18 @@ from resume_hooks.parts.moved.find_moved_repo import Traces, neighbours, places,
 from resume_hooks.paths import Where
 from resume_hooks.sessions.project_folder import MovedFolder
 from tests.builders import ConfigHome, assistant, session_id, tool_use, user, write_session
-from tests.needs import need
 
 ENVIRON = {"PATH": os.environ.get("PATH", os.defpath)}
 
 
-def git(folder: Path, *words: str) -> str:
-    """Run git as nobody in particular."""
-    who = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "init.defaultBranch=main"]
-    done = subprocess.run(
-        ["git", "-C", str(folder), *who, *words], env={**ENVIRON, "HOME": str(folder)}, capture_output=True, check=True
-    )
-    return done.stdout.decode().strip()
-
-
 @pytest.fixture
-def repository(tmp_path: Path) -> Path:
+def repository(tmp_path: Path, git: Any) -> Path:
     """A repository with one commit."""
-    need("git", shutil.which("git") is not None, "install git")
     folder = tmp_path / "work" / "proj"
-    folder.mkdir(parents=True)
     git(folder, "init", "-q")
-    (folder / "a.py").touch()
     (folder / "pkg").mkdir()
-    (folder / "pkg" / "b.py").touch()
+    for name in ("a.py", "pkg/b.py"):
+        (folder / name).touch()
     git(folder, "add", ".")
     git(folder, "commit", "-q", "-m", "first")
     return folder
@@ -63,7 +51,7 @@ def test_what_a_transcript_tells(tmp_path: Path, config_home: ConfigHome) -> Non
     assert found == Traces(old, ("ab" * 20, "5d6e7f8", "1a2b3c4"), ("src/a b.py",))
 
 
-def test_a_repository_that_was_renamed(repository: Path) -> None:
+def test_a_repository_that_was_renamed(repository: Path, git: Any) -> None:
     """It lies beside the old folder, and holds the commit."""
     commit = git(repository, "rev-parse", "HEAD")
     new = repository.with_name("project")
@@ -73,7 +61,7 @@ def test_a_repository_that_was_renamed(repository: Path) -> None:
     ]
 
 
-def test_a_folder_below_its_root(repository: Path, tmp_path: Path) -> None:
+def test_a_folder_below_its_root(repository: Path, tmp_path: Path, git: Any) -> None:
     """A session that was started in one stands in the same one again."""
     commit = git(repository, "rev-parse", "HEAD")
     new = tmp_path / "far" / "renamed"
@@ -85,7 +73,7 @@ def test_a_folder_below_its_root(repository: Path, tmp_path: Path) -> None:
     assert (found.folder, found.why) == (str(new / "pkg"), "has 1 of the 1 file that it worked on")
 
 
-def test_a_worktree_that_was_removed(repository: Path) -> None:
+def test_a_worktree_that_was_removed(repository: Path, git: Any) -> None:
     """The repository knows its path as long as nobody prunes it; its own commits are told with it."""
     tree = repository.parent / "tree"
     git(repository, "worktree", "add", "-q", str(tree))
@@ -99,7 +87,7 @@ def test_a_worktree_that_was_removed(repository: Path) -> None:
     )
 
 
-def test_the_likeliest_comes_first(repository: Path, tmp_path: Path) -> None:
+def test_the_likeliest_comes_first(repository: Path, tmp_path: Path, git: Any) -> None:
     """A commit outweighs files of the same names."""
     commit = git(repository, "rev-parse", "HEAD")
     like = tmp_path / "like"
@@ -112,13 +100,15 @@ def test_the_likeliest_comes_first(repository: Path, tmp_path: Path) -> None:
 
 
 def test_what_nothing_speaks_for_is_not_offered(repository: Path, tmp_path: Path) -> None:
-    """Neither a repository as such, nor a folder with fewer than half of the files."""
+    """Neither a repository as such, nor a folder with fewer than half of the files; without git files speak alone."""
     traces_of_others = lost(tmp_path / "gone", commits=("0" * 40,), files=("a.py", "x", "y"))
     assert places(traces_of_others, [str(repository)], Where(ENVIRON)) == []
     assert places(lost(tmp_path / "gone"), [str(repository)], Where(ENVIRON)) == []
+    half = lost(tmp_path / "gone", commits=("1" * 40,), files=("a.py", "x"))
+    assert [place.files for place in places(half, [str(repository)], Where({"PATH": "/nowhere"}))] == [1]
 
 
-def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path) -> None:
+def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path, git: Any) -> None:
     """Its settings may name programs; none of them is started."""
     ran = tmp_path / "ran"
     program = tmp_path / "program"
@@ -131,14 +121,6 @@ def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path) 
     git(repository, "config", "extensions.partialClone", "origin")
     assert places(lost(tmp_path / "gone", commits=("1" * 40,)), [str(repository)], Where(ENVIRON)) == []
     assert not ran.exists()
-
-
-def test_without_git(repository: Path, tmp_path: Path) -> None:
-    """Files speak all the same."""
-    found = places(
-        lost(tmp_path / "gone", commits=("1" * 40,), files=("a.py",)), [str(repository)], Where({"PATH": "/nowhere"})
-    )
-    assert [place.files for place in found] == [1]
 
 
 def test_folders_of_other_sessions(config_home: ConfigHome, tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,13 +15,6 @@ from resume_hooks.parts.moved.rehome import former_folder, is_left, noted_before
 from resume_hooks.paths import project_key
 from resume_hooks.system.git_worktrees import as_started, project_at, rebuilding
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
-
-GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
-
-
-def git(folder: Path, *words: str) -> None:
-    """Run git as nobody in particular."""
-    subprocess.run([*GIT, *words], cwd=folder, check=True, capture_output=True)
 
 
 def note(home: ConfigHome, folder: Path) -> None:
@@ -40,10 +33,9 @@ def talk(home: ConfigHome, folder: Path, own: str = SESSION) -> None:
 
 
 @pytest.fixture
-def old(config_home: ConfigHome) -> Path:
+def old(config_home: ConfigHome, git: Any) -> Path:
     """A repository with a session, as its first start noted it."""
     folder = config_home.root / "old"
-    folder.mkdir()
     git(folder, "init", "-q", "-b", "main")
     git(folder, "commit", "-q", "--allow-empty", "-m", "one")
     git(folder, "remote", "add", "origin", "ssh://host/it.git")
@@ -82,7 +74,7 @@ def test_asked_and_answered(config_home: ConfigHome, old: Path, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("here")
-def test_what_is_no_move(config_home: ConfigHome, old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_move(config_home: ConfigHome, old: Path, git: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The old folder is there; another repository; two alike; damaged notes; no repository at all."""
     clone = old.parent / "clone"
     shutil.copytree(old, clone)
@@ -108,7 +100,7 @@ def test_what_is_no_move(config_home: ConfigHome, old: Path, monkeypatch: pytest
         former_folder(str(third), config_home.where)
 
 
-def test_a_worktree_that_was_removed(config_home: ConfigHome, old: Path) -> None:
+def test_a_worktree_that_was_removed(config_home: ConfigHome, old: Path, git: Any) -> None:
     """Its sessions are the main checkout's still; the command makes it anew, with its branch where that is left."""
     tree = config_home.root / "a tree"
     git(old, "worktree", "add", "-q", "-b", "feat/it", str(tree))

@@ -6,8 +6,6 @@ import json
 import random
 from typing import Any
 
-import pytest
-
 from resume_hooks.cli.schema import form
 from tests.builders import SESSION, ConfigHome, conversation, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
@@ -79,21 +77,3 @@ def test_all_and_options(config_home: ConfigHome, cli: Cli, document: Document) 
     assert document("scrub", "--list", "--all", "--since", "2026-02-01")["data"]["secrets"] == []
     assert cli("scrub", "--list", "--all", "--project").returncode == 2
     assert cli("scrub", "--list", "--all", "--since", "never").returncode == 2
-
-
-@pytest.mark.parametrize("words", [("--all",), ("--project",), ("--since", "7d"), ("--all", "--in-place", "--yes")])
-def test_a_forgotten_list_writes_nothing(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
-    """What belongs to the list is refused without it."""
-    leaky(config_home)
-    before = sorted(config_home.root.rglob("*"))
-    done = cli("scrub", *words)
-    assert (done.returncode, f"{words[0]} belongs to --list" in done.stderr.decode()) == (2, True)
-    assert sorted(config_home.root.rglob("*")) == before
-
-
-@pytest.mark.parametrize("words", [("--in-place", "--yes"), ("--secret-stdin",), ("--start",), ("--output-dir", ".")])
-def test_what_writes_is_refused_beside_it(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
-    """A list only reads."""
-    leaky(config_home)
-    done = cli("scrub", SESSION, "--list", *words)
-    assert (done.returncode, f"{words[0]} and --list exclude" in done.stderr.decode()) == (2, True)

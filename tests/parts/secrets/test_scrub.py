@@ -131,14 +131,23 @@ def test_a_live_session(path: Path, document: Document) -> None:
         (["--in-place", "--yes", "--start"], "makes no child"),
         (["--everywhere"], "belongs to --in-place"),
         (["--secret-stdin"], "No secret was given"),
+        (["--all", "--in-place", "--yes"], "--all belongs to --list"),
+        (["--project"], "--project belongs to --list"),
+        (["--since", "7d"], "--since belongs to --list"),
+        (["--list", "--in-place", "--yes"], "--in-place and --list exclude"),
+        (["--list", "--secret-stdin"], "--secret-stdin and --list exclude"),
+        (["--list", "--start"], "--start and --list exclude"),
+        (["--list", "--output-dir", "."], "--output-dir and --list exclude"),
     ],
 )
 def test_words_that_mean_nothing_together(path: Path, cli: Cli, words: list[str], said: str) -> None:
     """A usage error before anything is looked at."""
+    before = sorted(path.parents[3].rglob("*"))
     done = cli("scrub", SESSION, *words)
     assert done.returncode == 2
     assert said in (done.stdout + done.stderr).decode()
     assert ONE in path.read_text()
+    assert sorted(path.parents[3].rglob("*")) == before
 
 
 @pytest.mark.parametrize(("answer", "there"), [("n", True), ("y", False)])

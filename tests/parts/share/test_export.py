@@ -105,13 +105,8 @@ def test_without_redaction(cli: Cli, document: Document, file: Path, here: Path)
 
 def test_a_lineage(document: Document, file: Path, here: Path, config_home: ConfigHome) -> None:
     """Oldest first in one document; what a child holds of its parent is told once."""
-    head = {
-        "continue_metadata": {
-            "parent_session_file": str(file),
-            "parent_session_id": SESSION,
-            "continuation_type": "trim",
-        }
-    }
+    told = {"parent_session_file": str(file), "parent_session_id": SESSION, "continuation_type": "trim"}
+    head = {"continue_metadata": told}
     rows = talk()[:-1]
     more = assistant("The child's own words.", uuid="own", parent=rows[-1]["uuid"], ts=50, session_id=CHILD)
     copies = [{**row, "sessionId": CHILD} for row in rows]
@@ -126,20 +121,13 @@ def test_a_lineage(document: Document, file: Path, here: Path, config_home: Conf
     assert Path(page["document"]).read_text().count("<h1") == 2
 
 
-def test_a_missing_ancestor(document: Document, config_home: ConfigHome) -> None:
-    """It is told of; the rest is written."""
-    head = {"continue_metadata": {"parent_session_file": "/gone.jsonl", "parent_session_id": session_id(9)}}
-    write_session(config_home.project(), CHILD, [head, user("hello", uuid="u1")])
-    answer = document("export", CHILD, "--lineage")
-    assert answer["warnings"] == [f"An ancestor is gone: {session_id(9)}"]
-
-
-def test_an_ancestor_that_the_vault_alone_has(
-    cli: Cli, document: Document, file: Path, config_home: ConfigHome
-) -> None:
-    """It is told as if it were there."""
+def test_an_ancestor_that_is_gone(cli: Cli, document: Document, file: Path, config_home: ConfigHome) -> None:
+    """Where the vault has it, it is told as if it were there; else a warning says that it is gone."""
     head = {"continue_metadata": {"parent_session_file": str(file), "parent_session_id": SESSION}}
     write_session(config_home.project(), CHILD, [head, user("And then?", uuid="own", session_id=CHILD)])
+    kept = file.rename(file.with_suffix(".kept"))
+    assert document("export", CHILD, "--lineage")["warnings"] == [f"An ancestor is gone: {SESSION}"]
+    kept.rename(file)
     assert cli("archive", SESSION).returncode == 0
     file.unlink()
     answer = document("export", CHILD, "--lineage", "-o", "both.md")

@@ -23,9 +23,9 @@ from tests.builders import SESSION, ConfigHome, assistant, conversation, line, s
 OTHER = session_id(2)
 
 
-def everything(found: cache.AllCounts, since: str = "") -> Figures:
+def everything(found: cache.AllCounts) -> Figures:
     """The figures of all projects."""
-    return figures(found.transcripts, since, lambda _: True)
+    return figures(found.transcripts, "")
 
 
 def test_a_file_is_read_once(config_home: ConfigHome) -> None:
@@ -124,15 +124,6 @@ def test_a_child_that_nobody_opened_saved_nothing(config_home: ConfigHome) -> No
     assert (saving.made, saving.used, saving.measured, saving.saved) == (2, 1, 0, 0)
 
 
-def test_only_what_is_in_range(config_home: ConfigHome) -> None:
-    """From a day on, for all figures."""
-    write_session(config_home.project(), SESSION, conversation(1))
-    found = gather(config_home.where)
-    assert everything(found, "2026-01-31").sessions == 1
-    told = everything(found, "2026-02-01")
-    assert (told.sessions, told.months, told.hooks) == (0, [], [])
-
-
 @pytest.mark.parametrize(
     "kept",
     [
@@ -202,37 +193,26 @@ def test_percentiles_by_nearest_rank(durations: dict[int, int], percent: int, va
     assert percentile(durations, percent) == value
 
 
-def test_hooks_by_event_and_whose() -> None:
-    """Summed over files and days in range."""
-
-    def one(number: int, day: str, durations: dict[int, int]) -> TranscriptCounts:
-        counts = Counts((), {day: Day(1)}, {"Stop|ours": {day: durations}, "Stop|others": {day: {9: 1}}}, None)
-        return TranscriptCounts(session_id(number), "", "p", 1, there=True, counts=counts, program="claude")
-
-    rows = [one(1, "2026-01-01", {500: 100}), one(2, "2026-01-02", {1: 1}), one(3, "2026-01-03", {3: 2, 70: 1})]
-    found = figures(rows, "2026-01-02", lambda _: True).hooks
-    assert [(row.event, row.ours, row.times, row.median, row.high) for row in found] == [
-        ("Stop", False, 2, 9, 9),
-        ("Stop", True, 4, 3, 70),
-    ]
-
-
-def test_child_kinds_in_order() -> None:
-    """By month, then kind."""
-
-    def one(number: int, child: Child) -> TranscriptCounts:
-        return TranscriptCounts(
-            session_id(number), "", "p", 1, there=True, counts=Counts((), {}, {}, child), program="claude"
+def test_hooks_and_children_from_a_day_on() -> None:
+    """Hooks by event and whose, summed over files and days in range; children by month, then kind."""
+    rows = []
+    for number, (day, durations, kind) in enumerate(
+        (
+            ("2026-01-01", {500: 100}, "trim"),
+            ("2026-01-02", {1: 1}, "trim"),
+            ("2026-01-03", {3: 2, 70: 1}, "fork"),
+            ("2026-02-01", {}, "fork"),
         )
-
-    at = "2026-0{}-01T00:00:00.000Z"
-    rows = [one(n, Child(kind, at.format(month), 10, 4)) for n, kind, month in ((1, "trim", 2), (2, "fork", 2))]
-    rows.append(one(3, Child("trim", at.format(1), 10, 4)))
-    found = figures(rows, "", lambda _: True).savings
-    assert [(row.month, row.kind, row.saved) for row in found] == [
+    ):
+        hooks = {"Stop|ours": {day: durations}, "Stop|others": {day: {9: 1}}}
+        counts = Counts((), {day: Day(1)}, hooks, Child(kind, f"{day}T00:00:00.000Z", 10, 4))
+        rows.append(TranscriptCounts(session_id(number), "", "p", 1, there=True, counts=counts, program="claude"))
+    found = figures(rows, "2026-01-02")
+    assert [(*row,) for row in found.hooks] == [("Stop", False, 3, 9, 9), ("Stop", True, 4, 3, 70)]
+    assert [(row.month, row.kind, row.saved) for row in found.savings] == [
+        ("2026-01", "fork", 6),
         ("2026-01", "trim", 6),
         ("2026-02", "fork", 6),
-        ("2026-02", "trim", 6),
     ]
 
 

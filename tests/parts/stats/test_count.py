@@ -109,16 +109,17 @@ def test_hook_times_ours_and_others(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("duration", [-1, True, "12", None, 1e18, [], {"a": 1}])
-def test_no_duration_is_none(tmp_path: Path, duration: object) -> None:
-    """Only a number of milliseconds within a day."""
-    assert counted(tmp_path, attached("Stop", duration), stop({"command": "x", "durationMs": duration})).hooks == {}
-
-
-@pytest.mark.parametrize("event", ["", "a b", "x" * 41, "\x1b[31mStop", "S|op"])
-def test_an_event_is_a_plain_word(tmp_path: Path, event: str) -> None:
-    """Whatever else stands there is left out."""
-    assert counted(tmp_path, attached(event, 5)).hooks == {}
+@pytest.mark.parametrize(
+    ("event", "duration"),
+    [
+        ("Stop", -1), ("Stop", True), ("Stop", "12"), ("Stop", None), ("Stop", 1e18), ("Stop", []), ("Stop", {"a": 1}),
+        ("", 5), ("a b", 5), ("x" * 41, 5), ("\x1b[31mStop", 5), ("S|op", 5),
+    ],
+)  # fmt: skip
+def test_what_is_no_time_of_a_hook(tmp_path: Path, event: str, duration: object) -> None:
+    """Only a number of milliseconds within a day counts, of an event that is a plain word."""
+    rows = [stop({"command": "x", "durationMs": duration})] if event == "Stop" else []
+    assert counted(tmp_path, attached(event, duration), *rows).hooks == {}
 
 
 def test_odd_files_count_what_they_tell(tmp_path: Path) -> None:

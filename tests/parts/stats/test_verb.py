@@ -71,12 +71,6 @@ def test_what_cannot_be_meant(cli: Cli, words: list[str]) -> None:
     assert cli("stats", *words).returncode == 2
 
 
-def test_nothing_there(cli: Cli) -> None:
-    """No failure."""
-    done = cli("stats")
-    assert (done.returncode, done.stdout[:10]) == (0, b"0 sessions")
-
-
 def test_hostile_words_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:
     """A kind out of a first line is shown without its controls."""
     said = {"parent_session_id": session_id(9), "continuation_type": "\x1b[31mtrim\u202e", "continued_at": "2026-01-31"}

@@ -12,13 +12,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from resume_hooks.parts.team import cursor, pieces, pushing, sharing
+from resume_hooks.parts.team import cursor, pieces, sharing
 from resume_hooks.parts.team.connect import Connection, TeamFailed, connected
-from resume_hooks.parts.team.cursor import cursor_of, keep_cursor
+from resume_hooks.parts.team.cursor import keep_cursor
 from resume_hooks.parts.team.fetching import drop_gone, pull, pulled
 from resume_hooks.parts.team.pushing import Pushed, is_behind, push
 from resume_hooks.parts.team.sessions import listed, named
 from resume_hooks.redaction.json_lines import redact_line
+from resume_hooks.redaction.load_rules import rules
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
     SESSION,
@@ -98,7 +99,7 @@ def test_what_is_new_is_sent_once(alice: Machine, root: Connection) -> None:
         stream.write(b'{"type":"user","torn')
     assert sent(alice, path).result == "unchanged"
     assert root.execute("select count(*) from team.chunk").fetchone() == (2,)
-    assert root.execute("select rules, secrets from team.chunk limit 1").fetchone() == (pieces_rules(), {})
+    assert root.execute("select rules, secrets from team.chunk limit 1").fetchone() == (rules().version, {})
 
 
 def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connection) -> None:
@@ -124,13 +125,6 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
     with path.open("ab") as stream:
         stream.write(b' {"type":"user"}\n')
     assert sent(alice, path).result == "replaced"
-
-
-def pieces_rules() -> str:
-    """The rules of this version."""
-    from resume_hooks.redaction.load_rules import rules
-
-    return rules().version
 
 
 def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) -> None:
@@ -210,42 +204,6 @@ def test_a_failing_scanner_stops_the_push(alice: Machine, root: Connection, monk
     assert sent(alice, path).result == "sent"
 
 
-@pytest.mark.parametrize("step", range(1, 7))
-def test_killed_at_any_step(alice: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    """Before or after any call of the server, or before the cursor is kept: the next run ends with the same."""
-    monkeypatch.setattr(pieces, "MOST_RAW", 600)
-    path = written(alice, [*TURNS, *[user(f"more {n} " + "x" * 300, uuid=f"m{n}", ts=100 + n) for n in range(6)]])
-
-    class Killed(BaseException):
-        """The process ends here."""
-
-    calls = 0
-
-    def counted(self: pushing._Push, *given: object) -> object:
-        nonlocal calls
-        calls += 1
-        if calls == step and step % 2:
-            raise Killed
-        found = real(self, *given)  # type: ignore[arg-type]
-        if calls == step:
-            raise Killed
-        return found
-
-    real = pushing._Push._append
-    with monkeypatch.context() as patch:
-        patch.setattr(pushing._Push, "_append", counted)
-        if step == 6:
-            patch.setattr(pushing, "keep_cursor", lambda *_: (_ for _ in ()).throw(Killed()))
-            patch.setattr(pushing._Push, "_append", real)
-        with pytest.raises(Killed):
-            sent(alice, path)
-    assert cursor_of(SESSION, alice.where).row == 0
-    append(path, user("after the crash", uuid="z", ts=800))
-    sent(alice, path)
-    assert live(root) == {"laptop": clean(path)}
-    assert root.execute("select generation from team.session").fetchall() == [(0,)]
-
-
 def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection) -> None:
     """Gone from every table, of both machines; it is never taken again, and copies for reading go at the next pull."""
     path = written(alice)
@@ -293,7 +251,7 @@ def test_what_expired_here_expires_there(
         monkeypatch.setattr(sharing, "managed_days", lambda: ("/etc/x", 30))
         assert sharing.remove_gone(db, alice.where) == []
         path.unlink()
-        session_file_of(path, CHILD).unlink()
+        path.with_name(f"{CHILD}.jsonl").unlink()
         monkeypatch.setattr(sharing, "managed_days", lambda: ("/etc/x", 0))
         assert sharing.remove_gone(db, alice.where) == []
         monkeypatch.setattr(sharing, "managed_days", lambda: ("/etc/x", 30))
@@ -307,11 +265,6 @@ def test_what_expired_here_expires_there(
     assert sharing.note_scrubbed(SESSION, alice.where)
     with connected("alice") as db:
         assert sharing.remove_gone(db, alice.where) == [SESSION]
-
-
-def session_file_of(path: Path, session: str) -> Path:
-    """The file of another session beside one."""
-    return path.with_name(f"{session}.jsonl")
 
 
 def test_the_server_away_or_full(

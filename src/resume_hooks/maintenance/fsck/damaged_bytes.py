@@ -63,7 +63,7 @@ def of_line(line: Line, node: Node | None) -> Iterator[Defect]:
         yield Defect(CRLF, "The line ends with CR LF", line.number, uuid)
     if line.torn:
         yield Defect(UNENDED, "The last line has no line feed", line.number, uuid)
-    if not raw.isascii() and not _is_utf8(raw):
+    if not raw.isascii() and raw.decode(errors="replace").encode() != raw:
         yield Defect(UTF8, "The line holds bytes that are no UTF-8", line.number, uuid)
 
 
@@ -74,19 +74,22 @@ def of_text(line: Line, node: Node) -> Iterator[Defect]:
 
 
 def of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
-    """The lines that hold no record, read once more."""
-    if not transcript.bad_lines:
-        return
-    bad = set(transcript.bad_lines)
+    """The lines that hold no record."""
     known = {node.uuid for node in transcript.nodes}
-    with open(transcript.path, "rb") as stream:
-        for line in read_lines(stream):
-            if line.number in bad:
-                yield _bad(line, known)
+    return (_bad(line, found, known) for line, found in _bad_lines(transcript))
 
 
-def _bad(line: Line, known: set[str]) -> Defect:
-    found = [node_of(records.parse(piece.raw) or {}, piece) for piece in pieces(line)]
+def _bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]:
+    """The lines that hold no record, read once more, with the records within each."""
+    bad = set(transcript.bad_lines)
+    if bad:
+        with open(transcript.path, "rb") as stream:
+            for line in read_lines(stream):
+                if line.number in bad:
+                    yield line, [node_of(records.parse(piece.raw) or {}, piece) for piece in pieces(line)]
+
+
+def _bad(line: Line, found: list[Node], known: set[str]) -> Defect:
     size = f"{len(line.body):,} bytes"
     if found:
         kind = GLUED if any(node.spoken and node.uuid not in known for node in found) else GLUED_ASIDE
@@ -96,14 +99,6 @@ def _bad(line: Line, known: set[str]) -> Defect:
     if line.torn:
         return Defect(TORN, f"The last line breaks off after {size}", line.number)
     return Defect(GARBAGE, f"{size} that are no JSON object", line.number)
-
-
-def _is_utf8(raw: bytes) -> bool:
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _has_whole_pairs(body: bytes) -> bool:
@@ -142,14 +137,6 @@ def salvaged(transcript: Transcript) -> list[Node]:
 
     Pieces of one line share its number.
     """
-    if not transcript.bad_lines:
-        return transcript.nodes
-    bad = set(transcript.bad_lines)
-    nodes = list(transcript.nodes)
-    known = {node.uuid for node in nodes}
-    with open(transcript.path, "rb") as stream:
-        for line in read_lines(stream):
-            if line.number in bad:
-                found = (node_of(records.parse(piece.raw) or {}, piece) for piece in pieces(line))
-                nodes += [node for node in found if node.uuid not in known]
-    return sorted(nodes, key=lambda node: node.offset)
+    known = {node.uuid for node in transcript.nodes}
+    found = [node for _, nodes in _bad_lines(transcript) for node in nodes if node.uuid not in known]
+    return sorted([*transcript.nodes, *found], key=lambda node: node.offset) if found else transcript.nodes

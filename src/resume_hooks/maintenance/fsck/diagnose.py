@@ -40,7 +40,11 @@ class DefectCollector:
         self.certain += damaged_bytes.of_line(line, node)
         self.trimmed.take(record, line.number)
         if node is None:
-            self._keep_books(line, record)
+            kind = records.kind(record)
+            if kind == LAST_PROMPT and string(record, "leafUuid"):
+                self.hints.append(LeafHint(line.number, string(record, "leafUuid")))
+            elif kind in SNAPSHOTS:
+                self.named.take_snapshot(record, line.number)
             return
         self.where_live += damaged_bytes.of_text(line, node)
         if node.kind == records.ASSISTANT:
@@ -52,13 +56,6 @@ class DefectCollector:
             self.hints.clear()  # a compaction makes the client forget them
         if node.results and b"<persisted-output>" in line.raw:
             self.named.take_results(record, line.number)
-
-    def _keep_books(self, line: Line, record: Record) -> None:
-        kind = records.kind(record)
-        if kind == LAST_PROMPT and string(record, "leafUuid"):
-            self.hints.append(LeafHint(line.number, string(record, "leafUuid")))
-        elif kind in SNAPSHOTS:
-            self.named.take_snapshot(record, line.number)
 
 
 def examine(session: SessionFile, where: Where) -> DefectReport:

@@ -296,14 +296,8 @@ def of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> Iterator[D
             yield NEWER.at(branch.leaf, told)
         elif branch.turns > branch.live_turns:
             yield LONGER.at(branch.leaf, told)
-    yield from _of_hint(transcript, hints, newer=newer)
-
-
-def _of_hint(transcript: Transcript, hints: Sequence[LeafHint], *, newer: bool) -> Iterator[Defect]:
-    if not hints:
-        return
-    last = hints[-1]
-    if last.leaf not in transcript.by_uuid:
+    last = hints[-1] if hints else None
+    if last and last.leaf not in transcript.by_uuid:
         yield Defect(HINT_LOST, f"It names {last.leaf}, which is not in the file", last.record)
-    elif newer and any(node.uuid == last.leaf for node in transcript.chain):
+    elif last and newer and any(node.uuid == last.leaf for node in transcript.chain):
         yield Defect(HINT_OLD, f"It names {last.leaf}, off the newest branch", last.record)

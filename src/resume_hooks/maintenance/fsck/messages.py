@@ -246,7 +246,10 @@ def of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defe
         if transcript.nodes or transcript.bad_lines:
             yield Defect(EMPTY, f"None of {transcript.line_count} lines leads to a conversation")
         return
-    yield from _of_start(spoken[0])
+    if spoken[0].kind == ASSISTANT:
+        yield NO_PROMPT_FIRST.at(spoken[0], "The conversation begins with an answer")
+    elif spoken[0].results:
+        yield RESULT_FIRST.at(spoken[0], "The conversation begins with a tool result")
     for before, node in pairwise(spoken):
         if answers_meet(before, node):
             yield ANSWERS_MEET.at(node, f"It follows the answer in record {before.number}")
@@ -256,13 +259,6 @@ def of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defe
             yield SIDECHAIN.at(node, "A sub-agent's record")
         elif session_id and node.session_id and node.session_id != session_id:
             yield FOREIGN_ID.at(node, f"It names session {node.session_id}")
-
-
-def _of_start(first: Node) -> Iterator[Defect]:
-    if first.kind == ASSISTANT:
-        yield NO_PROMPT_FIRST.at(first, "The conversation begins with an answer")
-    elif first.results:
-        yield RESULT_FIRST.at(first, "The conversation begins with a tool result")
 
 
 def _of_clock(transcript: Transcript, spoken: list[Node]) -> Iterator[Defect]:

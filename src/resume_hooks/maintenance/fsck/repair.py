@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from resume_hooks.derive.child.bookkeeping import books_of
-from resume_hooks.derive.child.chain_edits import Edit
 from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
@@ -196,7 +195,12 @@ def plan(session: SessionFile, where: Where, *, branch: str | None = None, outpu
         survey,
         head=child.head(ChildSize(after, stated.ratio) if stated else None),
         lineage=child.block,
-        edits=_edits(report),
+        edits={
+            finding.record: without_thinking
+            for group in report.groups
+            for finding in group.findings
+            if group.kind == ALTERED and finding.record is not None
+        },
         books=books_of(whole, survey, ends, child.session_id),
         shrunk=False,
     )
@@ -247,16 +251,6 @@ def _survey_salvaged(whole: Transcript, survey: WriteScan) -> None:
                 if parse_strict(raw) is None:
                     whole.lenient_lines.add(node.number)
                 survey(Line(node.number, node.offset, raw), whole.read(node), node)
-
-
-def _edits(report: DefectReport) -> dict[int, Edit]:
-    """What must be done to single records beyond what every child gets."""
-    edits: dict[int, Edit] = {}
-    for group in report.groups:
-        for finding in group.findings if group.kind == ALTERED else ():
-            if finding.record is not None:
-                edits[finding.record] = without_thinking
-    return edits
 
 
 def _lost(report: DefectReport, body: ChainRewrite, chain: Sequence[Node]) -> list[str]:

@@ -16,11 +16,11 @@ PART = Part(
                 r"\.jsonl(?:\.zst)?"
             ),
             session_variable="CODEX_THREAD_ID",
-            strategy="sessions.strategy:strategy",
-            writer="derive.writer:writer",
+            strategy="sessions.strategy:Codex",
+            writer="derive.writer:CodexWriter",
             defects="defects:defects",
             is_loss="defects:is_loss",
-            model="model:model",
+            model="model:CodexExec",
         ),
     ),
     # Codex names the turn and the model, which Claude Code does not.

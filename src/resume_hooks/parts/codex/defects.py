@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.maintenance.fsck.findings import Defect, Kind
 from resume_hooks.parts.codex.transcripts import items as of_items
 from resume_hooks.parts.codex.transcripts.history import History, Item
 from resume_hooks.parts.codex.transcripts.lines import MAX_LINE, META, raw_lines, read_line
 from resume_hooks.parts.codex.transcripts.meta import REQUIRED, parse_name, read_meta
-from resume_hooks.parts.codex.transcripts.segments import Finder, ThreadFile, segment_lines, segments
+from resume_hooks.parts.codex.transcripts.segments import Finder, segment_lines, segments_left
 from resume_hooks.transcripts.records import parse, string
 
 FIRST = Kind("first-line-foreign", "error", "Codex from 0.150 on refuses the session: its own line comes second.")
@@ -45,11 +44,9 @@ def defects(path: str, find: Finder) -> Iterator[Defect]:
     if named and string(meta.payload, "id") not in {"", named.thread_id}:
         yield Defect(FOREIGN_ID, f"it holds {string(meta.payload, 'id')}", 0)
     yield from _of_lines(path)
-    try:
-        files = segments(path, find)
-    except (SessionNotFound, NotATranscript) as error:
-        yield Defect(BASE, error.message, 0)
-        files = [ThreadFile(path, meta, None)]
+    files, missing = segments_left(path, find)
+    if missing:
+        yield Defect(BASE, missing, 0)
     history = History()
     for file in files:
         for line in segment_lines(file):
@@ -67,7 +64,7 @@ def _of_lines(path: str) -> Iterator[Defect]:
         line = read_line(raw, path, number, offset)
         if number == 0 and (line is None or line.kind != META):
             yield Defect(FIRST, "it tells of no session", 0)
-        elif not _is_utf8(raw):
+        elif not raw.isascii() and raw.decode(errors="replace").encode() != raw:  # no UTF-8
             yield Defect(UTF8, f"{len(raw):,} bytes", number)
         elif line is None and raw.strip():
             yield Defect(_why_skipped(raw), f"{len(raw):,} bytes", number)
@@ -80,13 +77,6 @@ def _why_skipped(raw: bytes) -> Kind:
     if parse(raw) is not None:
         return FORM
     return GARBAGE if whole else TORN
-
-
-def _is_utf8(raw: bytes) -> bool:
-    try:
-        return raw.isascii() or bool(raw.decode("utf-8"))
-    except UnicodeDecodeError:
-        return False
 
 
 def _of_items(items: list[Item], path: str) -> Iterator[Defect]:

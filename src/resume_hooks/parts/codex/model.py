@@ -122,11 +122,6 @@ class CodexExec:
         ]
 
 
-def model(where: Where, name: str) -> CodexExec:
-    """The model of a name, "" for that of Codex's settings."""
-    return CodexExec(where, name)
-
-
 def strict(schema: Any) -> Any:
     """A schema in the form to which the API holds answers: every field required, none beside them."""
     if isinstance(schema, list):

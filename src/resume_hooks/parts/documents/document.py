@@ -88,7 +88,10 @@ def write_for(
             warnings.append(f"The session is made, its document is not: {error.message}")
     renewed = ""
     if wanted.ledger:
-        current, _ = redact(current_session(decided, receipt.title, _near(written[0], decided) if written else ""))
+        near, project = written[0] if written else "", decided.draft.setting.cwd
+        if near and _is_inside(near, project):
+            near = os.path.relpath(near, project)
+        current, _ = redact(current_session(decided, receipt.title, near))
         try:
             with project_files.folder_made(os.path.dirname(wanted.ledger)):
                 several = ledger.renew(wanted.ledger, current)
@@ -127,12 +130,6 @@ def _is_inside(path: str, folder: str) -> bool:
     """Whether a path lies in a folder, whatever links and dots are in it."""
     root = os.path.realpath(folder)
     return f"{os.path.realpath(path)}{os.sep}".startswith(f"{root.rstrip(os.sep)}{os.sep}")
-
-
-def _near(path: str, decided: RolloverPlan) -> str:
-    """A document as a ledger names it: relative to the project's folder if it lies in there."""
-    project = decided.draft.setting.cwd
-    return os.path.relpath(path, project) if _is_inside(path, project) else path
 
 
 def file_name(decided: RolloverPlan) -> str:
@@ -200,19 +197,14 @@ def _digest(whole: str) -> Iterator[str]:
     """A full digest in sections of Markdown; its first lines say what it is of."""
     blocks: list[list[str]] = []
     for row in whole.split("\n"):
-        bullet = row.startswith(as_text.BULLET)
-        text = _tamed(row.removeprefix(as_text.BULLET))
-        if bullet:
+        text = markdown_line(row.removeprefix(as_text.BULLET))
+        if _BLOCK.match(text):  # what begins a heading, a list, a quotation, a rule or a fence
+            text = f"\\{text}"
+        if row.startswith(as_text.BULLET):
             blocks[-1].append(f"- {text}")
         else:
             blocks.append([f"## {text[:1].upper()}{text[1:-1]}\n" if row.endswith(":") else text])
     yield from ("\n".join(block) for block in blocks)
-
-
-def _tamed(text: str) -> str:
-    """A line that begins no heading, list, quotation, rule or fence either."""
-    line = markdown_line(text)
-    return f"\\{line}" if _BLOCK.match(line) else line
 
 
 def _fenced(text: str) -> str:

@@ -39,7 +39,7 @@ def renew(path: str, current: str) -> str:
 
 def with_current(content: bytes, current: str, path: str) -> tuple[bytes, int]:
     """A ledger's ``content`` with its line renewed, and how many such lines it had. WriteFailed if it is no text."""
-    if b"\0" in content or not _is_utf8(content):
+    if b"\0" in content or content.decode(errors="replace").encode() != content:
         raise WriteFailed(f"{path} is no text in UTF-8, so it was left alone", "Name another file as the ledger.")
     value = f" {current}".encode("utf-8", "replace")
     lines = content.splitlines(keepends=True)
@@ -52,11 +52,3 @@ def with_current(content: bytes, current: str, path: str) -> tuple[bytes, int]:
     line = lines[number]
     lines[number] = line[:end] + value + line[len(line.rstrip(b"\r\n")) :]
     return b"".join(lines), len(keys)
-
-
-def _is_utf8(content: bytes) -> bool:
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

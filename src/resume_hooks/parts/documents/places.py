@@ -28,12 +28,7 @@ def documents_of(session: SessionFile, where: Where) -> Iterator[tuple[str, str]
     """The answer to ``documents of a session``: a folder and how documents end, the ledger and ``""``."""
     values = settings.load(where)
     for name, ending in zip(NAMES, (ENDING, ""), strict=True):
-        if path := _setting_path(str(values[name].value), session, where):
-            yield path, ending
-
-
-def _setting_path(value: str, session: SessionFile, where: Where) -> str:
-    """Where a setting leads; ``""`` for none, and where the session's project is not here."""
-    value = os.path.expanduser(value)
-    home = home_folder(HeadTail(session.path), where) if value and not os.path.isabs(value) else os.sep
-    return os.path.join(home, value) if value and os.path.isdir(home) else ""
+        if value := os.path.expanduser(str(values[name].value)):
+            home = os.sep if os.path.isabs(value) else home_folder(HeadTail(session.path), where)
+            if os.path.isdir(home):
+                yield os.path.join(home, value), ending

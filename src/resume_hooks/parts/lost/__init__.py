@@ -14,7 +14,7 @@ PART = Part(
             "prompts",
             home="history.jsonl",
             left="Only its prompts are left, from history.jsonl: answers, tool calls and their output are gone",
-            strategy="strategy:strategy",
+            strategy="strategy:PromptsLeft",
         ),
     ),
     checks=(Check("prompts", "checks:check", before="giants"),),

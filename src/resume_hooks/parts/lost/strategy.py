@@ -29,6 +29,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 NAME = "prompts"
 KEPT = ("vault", "trash")  # in the state folder: a folder a session that can be brought back
 FRESH = 60_000  # milliseconds after its last prompt during which a session may be about to get its transcript
+_key = functools.lru_cache(maxsize=4096)(project_key)  # which costs system calls
 
 
 class PromptsLeft(Claude):
@@ -40,7 +41,7 @@ class PromptsLeft(Claude):
     name = NAME
     label = "prompts only"
 
-    def __init__(self, copies: str, where: Where) -> None:
+    def __init__(self, home: str, copies: str, where: Where) -> None:  # noqa: ARG002 - as of all agents
         super().__init__(where)
         self._copies = copies
 
@@ -133,17 +134,14 @@ class PromptsLeft(Claude):
         for folder in {os.path.dirname(places[own]) for own in said}:
             sweep(private_folder(folder, self._where))
         for own, typed in said.items():
-            self._write(places[own], typed, lost[own].last * 10**6)
+            temporary, at = temporary_in(os.path.dirname(places[own])), lost[own].last * 10**6
+            try:
+                create(temporary, _lines(typed, self._where), lasting=False)
+                os.utime(temporary, ns=(at, at))
+                os.replace(temporary, places[own])
+            finally:
+                discard(temporary)
         return self._there() if said or outdated else there
-
-    def _write(self, path: str, typed: list[Entry], at: int) -> None:
-        temporary = temporary_in(os.path.dirname(path))
-        try:
-            create(temporary, _lines(typed, self._where), lasting=False)
-            os.utime(temporary, ns=(at, at))
-            os.replace(temporary, path)
-        finally:
-            discard(temporary)
 
 
 class LostSessions(SessionStore):
@@ -168,19 +166,8 @@ class LostSessions(SessionStore):
         return next((session for session in lost if session.session_id == session_id), None)
 
 
-def strategy(home: str, copies: str, where: Where) -> PromptsLeft:  # noqa: ARG001 - as all strategies
-    """The strategy of a config home."""
-    return PromptsLeft(copies, where)
-
-
 def _project(session: SessionFile) -> str:
     return os.path.basename(os.path.dirname(session.path))
-
-
-@functools.lru_cache(maxsize=4096)
-def _key(project: str) -> str:
-    """The name of a project folder; making it costs system calls."""
-    return project_key(project)
 
 
 def _drop(paths: Iterable[str]) -> None:

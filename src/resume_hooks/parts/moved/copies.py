@@ -7,7 +7,6 @@ its own a person decides, by naming a path.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, UsageError
@@ -58,15 +57,11 @@ def choose(named: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
     lacking = {path: len(everything - uuids) for path, uuids in held.items()}
     kept = named if by_path else next((copy for copy in copies if not lacking[copy.path]), None)
     if kept is None:
-        raise _undecided(copies, lacking)
+        told = "; ".join(f"{copy.path} lacks {counted(lacking[copy.path], 'record')} of the others" for copy in copies)
+        raise ResumeHooksError(
+            f"Work went on in several copies: {told}",
+            "Name the one that stays by its path; a fork keeps what another one says: "
+            f"resume-hooks fork {quoted(copies[-1].path)}",
+        )
     others = tuple(copy for copy in copies if copy.path != kept.path)
     return SessionCopies(kept, others, lacking[kept.path])
-
-
-def _undecided(copies: Sequence[SessionFile], lacking: dict[str, int]) -> ResumeHooksError:
-    told = "; ".join(f"{copy.path} lacks {counted(lacking[copy.path], 'record')} of the others" for copy in copies)
-    return ResumeHooksError(
-        f"Work went on in several copies: {told}",
-        "Name the one that stays by its path; a fork keeps what another one says: "
-        f"resume-hooks fork {quoted(copies[-1].path)}",
-    )

@@ -75,7 +75,11 @@ def traces(path: str, folder: str) -> Traces:
         stream.seek(max(0, os.fstat(stream.fileno()).st_size - REACH))
         text = stream.read(REACH)
     commits = dict.fromkeys((m.group(1) or m.group(2)).decode() for m in _COMMIT.finditer(text))
-    files = dict.fromkeys(_inside(folder, (_string(m.group(1)) for m in _FILE.finditer(text))))
+    named = []
+    for match in _FILE.finditer(text):
+        with contextlib.suppress(ValueError):
+            named.append(str(json.loads(match[1])))
+    files = dict.fromkeys(_inside(folder, named))
     return Traces(folder, tuple(reversed(commits))[:TRACES], tuple(reversed(files))[:TRACES])
 
 
@@ -170,10 +174,3 @@ def _inside(folder: str, paths: Iterable[str]) -> Iterator[str]:
             relative = os.path.normpath(path[len(start) :])
             if not relative.startswith(".."):
                 yield relative
-
-
-def _string(raw: bytes) -> str:
-    try:
-        return str(json.loads(raw))
-    except ValueError:
-        return ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import orjson
@@ -43,7 +43,7 @@ Progress = Callable[[int, int], None]
 """Called with the bytes done and all there are."""
 
 FILE_NAME = "audit.json"
-VERSION = 1
+VERSION = 2
 LARGEST = 64 * 1024 * 1024
 """Bytes of the file of what was seen; a larger one is not ours."""
 
@@ -99,12 +99,12 @@ def audit(
 
     ``kinds`` and ``since`` (an instant) leave out others; what was looked at before and has not changed is not read.
     """
-    work = _AuditRun(where, [file for place in _places(sessions, where) for file in _files(place)], progress)
-    leaks = [leak for file in work.files for leak in work.leaks(file)]
+    work = _AuditRun(where, _sizes(_places(sessions, where)), progress)
+    leaks = [leak for place in work.sizes for leak in work.leaks(place)]
     failed = work.memory.store(everything=sessions is None)
     wanted = [leak for leak in leaks if (not kinds or leak.kind in kinds) and leak.time >= since]
     wanted.sort(key=lambda leak: (leak.time, leak.file, leak.offset))
-    return Audit(wanted, len(work.files), work.size, work.read, work.unread, [failed] if failed else [])
+    return Audit(wanted, len(work.sizes), work.size, work.read, work.unread, [failed] if failed else [])
 
 
 class AuditCache:
@@ -121,9 +121,8 @@ class AuditCache:
         """The last look at a file; None if there was none, or it can't be understood."""
         self._seen.add(path)
         try:
-            inode, size, mtime_ns, offset, lines, edge, findings = self._files[path]
-            found = tuple(FoundSecret(*each) for each in findings)
-            return FileScan(inode, size, mtime_ns, offset, lines, edge, found)
+            inode, size, mtime_ns, findings = self._files[path]
+            return FileScan(inode, size, mtime_ns, tuple(FoundSecret(*each) for each in findings))
         except (KeyError, TypeError, ValueError):
             return None
 
@@ -131,7 +130,7 @@ class AuditCache:
         """Remember a look."""
         if len(scanned.findings) > MOST_KEPT:
             return
-        row = [*scanned[:6], [list(found) for found in scanned.findings]]
+        row = [*scanned[:3], [list(found) for found in scanned.findings]]
         if self._files.get(path) != row:
             self._files[path] = row
             self._changed = True
@@ -163,21 +162,13 @@ class AuditCache:
         return files if isinstance(files, dict) else {}
 
 
-class _AuditFile(NamedTuple):
-    """A file, or the folder of a kept session, that is looked at, and the place that it belongs to."""
-
-    place: Location
-    path: str
-    size: int
-
-
 class _AuditRun:
-    """The looks of one audit; a file with several names is read once."""
+    """The looks of one audit, at places with their bytes; a file with several names is read once."""
 
-    def __init__(self, where: Where, files: list[_AuditFile], progress: Progress) -> None:
+    def __init__(self, where: Where, sizes: dict[Location, int], progress: Progress) -> None:
         self.memory = AuditCache(where)
-        self.files = files
-        self.size = sum(file.size for file in files)
+        self.sizes = sizes
+        self.size = sum(sizes.values())
         self.read = 0
         self.unread: list[str] = []
         self._where = where
@@ -185,50 +176,49 @@ class _AuditRun:
         self._done = 0
         self._looks: dict[tuple[int, int], FileScan] = {}
 
-    def leaks(self, file: _AuditFile) -> Iterator[Leak]:
-        """The secrets of a file; one that is there and can't be read goes to ``unread``."""
+    def leaks(self, place: Location) -> Iterator[Leak]:
+        """The secrets of a place; one that is there and can't be read goes to ``unread``."""
         before = self.read
         try:
-            scanned = self._look(file)
+            scanned = self._look(place)
         except OSError as error:
-            if os.path.lexists(file.path):
-                self.unread.append(f"{file.path} could not be looked at: {error.strerror or error}")
+            if os.path.lexists(place.path):
+                self.unread.append(f"{place.path} could not be looked at: {error.strerror or error}")
             return
-        self._done += file.size - (self.read - before)
+        self._done += self.sizes[place] - (self.read - before)
         self._progress(self._done, self.size)
-        yield from _leaks(file, scanned)
+        yield from _leaks(place, scanned)
 
     def _told(self, size: int) -> None:
         self.read += size
         self._done += size
         self._progress(self._done, self.size)
 
-    def _look(self, file: _AuditFile) -> FileScan:
-        known = self.memory.known(file.path)
-        kept = archived_at(file.place, self._where)
-        if kept is not None or file.place.kind == KEPT:
-            scanned = self._look_at_kept(file, kept, known)
+    def _look(self, place: Location) -> FileScan:
+        known = self.memory.known(place.path)
+        kept = archived_at(place, self._where)
+        if kept is not None or place.kind == KEPT:
+            scanned = self._look_at_kept(place, kept, known)
         else:
-            status = os.lstat(file.path)
+            status = os.lstat(place.path)
             name = (status.st_dev, status.st_ino)
-            scanned = self._looks.get(name) or scan(file.path, known, lines=is_lines(file.path), told=self._told)
+            scanned = self._looks.get(name) or scan(place.path, known, lines=is_lines(place.path), told=self._told)
             self._looks[name] = scanned
-        self.memory.note(file.path, scanned)
+        self.memory.note(place.path, scanned)
         return scanned
 
-    def _look_at_kept(self, file: _AuditFile, kept: ArchivedSession | None, known: FileScan | None) -> FileScan:
+    def _look_at_kept(self, place: Location, kept: ArchivedSession | None, known: FileScan | None) -> FileScan:
         """What the vault or the trash holds of a session is read anew where its note was written anew. OSError."""
-        session_id = file.place.session_id
         if kept is None:
-            why = manifest.why_unreadable(session_id, self._where) if session_id else ""
+            why = manifest.why_unreadable(place.session_id, self._where) if place.session_id else ""
             raise OSError(errno.EINVAL, why or "It is a link, can't be listed, or has no note")
-        status = os.stat(os.path.join(file.path, MANIFEST))
-        told = (status.st_ino, file.size, status.st_mtime_ns)
+        status = os.stat(os.path.join(place.path, MANIFEST))
+        told = (status.st_ino, self.sizes[place], status.st_mtime_ns)
         if known and known[:3] == told:
             return known
         findings = tuple(found for piece in pieces_of_kept(kept) for found in secrets_in(piece))
-        self._told(file.size)
-        return FileScan(*told, 0, 0, "", findings)
+        self._told(self.sizes[place])
+        return FileScan(*told, findings)
 
 
 def _places(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:
@@ -243,34 +233,26 @@ def _places(sessions: Collection[str] | None, where: Where) -> Iterator[Location
         yield from (place for place in notes_of(where) if place.kind != INDEXED and place.path != own)
 
 
-def _files(place: Location) -> Iterator[_AuditFile]:
-    """A place as a file, or as the folder of what is kept of a session; nothing of what is gone by now."""
-    with contextlib.suppress(OSError):
-        size = os.lstat(place.path).st_size
-        if place.kind in {KEPT, TRASHED} and os.path.isdir(place.path):
-            size = sum(os.lstat(inner).st_size for inner in files_in(place.path))
-        yield _AuditFile(place, place.path, size)
+def _sizes(places: Iterable[Location]) -> dict[Location, int]:
+    """The bytes of each file, or of the folder of what is kept of a session; nothing of what is gone by now."""
+    sizes = {}
+    for place in places:
+        with contextlib.suppress(OSError):
+            sizes[place] = os.lstat(place.path).st_size
+            if place.kind in {KEPT, TRASHED} and os.path.isdir(place.path):
+                sizes[place] = sum(os.lstat(inner).st_size for inner in files_in(place.path))
+    return sizes
 
 
-def _leaks(file: _AuditFile, scanned: FileScan) -> Iterator[Leak]:
-    place = file.place
+def _leaks(place: Location, scanned: FileScan) -> Iterator[Leak]:
     when = clock.from_epoch(scanned.mtime_ns / 1e9)
     for found in scanned.findings:
         reference = ""
-        own = place.kind == TRANSCRIPT and session_id_of(file.path)
+        own = place.kind == TRANSCRIPT and session_id_of(place.path)
         if own or (place.kind == KEPT and found.part.endswith(f"/{place.session_id}{ENDING}")):
             reference = f"{place.session_id}:{found.line}"
         elif place.kind == SUBAGENT and place.session_id:
-            reference = f"{place.session_id}/{subagent_name(file.path)}:{found.line}"
-        yield Leak(
-            found.kind,
-            place.kind,
-            place.session_id,
-            reference,
-            os.path.join(file.path, found.part) if found.part else file.path,
-            found.line,
-            found.offset,
-            found.length,
-            found.uuid,
-            clock.normal(found.time) or when,
-        )
+            reference = f"{place.session_id}/{subagent_name(place.path)}:{found.line}"
+        file = os.path.join(place.path, found.part) if found.part else place.path
+        at = found.line, found.offset, found.length, found.uuid, clock.normal(found.time) or when
+        yield Leak(found.kind, place.kind, place.session_id, reference, file, *at)

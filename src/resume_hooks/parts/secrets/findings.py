@@ -239,10 +239,13 @@ def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clien
     kinds = dict(Counter(each.kind for each in held.found))
     if why := _why_outside(place, wanted):
         return Holding(place, kinds, OUTSIDE, why)
-    if place.kind == TRANSCRIPT and place.relation != OWN and (live := _why_live(place, clients)):
-        return Holding(
-            place, kinds, LEFT, f"It is live: {live}. When it is not: resume-hooks scrub {place.session_id} --in-place"
-        )
+    if place.kind == TRANSCRIPT and place.relation != OWN:
+        with contextlib.suppress(OSError):
+            status = os.stat(place.path)
+            file = SessionFile(place.session_id, place.path, status.st_mtime, status.st_size)
+            if live := clients.why_live(file):
+                why = f"It is live: {live}. When it is not: resume-hooks scrub {place.session_id} --in-place"
+                return Holding(place, kinds, LEFT, why)
     stuck = held.stuck and not held.found
     return Holding(place, kinds, LEFT if stuck else HELD, STUCK if stuck else "")
 
@@ -275,11 +278,3 @@ def _why_outside(place: Location, wanted: ScrubReach) -> str:
     if not is_reached(place.relation, wanted):
         return {PARENT: "The session came from it: --lineage.", OTHER: "Another session: --everywhere."}[place.relation]
     return ""
-
-
-def _why_live(place: Location, clients: Clients) -> str:
-    try:
-        status = os.stat(place.path)
-    except OSError:
-        return ""
-    return clients.why_live(SessionFile(place.session_id, place.path, status.st_mtime, status.st_size))

@@ -206,20 +206,17 @@ def family(session: SessionFile, where: Where) -> dict[str, str]:
         above = [row.session_id for row in known.lineage(session.path)[:-1] if row.session_id]
     own = session.session_id
     found = dict.fromkeys((each.row.session_id for each in known.descendants(own)), CHILD) | {own: OWN}
-    pairs, waiting = list(_parents_and_children(where)), list(found)
+    # Also those that only our links, the vault or the trash tell of.
+    pairs = [(link.parent_id, link.child_id) for link in read_links(where)]
+    gone = (*manifest.all_archived(where), *trash.all_deleted(where))
+    pairs += [(kept.about.parent[0], kept.session_id) for kept in gone if kept.about.parent]
+    waiting = list(found)
     while waiting:
         parent = waiting.pop()
         new = [child for above_it, child in pairs if above_it == parent and child not in found]
         found |= dict.fromkeys(new, CHILD)
         waiting += new
     return dict.fromkeys(above, PARENT) | found
-
-
-def _parents_and_children(where: Where) -> Iterator[tuple[str, str]]:
-    """Parents and their children, also those that only our links, the vault or the trash tell of."""
-    yield from ((link.parent_id, link.child_id) for link in read_links(where))
-    gone = (*manifest.all_archived(where), *trash.all_deleted(where))
-    yield from ((kept.about.parent[0], kept.session_id) for kept in gone if kept.about.parent)
 
 
 def documents_of(session: SessionFile, where: Where) -> Iterator[Location]:

@@ -44,11 +44,8 @@ CAME = "It came while the others were rewritten. Run the command again."
 def purge(found: ScrubFindings, where: Where) -> list[Holding]:
     """Take the secrets out of every place that is to be changed; what became of each, in the order of the findings.
 
-    SessionLive where the session is live: nothing was changed. What can't be done is said with its place, and all
-    else is done.
+    What can't be done is said with its place, and all else is done. Nobody may be at the session: see ``found.live``.
     """
-    if found.live:
-        raise SessionLive(f"The session is live: {found.live}", "Quit its client and wait a minute, then run it again.")
     done: dict[Location, Holding] = {}
     order: dict[Location, None] = {}
     for _ in range(ROUNDS):
@@ -106,10 +103,9 @@ def clear_left(where: Where) -> None:
             pass
 
 
-def _stage(row: Holding) -> int:
+def _stage(row: Holding) -> tuple[bool, bool]:
     """When a place is rewritten: the index after the files that it was made of, the own transcript last."""
-    own = row.place.kind == TRANSCRIPT and row.place.relation == OWN
-    return 2 if own else int(row.place.kind == INDEXED)
+    return row.place.kind == TRANSCRIPT and row.place.relation == OWN, row.place.kind == INDEXED
 
 
 def _rewritten(row: Holding, found: ScrubFindings, where: Where) -> Holding:

@@ -66,7 +66,9 @@ def gather(where: Where, progress: Progress = lambda _done, _total: None) -> All
     """The counts of every transcript; ``progress`` is given the bytes read so far and of all that are to be read."""
     kept, files = _read(where), _files(where)
     family = Family(where)
-    due = {key: file for key, file in files.items() if key not in kept or _is_old(kept[key], file)}
+    # One that an older version counted has no stretches.
+    current = {key for key, row in kept.items() if row.counts.stretches is not None}
+    due = {key: file for key, file in files.items() if key not in current or kept[key].stamp != _stamp(file)}
     total, done, fresh = sum(file.size for file in due.values()), 0, dict(kept)
     for key, file in due.items():
         progress(done, total)
@@ -90,11 +92,6 @@ def _files(where: Where) -> dict[str, TranscriptFile]:
         session_id = file.session_id or owning_session(file.path) or ""
         found[f"{session_id}/{file.agent}"] = file
     return found
-
-
-def _is_old(kept: _Kept, file: TranscriptFile) -> bool:
-    """Whether a file is another one than was counted, or an older version counted it."""
-    return kept.stamp != _stamp(file) or kept.counts.stretches is None
 
 
 def _stamp(file: TranscriptFile) -> tuple[str, int, int]:

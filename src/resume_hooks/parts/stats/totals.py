@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from resume_hooks.parts.stats.cache import TranscriptCounts
@@ -80,15 +80,12 @@ class Figures(NamedTuple):
     hooks: list[Hook]
 
 
-def figures(found: Iterable[TranscriptCounts], since: str, belongs: Callable[[TranscriptCounts], bool]) -> Figures:
-    """What the transcripts that ``belongs`` takes came to from the day ``since`` on, ``""`` for ever."""
-    inside = [one for one in found if belongs(one)]
+def figures(inside: list[TranscriptCounts], since: str) -> Figures:
+    """What transcripts came to from the day ``since`` on, ``""`` for ever."""
     active = [one for one in inside if _days(one, since)]
-    sessions = {one.session_id for one in active if not one.agent}
-    gone = {one.session_id for one in active if not one.agent and not one.there}
     return Figures(
-        sessions=len(sessions),
-        gone=len(gone),
+        sessions=len({one.session_id for one in active if not one.agent}),
+        gone=len({one.session_id for one in active if not one.agent and not one.there}),
         agents=sum(bool(one.agent) for one in active),
         months=_months(active, since),
         savings=_savings(inside, since),
@@ -144,8 +141,8 @@ def _stretches(inside: list[TranscriptCounts], since: str) -> list[Stretch]:
     rows = []
     for kind, found in sorted(_summed((one.counts.stretches or {} for one in inside), since).items()):
         edited = {calls: count for calls, count in found.items() if calls != NO_EDIT}
-        median, p75 = percentile(edited, 50), percentile(edited, 75)
-        rows.append(Stretch(kind, sum(found.values()), sum(edited.values()), median, p75))
+        middle = percentile(edited, 50), percentile(edited, 75)
+        rows.append(Stretch(kind, sum(found.values()), sum(edited.values()), *middle))
     return rows
 
 

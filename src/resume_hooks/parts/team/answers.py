@@ -15,7 +15,7 @@ def after_delete(session_id: str, where: Where) -> list[str]:
         return []
     from resume_hooks.parts.team.sharing import note_deleted
 
-    return [note for note in [note_deleted(session_id, where)] if note]
+    return list(filter(None, [note_deleted(session_id, where)]))
 
 
 def after_scrub(sessions: Iterable[str], where: Where) -> list[str]:

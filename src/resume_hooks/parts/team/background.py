@@ -97,8 +97,12 @@ def push_behind(where: Where, is_over: Callable[[], bool], only: str = "", *, pa
         except Exception as error:  # noqa: BLE001 - a bug of ours, too: the scanner's stops a push, and nobody would know
             later = time.time() + AWAY
             os.utime(mark, (later, later))
-            said = (error.message, error.remedy) if isinstance(error, ResumeHooksError) else _bug(error, where)
-            at_once = isinstance(error, DriverMissing) or not isinstance(error, ResumeHooksError)
+            if isinstance(error, ResumeHooksError):
+                said, at_once = (error.message, error.remedy), isinstance(error, DriverMissing)
+            else:
+                bug_log.note("team push", __version__, error, where)
+                told = f"a bug of ours stopped it ({type(error).__name__})"
+                said, at_once = (told, "Report it: resume-hooks doctor --bundle"), True
             note_failing(said, len(everything), where, at_once=at_once)
 
 
@@ -120,12 +124,6 @@ def _push_each(
             failed = error
     if failed is not None:
         raise failed
-
-
-def _bug(error: Exception, where: Where) -> tuple[str, str]:
-    """What to say of an error that nobody foresaw; where it came from is in our log."""
-    bug_log.note("team push", __version__, error, where)
-    return f"a bug of ours stopped it ({type(error).__name__})", "Report it: resume-hooks doctor --bundle"
 
 
 def require_model_may_search(where: Where) -> None:

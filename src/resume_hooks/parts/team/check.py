@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from resume_hooks.maintenance.doctor import Finding, ok, problem
 from resume_hooks.parts.team import team_file
-from resume_hooks.parts.team.driver import DRIVER, how_to_add
+from resume_hooks.parts.team.connect import DRIVER, how_to_add
 from resume_hooks.paths import Where
 from resume_hooks.system.text import counted
 

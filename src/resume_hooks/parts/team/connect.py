@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
+import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.parts.team.driver import DRIVER, how_to_add
+from resume_hooks.system.plugin_files import CHECKOUT
 
 if TYPE_CHECKING:
     import psycopg
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 else:
     Connection = Any  # nobody who has no team waits for the driver
+
+DRIVER = "psycopg"  # the package
 
 VERSION = 4
 """The form of the database that this version reads and writes; a file of SQL makes each of the one before."""
@@ -56,6 +60,13 @@ class TeamFailed(ResumeHooksError, code="team-failed"):
 
 class DriverMissing(TeamFailed):
     """What speaks to the database is not installed where this runs."""
+
+
+def how_to_add() -> str:
+    """What adds the driver to the Python that runs this: the plugin's own venv has no other way in."""
+    if os.path.isfile(os.path.join(sys.prefix, "requirements.lock")):
+        return f"Install it: sh {shlex.quote(os.path.join(CHECKOUT, 'hooks', 'engine'))} --install --team"
+    return f"Install it: {shlex.quote(sys.executable)} -m pip install '{DRIVER}[binary]>=3.2'"
 
 
 def service_named(text: str) -> str:

@@ -59,7 +59,14 @@ class Resumed(NamedTuple):
 def resume(wanted: TeamSession, options: BundleOptions, db: Connection, where: Where) -> Resumed:
     """Make a session of a team's one, whole where it is one's own. ImportFailed, WriteFailed, TeamFailed."""
     if not wanted.mine:
-        return _of_colleague(wanted, options._replace(whole=False), db, where)
+        name = f"the team ({wanted.owner}, {wanted.machine}, {wanted.session_id})"
+        with _unpacked(wanted, db, where) as (packed, _):
+            came = import_sessions([packed], name, options._replace(whole=False), where)
+        if not options.dry_run and not came[0].existing:
+            with contextlib.suppress(OSError):
+                record_link(Link(came[0].session_id, wanted.session_id, KIND, clock.now()), where)
+        note = f"It is {wanted.owner}'s: the conversation alone came, and nobody verified what it says."
+        return Resumed(came, [note])
     line, notes = _ancestors(wanted, listed(db))
     with contextlib.ExitStack() as stack:
         fetched = [stack.enter_context(_unpacked(session, db, where)) for session in line]
@@ -97,8 +104,7 @@ def drop_gone(db: Connection, where: Where) -> list[str]:
     rows = pulled(where)
     gone = {str(row) for (row,) in db.execute("select team.gone(%s)", (list(map(int, rows)),))} if rows else set()
     for row in gone:
-        place = os.path.join(folder(where), _PULLED, row)
-        state_file.discard(place)
+        state_file.discard(os.path.join(folder(where), _PULLED, row))
     if gone:
         left = {row: name for row, name in rows.items() if row not in gone}
         state_file.replace(os.path.join(folder(where), _PULLED, _ROWS), json.dumps(left).encode(), where)
@@ -117,16 +123,6 @@ def piece_text(data: bytes, raw: int, sha: bytes) -> bytes:
     if len(body) != raw or unpacking.unconsumed_tail or hashlib.sha256(body).digest() != sha:
         raise _damaged()
     return body
-
-
-def _of_colleague(wanted: TeamSession, options: BundleOptions, db: Connection, where: Where) -> Resumed:
-    name = f"the team ({wanted.owner}, {wanted.machine}, {wanted.session_id})"
-    with _unpacked(wanted, db, where) as (packed, _):
-        came = import_sessions([packed], name, options, where)
-    if not options.dry_run and not came[0].existing:
-        with contextlib.suppress(OSError):
-            record_link(Link(came[0].session_id, wanted.session_id, KIND, clock.now()), where)
-    return Resumed(came, [f"It is {wanted.owner}'s: the conversation alone came, and nobody verified what it says."])
 
 
 def _ancestors(wanted: TeamSession, sessions: list[TeamSession]) -> tuple[list[TeamSession], list[str]]:
@@ -148,14 +144,10 @@ def _ancestors(wanted: TeamSession, sessions: list[TeamSession]) -> tuple[list[T
 
 def _remember(session: TeamSession, parts: list[_Part], came: ImportedSession, where: Where) -> None:
     """Note from where on the session is our own, so that only what follows is sent."""
-    beside = came.receipt.file.removesuffix(".jsonl")
-    paths = {
-        part.name: os.path.join(beside, *part.name.split("/")) if part.name else came.receipt.file for part in parts
-    }
+    file, places = came.receipt.file, {}
     with contextlib.suppress(OSError):  # then all is sent
-        places = {}
         for part in parts:
-            path = paths[part.name]
+            path = os.path.join(file.removesuffix(".jsonl"), *part.name.split("/")) if part.name else file
             places[part.name] = place_at(path, os.path.getsize(path), part.records, part.head)
         keep_cursor(came.session_id, Cursor(0, session.row, places=places), where)
 
@@ -172,16 +164,8 @@ def _unpacked(session: TeamSession, db: Connection, where: Where) -> Iterator[tu
         main = next((part for part in parts if not part.name), None)
         if main is None:
             raise ImportFailed(f"Of session {session_id} nothing was sent yet", "Push it where it lies.")
-        parent = session.parent if is_session_id(session.parent) else ""
-        head = Head(
-            session_id,
-            session.title,
-            session.folder,
-            session.created,
-            session.ended,
-            parent,
-            session.kind if parent else "",
-        )
+        parent = (session.parent, session.kind) if is_session_id(session.parent) else ("", "")
+        head = Head(session_id, session.title, session.folder, session.created, session.ended, *parent)
         places = [part for part in parts if is_place(part.name)]
         files = tuple((part.name, part.path) for part in places)
         refused = len(parts) - 1 - len(files)

@@ -111,7 +111,7 @@ def asked_of(query: Query) -> list[str]:
     without = "".join(f" & !({_term(term, stem_of)})" for term in query.excluded if not term.exact)
     every = [_term(term, stem_of) for term in query.terms]
     exact = [_term(term, stem_of) for term in query.terms if term.exact]
-    begun = [_term(term, _beginning) for term in query.terms]
+    begun = [_term(term, lambda form: f"{stem_of(form)}:*") for term in query.terms]
     forms = [" & ".join(every), *([" & ".join(exact)] if exact else [" | ".join(every), " | ".join(begun)])]
     return [f"({form}){without}" for form in dict.fromkeys(forms)]
 
@@ -139,10 +139,6 @@ def _read(rows: Sequence[_Row], shown: _HitReader, db: Connection, most: int) ->
 def stem_of(form: str) -> str:
     """A word as the server has it."""
     return quoted(stem(form))
-
-
-def _beginning(form: str) -> str:
-    return f"{stem_of(form)}:*"
 
 
 def _term(term: Term, word: Callable[[str], str]) -> str:
@@ -175,14 +171,11 @@ class _HitReader:
         lookups = [Lookup(term, "word", (), mark, 1, 1.0, mark) for term, mark in zip(query.terms, marks, strict=True)]
         self._marker = Marker(lookups)
         stems = [word.removesuffix("i").encode() for mark in marks for word in mark]
-        self._needles = [] if self._must_see_all(query) else stems
+        # No line may be passed over where a phrase must not be in any, or a word is spelled in several ways.
+        sees_all = any(term.exact for term in query.excluded) or not all(term.text.isascii() for term in query.terms)
+        self._needles = [] if sees_all else stems
         self._phrases = [Phrase(term.text) for term in query.terms if term.exact]
         self._without = [Phrase(term.text) for term in query.excluded if term.exact]
-
-    @staticmethod
-    def _must_see_all(query: Query) -> bool:
-        """Whether no line may be passed over: a phrase must not be in any, or a word is spelled in several ways."""
-        return any(term.exact for term in query.excluded) or not all(term.text.isascii() for term in query.terms)
 
     def _is_silent(self, line: bytes) -> bool:
         """Whether a line has none of the words; escapes and accents are looked through by reading it alone."""

@@ -16,7 +16,7 @@ import uuid
 
 from resume_hooks import paths
 from resume_hooks.errors import WriteFailed
-from resume_hooks.parts.team.connect import Connection, TeamFailed, connected, service_named
+from resume_hooks.parts.team.connect import TeamFailed, connected, service_named
 from resume_hooks.parts.team.team_file import FILE, PUSHES, VERSION, Team, folder, found
 from resume_hooks.paths import Where, canonical
 from resume_hooks.storage import state_file
@@ -44,7 +44,8 @@ def join(service: str, where: Where, label: str = "") -> Team:
     machine = known.machine if known else str(uuid.uuid4())
     with connected(service_named(service)) as db:
         db.execute("select team.enter(%s, %s)", (machine, label or socket.gethostname()))
-        login = _login(db)
+        row = db.execute("select session_user::text").fetchone()
+    login = str(row[0]) if row else ""
     same = known is not None and (known.service, known.login) == (service, login)
     team = Team(service, login, machine, known.projects if known and same else ())
     keep(team, where)
@@ -84,8 +85,3 @@ def project_of(cwd: str) -> str:
         return one_line(plain_line(encodable(f"{named[1].lower()}/{named[2]}")), 300)
     root = os.path.dirname(git) if os.path.basename(git) == ".git" else canonical(cwd)
     return one_line(plain_line(encodable(f"local/{os.path.basename(root)}")), 300)
-
-
-def _login(db: Connection) -> str:
-    row = db.execute("select session_user::text").fetchone()
-    return str(row[0]) if row else ""

@@ -12,7 +12,6 @@ import hashlib
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -132,14 +131,13 @@ def is_behind(session: SessionFile, where: Where) -> bool:
     if is_forgotten(session.session_id, where):
         return False
     cursor = cursor_of(session.session_id, where)
-    return not cursor.row or cursor.drop or any(_unsent(cursor.places.get(name), path) for name, path in files(session))
-
-
-def _unsent(place: SentPlace | None, path: str) -> bool:
-    with contextlib.suppress(OSError):
-        if place is None:
-            return any(True for _ in records_of(path))
-        return not stands(place, path) or any(True for _ in records_of(path, place.offset))
+    if not cursor.row or cursor.drop:
+        return True
+    for name, path in files(session):
+        place = cursor.places.get(name)
+        with contextlib.suppress(OSError):
+            if (place and not stands(place, path)) or any(True for _ in records_of(path, place.offset if place else 0)):
+                return True
     return False
 
 
@@ -223,16 +221,16 @@ class _Push:
         records, offset, head = place.records, place.offset, bytes.fromhex(place.head)
         for piece in pieces_of(path, records, offset):
             answer = self._append(row, name, head, piece)
-            if answer[:2] != (records + piece.records, hashlib.sha256(head + piece.sha).digest()):
+            if answer != (records + piece.records, hashlib.sha256(head + piece.sha).digest()):
                 place = self._agreed(row, name, path)  # somebody else sent, or our cursor is an old one
                 if place.records <= records:
                     raise _DivergedError
                 return self._send_file(row, name, path, place)
             self._count.add(piece)
-            records, head, offset = answer[0], answer[1], piece.end
+            (records, head), offset = answer, piece.end
         return place_at(path, offset, records, head)
 
-    def _append(self, row: int, name: str, head: bytes, piece: LinePiece) -> tuple[int, bytes, bool]:
+    def _append(self, row: int, name: str, head: bytes, piece: LinePiece) -> tuple[int, bytes]:
         turns, times, words = zip(*piece.passages, strict=True) if piece.passages else ((), (), ())
         told = (
             row, name, piece.first, head, piece.records, piece.raw, piece.sha, piece.data, rules().version,
@@ -241,28 +239,24 @@ class _Push:
         found = self._db.execute(_APPEND, told, binary=True).fetchone()
         if found is None:
             raise _DivergedError
-        return int(found[0]), bytes(found[1]), bool(found[2])
+        return int(found[0]), bytes(found[1])
 
     def _agreed(self, row: int, name: str, path: str) -> SentPlace:
         """How far the file is what the server has of it."""
-        ours, offset, number, head = records_of(path), 0, 0, b""
-        for first, count, sha, data in self._held(row, name):
-            lines = list(islice(ours, count))
-            body = b"".join(record.body for record in lines)
-            if len(lines) < count:
-                self._compare_rest(row, name, first, body)
-            if first != number or hashlib.sha256(body).digest() != sha:
-                raise _DivergedError
-            number, offset, head = number + count, lines[-1].end, data
-        return SentPlace(0, offset, number, 0, head.hex())
-
-    def _held(self, row: int, name: str) -> Iterator[tuple[int, int, bytes, bytes]]:
         query = (
             "select c.first, c.records, c.sha, c.head from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s order by c.first"
         )
-        for first, count, sha, head in self._db.execute(query, (row, name)):
-            yield first, count, bytes(sha), bytes(head)
+        ours, offset, number, head = records_of(path), 0, 0, b""
+        for first, count, sha, chain in self._db.execute(query, (row, name)):
+            lines = list(islice(ours, count))
+            body = b"".join(record.body for record in lines)
+            if len(lines) < count:
+                self._compare_rest(row, name, first, body)
+            if first != number or hashlib.sha256(body).digest() != bytes(sha):
+                raise _DivergedError
+            number, offset, head = number + count, lines[-1].end, bytes(chain)
+        return SentPlace(0, offset, number, 0, head.hex())
 
     def _compare_rest(self, row: int, name: str, first: int, body: bytes) -> None:
         """Of a file that ends before the server's does: whether it is its beginning, or something else."""

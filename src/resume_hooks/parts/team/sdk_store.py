@@ -7,17 +7,13 @@ others may see there is ``team push``.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import zlib
-from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team.connect import connected_async, service_named
-
-if TYPE_CHECKING:
-    import psycopg
 
 Entry = dict[str, Any]
 Key = dict[str, Any]
@@ -34,7 +30,7 @@ class PostgresSessionStore:
         """Append entries, each uuid once, in one transaction."""
         if not entries:
             return
-        async with self._connection() as db, db.transaction():
+        async with connected_async(self._service) as db, db.transaction():
             place = (*_main(key), key.get("subpath") or "")
             await db.execute(
                 "insert into team.sdk_part(project_key, session_id, subpath) values(%s, %s, %s) on conflict do nothing",
@@ -64,7 +60,12 @@ class PostgresSessionStore:
                     new.discard(str(uuid))
             if not fresh:
                 return
-            folded = None if key.get("subpath") else json.dumps(_folded(summary, key, fresh)).encode()
+            folded = None
+            if not key.get("subpath"):
+                from claude_agent_sdk import fold_session_summary
+
+                known = json.loads(summary) if summary else None
+                folded = json.dumps(fold_session_summary(known, key, fresh)).encode()  # type: ignore[arg-type]
             data = zlib.compress(b"\n".join(json.dumps(entry).encode() for entry in fresh))
             await db.execute("insert into team.sdk_chunk values(%s, %s, %s)", (part, count, data))
             await db.execute(
@@ -106,7 +107,7 @@ class PostgresSessionStore:
             " where owner = team.me() and project_key = %s and session_id = %s"
             " and (%s::text is null or subpath = %s)"
         )
-        async with self._connection() as db:
+        async with connected_async(self._service) as db:
             await db.execute(query.encode(), (*_main(key), subpath or None, subpath or None))
 
     async def list_subkeys(self, key: Key) -> list[str]:
@@ -118,20 +119,9 @@ class PostgresSessionStore:
         return [subpath for (subpath,) in await self._rows(query, _main(key))]
 
     async def _rows(self, query: str, values: Sequence[object]) -> Rows:
-        async with self._connection() as db:
-            return await (await db.execute(query.encode(), values)).fetchall()
-
-    @contextlib.asynccontextmanager
-    async def _connection(self) -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]]]:
         async with connected_async(self._service) as db:
-            yield db
+            return await (await db.execute(query.encode(), values)).fetchall()
 
 
 def _main(key: Key) -> tuple[str, str]:
     return str(key["project_key"]), str(key["session_id"])
-
-
-def _folded(summary: bytes | None, key: Key, entries: Sequence[Entry]) -> Any:
-    from claude_agent_sdk import fold_session_summary
-
-    return fold_session_summary(json.loads(summary) if summary else None, key, list(entries))  # type: ignore[arg-type]

@@ -20,7 +20,6 @@ from resume_hooks.system.claude_settings import managed_days
 _QUEUE = "forget"
 """The folder of sessions that are to be forgotten once the server can be reached, an empty file each."""
 
-
 _HERE = b"here"
 """What stands in such a file where only what this machine pushed is to go; else all of one's machines' does."""
 

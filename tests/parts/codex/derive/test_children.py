@@ -12,7 +12,6 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import existing_child
-from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.cut_point import AtTurn
 from resume_hooks.derive.trim.options import Options
@@ -61,11 +60,6 @@ def lines_of(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(path).read_bytes().splitlines()]
 
 
-def made(plan: Any, where: Where) -> Receipt:
-    """The receipt of a written child."""
-    return write(plan, where)
-
-
 @every_rollout
 def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
     """A fork says what its parent does, an untrim of a trim too; nothing encrypted is touched; each stands alone."""
@@ -77,35 +71,24 @@ def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
     assert named is not None
     parent = thread(where, named.thread_id)
     items = [item.payload for item in effective(chain_lines(str(rollout), find_in_corpus))]
-    fork = made(agents.fork(parent, where), where)
+    fork = write(agents.fork(parent, where), where)
     assert sent_of(fork.file) == items
     decided = agents.trim(parent, where, Options(keep_recent=1))
     if decided.is_idle:
         return
-    trim = made(decided, where)
+    trim = write(decided, where)
     after = sent_of(trim.file)
     assert [item.get("encrypted_content") for item in after] == [item.get("encrypted_content") for item in items]
     assert [item.get("call_id") for item in after] == [item.get("call_id") for item in items]
     assert len(json.dumps(after)) < len(json.dumps(items))
     reading = read_trimmed(thread(where, trim.session_id))
-    assert sent_of(made(agents.untrim(reading, where, strict=True), where).file) == items
+    assert sent_of(write(agents.untrim(reading, where, strict=True), where).file) == items
 
 
 def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
     """Strings, lists with pictures, free text, objects in JSON; the first line tells whose child it is."""
-    patch = {
-        "type": "custom_tool_call",
-        "name": "apply_patch",
-        "input": f"*** {BIG}",
-        "call_id": "c2",
-        "status": "completed",
-    }
-    written = {
-        "type": "function_call",
-        "name": "write",
-        "arguments": json.dumps({"path": "a", "text": BIG}),
-        "call_id": "c3",
-    }
+    patch = rollouts.item("custom_tool_call", name="apply_patch", input=f"*** {BIG}", call_id="c2", status="completed")
+    given = json.dumps({"path": "a", "text": BIG})
     parts = [{"type": "input_text", "text": BIG}, {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]
     secret = {"type": "reasoning", "summary": [], "encrypted_content": "x" * 9_000}
     sized = rollouts.output("c1", BIG) | {"ordinal": 3, "metadata": {LIMIT: 12_000, "history_sequence": 7}}
@@ -115,16 +98,16 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
         rollouts.line("response_item", secret),
         rollouts.call("c1", "ls"),
         sized,
-        rollouts.line("response_item", patch),
+        patch,
         rollouts.output("c2", parts, kind="custom_tool_call_output"),
-        rollouts.line("response_item", written),
+        rollouts.item("function_call", name="write", arguments=given, call_id="c3"),
         rollouts.output("c3", "ok"),
         rollouts.counted(200_000),
-        *(rollouts.said(role, "later") for _ in range(4) for role in ("user", "assistant")),
+        *rollouts.LATER,
     ]
     path = rollouts.write(codex_of(where), lines)
     before = path.read_bytes()
-    trim = made(agents.trim(thread(where), where, Options()), where)
+    trim = write(agents.trim(thread(where), where, Options()), where)
     assert path.read_bytes() == before
     sent = sent_of(trim.file)
     assert len(sent) == len(sent_of(path))
@@ -150,11 +133,11 @@ def test_a_cut_ends_with_the_turn(where: Where) -> None:
     talk = [rollouts.said(role, f"{role} {n}", n) for n in range(3) for role in ("user", "assistant")]
     context = rollouts.line("turn_context", {"cwd": "/", "model": "gpt-5"})
     rollouts.write(codex_of(where), [rollouts.meta(), *talk[:2], context, *talk[2:]])
-    fork = made(agents.fork(thread(where), where, cut=AtTurn(2)), where)
+    fork = write(agents.fork(thread(where), where, cut=AtTurn(2)), where)
     assert [item["content"][0]["text"] for item in sent_of(fork.file)][-1] == "assistant 1"
     assert len(sent_of(fork.file)) == 4
     assert not any(line["type"] == "turn_context" for line in lines_of(fork.file))
-    whole = made(agents.fork(thread(where), where), where)
+    whole = write(agents.fork(thread(where), where), where)
     assert [line["type"] for line in lines_of(whole.file)].count("turn_context") == 1
 
 
@@ -163,7 +146,7 @@ def test_a_summary_that_nobody_can_read_is_said_so(where: Where) -> None:
     left = [rollouts.said("user", "begin"), rollouts.item("compaction", encrypted_content="x" * 99)]
     talk = [rollouts.said("user", "go on"), rollouts.said("assistant", "done")]
     rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "begin"), rollouts.compacted(left), *talk])
-    fork = made(agents.fork(thread(where), where, to="claude"), where)
+    fork = write(agents.fork(thread(where), where, to="claude"), where)
     text = Path(fork.file).read_text("utf-8")
     assert ENCRYPTED in text
     assert "was held in Codex" in text
@@ -188,20 +171,15 @@ def test_what_is_refused(where: Where) -> None:
 
 def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
     """By its line, as references name it; the others are placeholders still, and come back the next time."""
-    calls = [
-        line
-        for number in range(3)
-        for line in (rollouts.call(f"c{number}", f"ls {number}"), rollouts.output(f"c{number}", f"{number} {BIG}"))
-    ]
-    talk = [rollouts.said(role, "later") for _ in range(4) for role in ("user", "assistant")]
-    path = rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "go"), *calls, *talk])
-    trim = made(agents.trim(thread(where), where, Options()), where)
+    lines = [rollouts.meta(), rollouts.said("user", "go"), *rollouts.work(3, BIG), *rollouts.LATER]
+    path = rollouts.write(codex_of(where), lines)
+    trim = write(agents.trim(thread(where), where, Options()), where)
     reading = read_trimmed(thread(where, trim.session_id))
     assert len(reading.trimmed) == 3
-    one = made(agents.untrim(reading, where, (reading.trimmed[1].number,)), where)
+    one = write(agents.untrim(reading, where, (reading.trimmed[1].number,)), where)
     back = [item == was for item, was in zip(sent_of(one.file), sent_of(path), strict=True)]
     assert [place for place, same in enumerate(back) if not same] == [2, 6]
-    rest = made(agents.untrim(read_trimmed(thread(where, one.session_id)), where), where)
+    rest = write(agents.untrim(read_trimmed(thread(where, one.session_id)), where), where)
     assert sent_of(rest.file) == sent_of(path)
 
 
@@ -212,18 +190,7 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     from resume_hooks.parts.smart_trim.offer import CERTAIN, offer, smart_options
     from resume_hooks.parts.smart_trim.prompt import parts
 
-    calls = [
-        line
-        for number in range(3)
-        for line in (
-            rollouts.said("user", f"question {number}"),
-            rollouts.call(f"c{number}", f"make {number}"),
-            rollouts.output(f"c{number}", [{"type": "input_text", "text": f"{number} {BIG}"}]),
-            rollouts.said("assistant", f"answer {number}"),
-        )
-    ]
-    talk = [rollouts.said(role, "later") for _ in range(4) for role in ("user", "assistant")]
-    path = rollouts.write(codex_of(where), [rollouts.meta(), *calls, *talk])
+    path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(3, BIG, asks=True), *rollouts.LATER])
     scanned = agents.scanned(thread(where), where)
     offered = offer(scanned, smart_options(None, CERTAIN), where)
     assert [(one.target, one.turn) for one in offered.candidates] == [(f"make {n}", n + 1) for n in range(3)]
@@ -239,7 +206,7 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     assert [place for place, (one, was) in enumerate(zip(sent, sent_of(path), strict=True)) if one != was] == [6]
     assert '"a build"' in sent[6]["output"][0]["text"]
     assert b'"method":"smart"' in Path(receipt.file).read_bytes().splitlines()[0]
-    back = made(agents.untrim(read_trimmed(thread(where, receipt.session_id)), where), where)
+    back = write(agents.untrim(read_trimmed(thread(where, receipt.session_id)), where), where)
     assert sent_of(back.file) == sent_of(path)
 
 
@@ -249,13 +216,7 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
     from resume_hooks.parts.marks import back
     from resume_hooks.parts.marks import mark as marks
 
-    talk = [
-        rollouts.said("user", "go"),
-        rollouts.call("c1", "ls"),
-        rollouts.output("c1", "a"),
-        rollouts.said("assistant", "b"),
-    ]
-    path = rollouts.write(codex_of(where), [rollouts.meta(), *talk])
+    path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(1, "a", asks=True)])
     mark = marks.place(thread(where), "try").mark
     kept = sent_of(path)
     with path.open("ab") as stream:
@@ -267,7 +228,7 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
             stream.write(json.dumps(one).encode() + b"\n")
     for at, stays in ((mark, kept), (mark._replace(uuid="gone"), [])):
         decided = back.plan(thread(where), at, "it was slower", where)
-        sent = sent_of(made(decided.child, where).file)
+        sent = sent_of(write(decided.child, where).file)
         assert sent[: len(stays)] == stays
         assert [one["role"] for one in sent[len(stays) :]] == ["user", "assistant"]
         assert "it was slower" in sent[-2]["content"][0]["text"]
@@ -284,7 +245,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     path = rollouts.write(codex_of(where), [rollouts.meta(), *talk])
     kept = sent_of(path)
     if by == "us":
-        fork = Path(made(agents.fork(thread(where), where), where).file)
+        fork = Path(write(agents.fork(thread(where), where), where).file)
     else:
         base = {"thread_id": THREAD, "end_byte_offset": path.stat().st_size}
         said = rollouts.meta(rollouts.OTHER, forked_from_id=THREAD, **({"history_base": base} if by == "Codex" else {}))
@@ -301,7 +262,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     assert mark is not None
     assert mark.left == THREAD
     decided = back.plan(session, mark, "", where)
-    sent = sent_of(made(decided.child, where).file)
+    sent = sent_of(write(decided.child, where).file)
     assert (sent[: len(kept)], decided.lost) == (kept, "")
     told = sent[len(kept)]["content"][0]["text"]
     assert "- pytest -q (:" in told
@@ -312,7 +273,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
 def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
     """By the same words, until somebody goes on in it or in its parent."""
     path = rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "go")])
-    first = made(agents.fresh(thread(where), where, kind="handoff", next_step="test it"), where)
+    first = write(agents.fresh(thread(where), where, kind="handoff", next_step="test it"), where)
     again = existing_child(thread(where), "handoff", where, "test it")
     assert again is not None
     assert (again.session_id, again.file, again.agent) == (first.session_id, first.file, "codex")
@@ -329,11 +290,7 @@ def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
 
 def test_a_crash_leaves_nothing_or_the_whole(where: Where) -> None:
     """At each step of a write; the next write sweeps what lay about."""
-    lines = [rollouts.meta()]
-    for number in range(12):
-        lines += [rollouts.said("user", f"question {number}"), rollouts.call(f"c{number}", "ls")]
-        lines += [rollouts.output(f"c{number}", f"{number} " * 2_000), rollouts.said("assistant", "done")]
-    path = rollouts.write(codex_of(where), lines)
+    path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(12, BIG, asks=True)])
     before, decided, born = path.read_bytes(), agents.trim(thread(where), where, Options()), []
     for _ in crashes(lambda: lambda: write(decided, where)):
         child = Path(decided.draft.path)
@@ -351,16 +308,7 @@ def test_a_crash_leaves_nothing_or_the_whole(where: Where) -> None:
 def test_a_damaged_rollout_gives_a_sound_child_or_an_error_in_words(seed: int, where: Where) -> None:
     """Whatever is broken in it, what is written passes its checks, and the first line is ours."""
     chance = random.Random(seed)
-    talk = [
-        line
-        for number in range(8)
-        for line in (
-            rollouts.said("user", f"question {number}", number),
-            rollouts.call(f"c{number}", "ls", number),
-            rollouts.output(f"c{number}", [{"type": "input_text", "text": BIG}], number),
-            rollouts.said("assistant", "answer", number),
-        )
-    ]
+    talk = rollouts.work(8, BIG, asks=True)
     for _ in range(4):
         raw = [json.dumps(line).encode() for line in [*talk[:9], rollouts.compacted(talk[:4]), *talk[9:]]]
         path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.mutated(raw, chance)])
@@ -368,7 +316,7 @@ def test_a_damaged_rollout_gives_a_sound_child_or_an_error_in_words(seed: int, w
         for plan in (agents.fork, lambda one, there: agents.trim(one, there, Options())):
             try:
                 decided = plan(thread(where), where)
-                receipt = None if decided.is_idle else made(decided, where)
+                receipt = None if decided.is_idle else write(decided, where)
             except ResumeHooksError:
                 continue
             if receipt is not None:

@@ -27,6 +27,7 @@ from tests.parts.codex.rollouts import (
     codex_rollouts,
     compacted,
     counted,
+    effective,
     event,
     every_rollout,
     find_in_corpus,
@@ -200,7 +201,10 @@ def test_an_old_compaction_tells_its_summary(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
 def test_damage_is_converted_or_told(tmp_path: Path) -> None:
-    """Of 200 damaged rollouts each gives a transcript that our reader takes whole, or one of our own errors."""
+    """Of 200 damaged rollouts each gives a transcript that our reader takes whole, or one of our own errors.
+
+    So does its effective history.
+    """
     chance = random.Random(5)
     small = [path for path in codex_rollouts() if path.stat().st_size < 250_000]
     for number in range(200):
@@ -208,8 +212,11 @@ def test_damage_is_converted_or_told(tmp_path: Path) -> None:
         path.write_bytes(b"\n".join(mutated(chance.choice(small).read_bytes().splitlines(), chance)))
         try:
             transcript = converted(path, tmp_path / "out.jsonl")
+            left = [one.payload for one in effective(chain_lines(str(path), find_in_corpus))]
         except ResumeHooksError:
             continue
+        items.pairs(left)
+        assert all(isinstance(items.text(one), str) and items.size(one) for one in left)
         assert not transcript.bad_lines
         assert len({node.uuid for node in transcript.nodes}) == len(transcript.nodes)
         assert all(transcript.read(node)["uuid"] == node.uuid for node in transcript.chain)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from resume_hooks.errors import NotATranscript, ResumeHooksError, SessionNotFound
+from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.transcripts import items
 from resume_hooks.parts.codex.transcripts.history import History
 from resume_hooks.parts.codex.transcripts.lines import rollout_lines
@@ -22,7 +21,6 @@ from tests.parts.codex.rollouts import (
     THREAD,
     Line,
     call,
-    codex_rollouts,
     compacted,
     counted,
     effective,
@@ -32,7 +30,6 @@ from tests.parts.codex.rollouts import (
     item,
     line,
     meta,
-    mutated,
     numbered,
     output,
     said,
@@ -177,23 +174,6 @@ def test_packed_rollouts_are_read_or_said_to_be_packed(tmp_path: Path) -> None:
     packed.write_bytes(b"garbage")
     with pytest.raises(SessionNotFound, match="can't be read"):
         list(rollout_lines(str(packed)))
-
-
-@pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
-def test_damage_is_passed_over_or_told(tmp_path: Path) -> None:
-    """Of 300 damaged rollouts each gives a history, or one of our own errors."""
-    chance = random.Random(18)
-    small = [path for path in codex_rollouts() if path.stat().st_size < 250_000]
-    for number in range(300):
-        lines = chance.choice(small).read_bytes().splitlines()
-        path = tmp_path / f"{number}.jsonl"
-        path.write_bytes(b"\n".join(mutated(lines, chance)))
-        try:
-            found = effective(chain_lines(str(path), find_in_corpus))
-        except ResumeHooksError:
-            continue
-        assert all(isinstance(items.text(one.payload), str) and items.size(one.payload) for one in found)
-        items.pairs([one.payload for one in found])
 
 
 def test_memory_is_bounded_by_what_is_live(tmp_path: Path) -> None:

@@ -43,29 +43,19 @@ def test_the_child_holds_none_and_the_parent_all(config_home: ConfigHome, path: 
     beside = made.with_suffix("") / "tool-results"
     assert (beside / "big.txt").read_bytes() == b"line\ntoken [secret removed: github-pat]\n"
     assert (beside / "clean.txt").samefile(path.with_suffix("") / "tool-results" / "clean.txt")
+    assert manifest.all_archived(config_home.where) == [], "of what is to go no copy more is kept"
 
 
 def test_its_chain_is_the_parents(config_home: ConfigHome, path: Path) -> None:
-    """Every record of the live chain in its place, but for what was nothing but thinking with a secret."""
-    made, old = scan(str(scrubbed(config_home, path))), scan(str(path))
+    """Every live record in its place, but for what was nothing but thinking with a secret; it names its own outputs."""
+    file = scrubbed(config_home, path)
+    made, old = scan(str(file)), scan(str(path))
     gone = {"t0", "t9"}
     assert [node.uuid for node in made.chain] == [node.uuid for node in old.chain if node.uuid not in gone]
     parent = read_parent(made.path)
     assert (parent and parent.session_id, parent and parent.kind) == (SESSION, "scrub")
-
-
-def test_it_names_its_own_large_outputs(config_home: ConfigHome, path: Path) -> None:
-    """A model that reads on is not led to the file that still holds the secret."""
-    said = scrubbed(config_home, path).read_text()
-    made = max(config_home.project().glob("*.jsonl"), key=lambda each: each.stat().st_mtime).stem
-    assert f"/{made}/tool-results/big.txt" in said
-    assert f"/{SESSION}/tool-results/" not in said
-
-
-def test_no_copy_more_is_kept_of_what_is_to_go(config_home: ConfigHome, path: Path) -> None:
-    """Other children have their ancestors kept in the vault."""
-    scrubbed(config_home, path)
-    assert manifest.all_archived(config_home.where) == []
+    assert f"/{file.stem}/tool-results/big.txt" in file.read_text()
+    assert f"/{SESSION}/tool-results/" not in file.read_text()
 
 
 def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:

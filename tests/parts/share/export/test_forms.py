@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from resume_hooks.parts.share.export.as_markdown import _quoted, escape, fence_text, tame
+from resume_hooks.parts.share.export.as_markdown import as_markdown, escape, fence_text, tame
 from resume_hooks.parts.share.export.forms import MARKDOWN
+from resume_hooks.parts.share.export.parts import USER, TextPart
 from tests.builders import SESSION, ConfigHome, assistant, call, custom_title, tool_result, user, write_session
 from tests.parts.share.export.conftest import GITHUB, Exported, talk, write_talk
 
@@ -45,12 +46,14 @@ def test_what_stands_in_it(session: Path, exported: Exported) -> None:
     assert "\x1b" not in text
     assert "/home/user" not in text
 
-
-def test_thoughts_can_stay_out(session: Path, exported: Exported) -> None:
-    """And only they."""
-    text = exported(session, MARKDOWN, thoughts=False)
-    assert "perhaps the pool" not in text
-    assert "Find out" in text
+    assert '## <a id="t3"></a>Turn 3: Thanks. The unanswered question?' in text
+    assert "1. [Find out why uploads fail](#t1)" in text
+    assert "> Fix it, &lt;b>please&lt;/b>" in text
+    assert "```diff\n-a\n-wait=False\n+a\n+wait=True\n```" in text
+    assert text.count("<details>") == text.count("</details>") > 5
+    bare = exported(session, MARKDOWN, thoughts=False)
+    assert "perhaps the pool" not in bare
+    assert "Find out" in bare
 
 
 def test_secrets_go_from_every_field(config_home: ConfigHome, exported: Exported) -> None:
@@ -68,19 +71,6 @@ def test_secrets_go_from_every_field(config_home: ConfigHome, exported: Exported
     assert GITHUB not in text
     assert re.search(r"5 secrets taken out", text.replace("\\", ""))
     assert GITHUB in exported(path, MARKDOWN, redact=False)
-
-
-def test_markdown(session: Path, exported: Exported) -> None:
-    """Headings a turn with places to link to, folded calls, edits as differences, balanced folds."""
-    text = exported(session, MARKDOWN)
-    assert text.startswith("# Uploads: a pool that closes early\n")
-    assert '## <a id="t3"></a>Turn 3: Thanks. The unanswered question?' in text
-    assert "1. [Find out why uploads fail](#t1)" in text
-    assert "> Fix it, &lt;b>please&lt;/b>" in text
-    assert "```diff\n-a\n-wait=False\n+a\n+wait=True\n```" in text
-    assert "<summary><b>Bash</b> false (failed)</summary>" in text
-    assert text.count("<details>") == text.count("</details>") > 5
-    assert "- [x] find it" in text
 
 
 @pytest.mark.parametrize(
@@ -155,7 +145,7 @@ PIECES = [
 
 def assert_nothing_lives(text: str) -> None:
     """For a reader of Markdown no image and no HTML stands in it but spans of code, and no fence is left open."""
-    for shown in (tame(text), _quoted(text)):
+    for shown in (tame(text), "".join(as_markdown([TextPart(USER, text, "")]))):
         for preset in PRESETS:
             tokens = [one for token in preset.parse(shown) for one in (token, *(token.children or ()))]
             live = {one.content for one in tokens if one.type in {"html_block", "html_inline", "image"}}
@@ -165,10 +155,10 @@ def assert_nothing_lives(text: str) -> None:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-@pytest.mark.parametrize("nesting", NESTINGS)
-def test_nothing_lives_in_any_nesting(nesting: str, hostile: str) -> None:
+def test_nothing_lives_in_any_nesting(hostile: str) -> None:
     """Fences that lists, quotes and tabs end or begin, spans that lines and cells end."""
-    assert_nothing_lives(nesting.replace("%s", hostile))
+    for nesting in NESTINGS:
+        assert_nothing_lives(nesting.replace("%s", hostile))
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
@@ -195,15 +185,9 @@ def test_one_line_that_says_nothing_to_markdown() -> None:
 
 def test_what_a_local_command_printed_has_no_tags(config_home: ConfigHome, exported: Exported) -> None:
     """The client's own marks around it are no words of anybody's."""
-    said = {
-        "type": "system",
-        "subtype": "local_command",
-        "content": "<local-command-stdout>Kept</local-command-stdout>",
-    }
-    records = [
-        *talk()[:2],
-        {**said, "uuid": "lc", "parentUuid": talk()[1]["uuid"], "timestamp": talk()[1]["timestamp"]},
-    ]
-    text = exported(write_talk(config_home, records), MARKDOWN)
+    first, second = talk()[:2]
+    said = {"subtype": "local_command", "content": "<local-command-stdout>Kept</local-command-stdout>"}
+    printed = {"type": "system", **said, "uuid": "lc", "parentUuid": second["uuid"], "timestamp": second["timestamp"]}
+    text = exported(write_talk(config_home, [first, second, printed]), MARKDOWN)
     assert "Kept" in text
     assert "local-command" not in text

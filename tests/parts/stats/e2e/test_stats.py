@@ -16,7 +16,7 @@ def test_hook_times_of_a_real_session(client: ClientVersion, home: ClientHome, a
     """A turn with the plugin and a hook of the user's: its end has one of each, and the API's tokens are counted."""
     home.write_settings({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sleep 0.2"}]}]}})
     run_print(client, home, api, "hello", plugin_dir=plugin_at(tmp_path / "plugin"), extra_env=ENGINE)
-    found = figures(gather(Where(home.env())).transcripts, "", lambda _: True)
+    found = figures(gather(Where(home.env())).transcripts, "")
     stops = {row.ours: row for row in found.hooks if row.event == "Stop"}
     assert {whose: row.times for whose, row in stops.items()} == {True: 1, False: 1}
     assert stops[False].median >= 200

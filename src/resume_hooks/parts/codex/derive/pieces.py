@@ -59,7 +59,9 @@ def material(payloads: Sequence[Record], options: Options) -> TrimMaterial:
         calls=calls,
         answered=frozenset(answered),
         failed=frozenset(failed),
-        answers_gone=sum(_is_gone_answer(item) for item in payloads),
+        answers_gone=sum(
+            string(item, "role") == "assistant" and stands_for_answer(of_items.text(item)) for item in payloads
+        ),
         prompts=tuple(prompts),
     )
 
@@ -80,15 +82,11 @@ def edited(payload: Record, choices: Sequence[Choice]) -> Record:
 
 
 def _call(item: Record, place: int) -> ToolCall:
+    """A call, with what it is about; a command may be a list of words."""
     given = of_items.arguments(item)
-    target = next((text for key in _TARGETS if (text := _word(given.get(key)))), "")
-    return ToolCall(place, string(item, "name") or of_items.kind(item), target, ())
-
-
-def _word(value: object) -> str:
-    """What a call is about, a command given as a list of words too."""
-    words = value if isinstance(value, list) else [value]
-    return " ".join(word for word in words if isinstance(word, str))
+    values = (value if isinstance(value, list) else [value] for value in map(given.get, _TARGETS))
+    targets = (" ".join(word for word in words if isinstance(word, str)) for words in values)
+    return ToolCall(place, string(item, "name") or of_items.kind(item), next(filter(None, targets), ""), ())
 
 
 def _of_call(item: Record, place: int, own: str) -> Iterator[Piece]:
@@ -129,10 +127,6 @@ def _of_message(item: Record, place: int) -> Iterator[Piece]:
             yield Piece(place, ("content", index), MEDIA, 0, IMAGE_TOKENS)
         elif len(text := string(part, "text")) > SHORTEST and not stands_for_something(text):
             yield Piece(place, ("content", index, "text"), TEXT if assistant else PROMPT, len(text))
-
-
-def _is_gone_answer(item: Record) -> bool:
-    return string(item, "role") == "assistant" and stands_for_answer(of_items.text(item))
 
 
 def _replaced(value: Any, path: Address, choice: Choice) -> Any:

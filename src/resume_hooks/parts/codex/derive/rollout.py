@@ -20,7 +20,6 @@ from resume_hooks.derive.fresh_child import Opening
 from resume_hooks.parts.codex.transcripts import items as of_items
 from resume_hooks.parts.codex.transcripts.history import OWN_ID, History
 from resume_hooks.parts.codex.transcripts.lines import (
-    CONTEXT,
     EVENT,
     ITEM,
     META,
@@ -35,8 +34,6 @@ from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import Record
-
-WORLD = "world_state"
 
 _LEFT_OUT = frozenset({"history_mode", "history_base", "forked_from_ordinal_exclusive", "parent_thread_id"})
 """What ties a file to others; a child stands alone."""
@@ -132,28 +129,6 @@ def _meta_line(child: Draft, head: bytes, meta: Record) -> bytes:
     if child.parent_agent == child.agent:
         payload["forked_from_id"] = child.parent.session_id
     return _line(META, payload, child.setting.at, orjson.loads(head) | {TITLE: child.own_title or child.stem})
-
-
-class Surroundings:
-    """What the client believes to have told the model of its surroundings; it is fed with a thread's lines."""
-
-    def __init__(self) -> None:
-        self._world: list[RolloutLine] = []
-        self._turn: RolloutLine | None = None
-
-    def take(self, line: RolloutLine) -> None:
-        """Take in the next line."""
-        if line.kind == CONTEXT:
-            self._turn = line
-        elif line.kind == WORLD:
-            if line.payload.get("full"):
-                self._world.clear()
-            self._world.append(line)
-
-    @property
-    def lines(self) -> list[RolloutLine]:
-        """The last whole state with what changed since, and the last turn's settings."""
-        return [*self._world, *([self._turn] if self._turn else [])]
 
 
 def message(role: str, text: str) -> Record:

@@ -19,10 +19,10 @@ from resume_hooks.derive.trim.rules import TrimMaterial
 from resume_hooks.derive.trim.selection import Choice, Origins
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.derive import pieces as contents
-from resume_hooks.parts.codex.derive.rollout import RolloutBody, Surroundings, item_record, told_body
+from resume_hooks.parts.codex.derive.rollout import RolloutBody, item_record, told_body
 from resume_hooks.parts.codex.transcripts import items as of_items
 from resume_hooks.parts.codex.transcripts.history import History, Item
-from resume_hooks.parts.codex.transcripts.lines import COMPACTED, ITEM, RolloutLine, rollout_lines
+from resume_hooks.parts.codex.transcripts.lines import COMPACTED, CONTEXT, ITEM, WORLD, RolloutLine, rollout_lines
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.parts.codex.transcripts.segments import Finder, chain_lines
 from resume_hooks.paths import Where
@@ -136,17 +136,24 @@ def read_left(session: SessionFile, find: Finder) -> CodexThread:
 
 
 def _read(session: SessionFile, lines: Iterable[RolloutLine], window: int = 0) -> CodexThread:
-    history, surroundings, marks = History(session.original), Surroundings(), _Marks()
+    history, marks = History(session.original), _Marks()
+    # What the client believes to have told of its surroundings: the last whole state, what changed since, a turn's own.
+    world, turn = list[RolloutLine](), list[RolloutLine]()
     for line in lines:
         history.take(line)
-        surroundings.take(line)
         marks.take(line)
+        if line.kind == CONTEXT:
+            turn = [line]
+        elif line.kind == WORLD:
+            if line.payload.get("full"):
+                world.clear()
+            world.append(line)
     return CodexThread(
         session=session,
         meta=read_meta(session.original).payload,
         items=tuple(history.items),
         told=tuple(item_record(item.payload, item.timestamp, item.uuid, marks.of(item)) for item in history.items),
-        surroundings=tuple(surroundings.lines),
+        surroundings=(*world, *turn),
         context=ContextUse(history.tokens, window or history.window or WINDOW, history.measured),
     )
 

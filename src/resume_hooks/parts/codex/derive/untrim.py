@@ -38,7 +38,7 @@ def plan(
     for place in chosen:
         item, origin = parent.items[place], trimmed[place]
         original = originals.get((origin.session_id, origin.uuid))
-        if original is None or not _is_same(original, item.payload):
+        if original is None or _identity(original) != _identity(item.payload):
             why = "its original is gone" if original is None else f"{origin.reference} holds something else"
             missing.append(MissingOriginal(wanted[item.uuid], why))
             continue
@@ -70,9 +70,9 @@ def originals_of(rollouts: Rollouts, origins: Iterable[Origin]) -> Originals:
         wanted[origin.session_id].add(origin.uuid)
     found: Originals = {}
     for session_id, uuids in wanted.items():
-        thread, history = rollouts.threads.get(session_id), History()
+        newest, history = rollouts.threads.get(session_id), History()
         with contextlib.suppress(SessionNotFound, NotATranscript):
-            for line in chain_lines(thread.newest.path, rollouts.path_of) if thread else ():
+            for line in chain_lines(newest.path, rollouts.path_of) if newest else ():
                 history.take(line)
                 for item in history.items if line.kind == COMPACTED else history.items[-1:]:
                     if item.uuid in uuids:
@@ -80,7 +80,6 @@ def originals_of(rollouts: Rollouts, origins: Iterable[Origin]) -> Originals:
     return found
 
 
-def _is_same(original: Record, trimmed: Record) -> bool:
-    """Whether two items are the same but for what a trim takes out."""
-    same = of_items.kind(original) == of_items.kind(trimmed) and original.get("role") == trimmed.get("role")
-    return same and of_items.call_id(original) == of_items.call_id(trimmed)
+def _identity(item: Record) -> tuple[str, object, str]:
+    """What a trim leaves of an item."""
+    return of_items.kind(item), item.get("role"), of_items.call_id(item)

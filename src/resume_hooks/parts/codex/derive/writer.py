@@ -118,11 +118,6 @@ class CodexWriter:
         return agent_of(session, self._where).readable(session).path
 
 
-def writer(home: str, where: Where) -> CodexWriter:
-    """The writer of a home."""
-    return CodexWriter(home, where)
-
-
 def _told_meta(child: Draft, home: str) -> Record:
     """What a first line says of a session that no client wrote."""
     git = {"git": {"branch": child.setting.branch}} if child.setting.branch else {}

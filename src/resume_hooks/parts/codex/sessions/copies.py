@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import orjson
 
-from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
+from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.codex.sessions.ends import RolloutEnds
 from resume_hooks.parts.codex.transcripts.as_records import as_records, first_record
 from resume_hooks.parts.codex.transcripts.lines import TITLE, first_lines
 from resume_hooks.parts.codex.transcripts.meta import read_meta
-from resume_hooks.parts.codex.transcripts.segments import Finder, ThreadFile, segment_lines, segments
+from resume_hooks.parts.codex.transcripts.segments import Finder, ThreadFile, segment_lines, segments_left
 from resume_hooks.paths import ENDING, Where, project_key
 from resume_hooks.storage.move import least_used
 from resume_hooks.storage.state_file import discard, replace
@@ -49,10 +49,9 @@ class ThreadCopies:
         """The newest file of the thread that a copy is of; ``""`` where the copy can't be read."""
         return string(_head(path), "file")
 
-    def path_of(self, rollout: str, cwd: str, thread_id: str) -> str:
+    def path_of(self, cwd: str, thread_id: str) -> str:
         """Where the copy of a thread lies, or would."""
-        project = project_key(cwd) if cwd else "unknown"
-        return os.path.join(self._folder, project, f"{thread_id}{ENDING}") if rollout else ""
+        return os.path.join(self._folder, project_key(cwd) if cwd else "unknown", f"{thread_id}{ENDING}")
 
     def of(self, rollout: str, find: Finder, name: str = "") -> str:
         """The path of a copy of the thread whose newest file is ``rollout``, as it is now.
@@ -60,22 +59,20 @@ class ThreadCopies:
         SessionNotFound, NotATranscript where the thread can't be read, WriteFailed where no copy can be made.
         """
         first, meta = first_lines(rollout)[0], read_meta(rollout)
-        path, name = self.path_of(rollout, meta.cwd, meta.thread_id), name or string(first.record, TITLE)
-        parts, missing = _segments(rollout, find)
+        path, name = self.path_of(meta.cwd, meta.thread_id), name or string(first.record, TITLE)
+        parts, missing = segments_left(rollout, find)
         state = _state(parts, name)
         if string(_head(path), "state") != state:
             begun = first_record(meta, first.record, self._agent) | {"file": rollout, "state": state}
-            self._make(
-                path, begun, _records(parts, meta.thread_id, missing, name), RolloutEnds(rollout, self._agent).window
-            )
+            if window := RolloutEnds(rollout, self._agent).window:
+                begun["context_window"] = window
+            self._make(path, chain((begun,), _records(parts, meta.thread_id, missing, name)))
         with contextlib.suppress(OSError):
             os.utime(path)
         return path
 
-    def _make(self, path: str, begun: Record, found: Iterator[Record], window: int) -> None:
-        if window:
-            begun["context_window"] = window
-        pieces = (orjson.dumps(record) + b"\n" for record in chain((begun,), found))
+    def _make(self, path: str, found: Iterable[Record]) -> None:
+        pieces = (orjson.dumps(record) + b"\n" for record in found)
         try:
             self.make_room()
             replace(path, pieces, self._where)
@@ -105,14 +102,6 @@ class ThreadCopies:
                     yield from (entry.path for entry in os.scandir(project.path) if entry.name.endswith(ENDING))
 
 
-def _segments(rollout: str, find: Finder) -> tuple[list[ThreadFile], str]:
-    """The segments of a thread; where one is missing its newest file alone, and what to say of that."""
-    try:
-        return segments(rollout, find), ""
-    except (SessionNotFound, NotATranscript) as error:
-        return [ThreadFile(rollout, read_meta(rollout), None)], f"What was said before is not there: {error.message}."
-
-
 def _state(parts: list[ThreadFile], name: str) -> str:
     """What tells one state of a thread from any other."""
     stats = [(part.path, os.stat(part.path)) for part in parts]
@@ -121,7 +110,8 @@ def _state(parts: list[ThreadFile], name: str) -> str:
 
 def _records(parts: list[ThreadFile], thread_id: str, missing: str, name: str) -> Iterator[Record]:
     if missing:
-        note = {"type": records.SYSTEM, "subtype": "informational", "content": missing, "level": "warning"}
+        said = f"What was said before is not there: {missing}."
+        note = {"type": records.SYSTEM, "subtype": "informational", "content": said, "level": "warning"}
         yield {"parentUuid": None, "isSidechain": False, **note, "timestamp": parts[0].meta.created}
     yield from as_records((line for part in parts for line in segment_lines(part)), thread_id)
     if name:

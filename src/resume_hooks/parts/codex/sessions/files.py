@@ -31,32 +31,25 @@ class Rollout(NamedTuple):
     status: os.stat_result
 
 
-class Thread(NamedTuple):
-    """A thread by its newest file."""
-
-    thread_id: str
-    newest: Rollout
-
-
 class Rollouts:
-    """What lies in a CODEX_HOME now; ``packed`` counts the compressed files that can't be read here."""
+    """What lies in a CODEX_HOME now: ``threads`` are the newest file of each, by its id.
+
+    ``packed`` counts the compressed files that can't be read here.
+    """
 
     def __init__(self, home: str) -> None:
         self.packed = 0
-        self.threads: dict[str, Thread] = {}
+        self.threads: dict[str, Rollout] = {}
         self._files: dict[str, str] = {}
-        unpacks: bool | None = None
         for found in sorted(_listed(home), key=lambda one: os.path.basename(one.path)):  # a packed one comes last
             name = found.name
-            if name.packed:
-                if name.rollout_id in self._files:
-                    continue  # it was unpacked, and not yet removed
-                unpacks = can_unpack() if unpacks is None else unpacks
-                if not unpacks:
-                    self.packed += 1
-                    continue
+            if name.packed and name.rollout_id in self._files:
+                continue  # it was unpacked, and not yet removed
+            if name.packed and not can_unpack():
+                self.packed += 1
+                continue
             self._files[name.rollout_id] = found.path
-            self.threads[name.thread_id] = Thread(name.thread_id, found)
+            self.threads[name.thread_id] = found
 
     def path_of(self, rollout_id: str) -> str | None:
         """The file of a rollout, by the last id in its name."""

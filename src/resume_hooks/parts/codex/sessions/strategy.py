@@ -14,7 +14,7 @@ import orjson
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.codex.sessions.copies import ThreadCopies
 from resume_hooks.parts.codex.sessions.ends import RolloutEnds
-from resume_hooks.parts.codex.sessions.files import Rollouts, Thread, folder_of
+from resume_hooks.parts.codex.sessions.files import Rollout, Rollouts, folder_of
 from resume_hooks.parts.codex.sessions.names import thread_names
 from resume_hooks.parts.codex.transcripts.as_records import first_record
 from resume_hooks.parts.codex.transcripts.lines import first_lines
@@ -98,7 +98,7 @@ class Codex:
     @contextlib.contextmanager
     def briefly(self, path: str) -> Iterator[str]:
         """A copy; one that was made for this goes again, so that a run through all threads doesn't double them."""
-        known = os.path.lexists(self._copies.path_of(path, folder_of(path), _thread_id(path)))
+        known = os.path.lexists(self._copies.path_of(folder_of(path), _thread_id(path)))
         copy = self._copy_of(path)
         try:
             yield copy
@@ -123,7 +123,8 @@ class Codex:
     def files(self) -> list[TranscriptFile]:
         """The threads that can be read, each by its newest file."""
         self._copies.make_room()
-        return [_file(thread) for thread in self._look().threads.values() if _is_utf8(thread.newest.path)]
+        newest = self._look().threads.values()
+        return [_file(rollout) for rollout in newest if encodable(rollout.path) == rollout.path]
 
     def notes(self) -> list[str]:
         """How many compressed rollouts are passed over."""
@@ -183,9 +184,9 @@ class Threads(SessionStore):
     def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
         """The threads of these projects, the last written first."""
         wanted = None if projects is None else set(projects)
-        threads = [each for own, each in self._threads.items() if own.startswith(prefix)]
+        threads = {own: each for own, each in self._threads.items() if own.startswith(prefix)}
         return newest_first(
-            _session(each) for each in threads if wanted is None or self._projects[each.thread_id] in wanted
+            _session(each) for own, each in threads.items() if wanted is None or self._projects[own] in wanted
         )
 
     def find(self, session_id: str) -> SessionFile | None:
@@ -195,12 +196,7 @@ class Threads(SessionStore):
 
     @cached_property
     def _projects(self) -> dict[str, str]:
-        return {own: _project(each.newest.path) for own, each in self._threads.items()}
-
-
-def strategy(home: str, copies: str, where: Where) -> Codex:
-    """The strategy of a home."""
-    return Codex(home, copies, where)
+        return {own: _project(each.path) for own, each in self._threads.items()}
 
 
 def _project(path: str) -> str:
@@ -208,26 +204,20 @@ def _project(path: str) -> str:
     return project_key(folder) if folder else ""
 
 
-def _session(thread: Thread) -> SessionFile:
-    status = thread.newest.status
-    return SessionFile(thread.thread_id, thread.newest.path, status.st_mtime, status.st_size, NAME)
+def _session(rollout: Rollout) -> SessionFile:
+    status = rollout.status
+    return SessionFile(rollout.name.thread_id, rollout.path, status.st_mtime, status.st_size, NAME)
 
 
-def _file(thread: Thread) -> TranscriptFile:
-    path, status = thread.newest.path, thread.newest.status
-    # Below zero, as of all that is not read where it lies.
-    return TranscriptFile(
-        path, _project(path), thread.thread_id, "", -1 - status.st_ino, status.st_size, status.st_mtime_ns
-    )
+def _file(rollout: Rollout) -> TranscriptFile:
+    path, name, status = rollout
+    inode = -1 - status.st_ino  # below zero, as of all that is not read where it lies
+    return TranscriptFile(path, _project(path), name.thread_id, "", inode, status.st_size, status.st_mtime_ns)
 
 
 def _thread_id(path: str) -> str:
     named = parse_name(path)
     return named.thread_id if named else ""
-
-
-def _is_utf8(path: str) -> bool:
-    return path.isascii() or encodable(path) == path
 
 
 def _is_locked(path: str) -> bool:

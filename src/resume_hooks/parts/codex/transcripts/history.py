@@ -85,7 +85,9 @@ class History:
             if of_items.kind(line.payload):
                 self._add(line.payload, line)
         elif line.kind == COMPACTED:
-            self._compact(line)
+            before, self.items, self._counted = [item.payload for item in self.items], [], 0
+            for place, payload in enumerate(replacement(line.payload, before)):
+                self._add(payload, line, place)
         elif line.kind == META:
             self._ids.begin(line)
         elif line.kind == EVENT:
@@ -102,19 +104,14 @@ class History:
         return self._counted or round(sum(of_items.size(item.payload) for item in self.items) / CHARACTERS_PER_TOKEN)
 
     def _add(self, payload: Record, line: RolloutLine, part: int = -1) -> None:
-        given = line.record.get(OWN_ID) if part < 0 else None
-        uuid = self._ids.of(payload, given)
+        uuid = self._ids.of(payload, line.record.get(OWN_ID) if part < 0 else None)
         if of_items.kind(payload) != of_items.NEVER_SENT:
             self.items.append(Item(payload, line.timestamp, uuid, line.file, line.number, part))
 
-    def _compact(self, line: RolloutLine) -> None:
-        before, self.items, self._counted = self.items, [], 0
-        for place, payload in enumerate(replacement(line.payload, [item.payload for item in before])):
-            self._add(payload, line, place)
-
     def _hear(self, line: RolloutLine) -> None:
         if line.event() == "thread_rolled_back":
-            del self.items[rolled_back([of_items.opens_turn(i.payload) for i in self.items], _turns(line.payload)) :]
+            turns = positive(line.payload.get("num_turns"))
+            del self.items[rolled_back([of_items.opens_turn(item.payload) for item in self.items], turns) :]
         elif line.event() == "token_count" and self._own in ("", line.file):
             info = mapping(line.payload, "info")
             self._counted = positive(mapping(info, "last_token_usage").get("total_tokens")) or self._counted
@@ -127,22 +124,14 @@ def replacement(compacted: Record, before: Sequence[Record]) -> list[Record]:
     if isinstance(left, list):
         return [item for item in objects(left) if of_items.kind(item)]
     message = string(compacted, "message")
-    kept = [item for item in before if of_items.is_prompt(item)]
-    return [*kept, _said(message)] if message else kept
+    said = {"type": of_items.MESSAGE, "role": "user", "content": [{"type": "input_text", "text": message}]}
+    return [*(item for item in before if of_items.is_prompt(item)), *([said] if message else [])]
 
 
 def rolled_back(opens: Sequence[bool], turns: int) -> int:
     """How many of the items stay after so many of the last turns were rolled back."""
     starts = [place for place, opening in enumerate(opens) if opening]
     return starts[max(0, len(starts) - turns)] if starts and turns else len(opens)
-
-
-def _turns(event: Record) -> int:
-    return positive(event.get("num_turns"))
-
-
-def _said(text: str) -> Record:
-    return {"type": of_items.MESSAGE, "role": "user", "content": [{"type": "input_text", "text": text}]}
 
 
 def _as_uuid(state: bytes) -> str:

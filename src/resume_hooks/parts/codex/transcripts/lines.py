@@ -6,6 +6,7 @@ After the first line everything is tolerant, as in Codex itself: what is blank, 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
@@ -14,7 +15,9 @@ from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.transcripts.records import Record, mapping, parse, string
 
 META, ITEM, COMPACTED, CONTEXT, EVENT = "session_meta", "response_item", "compacted", "turn_context", "event_msg"
-"""The kinds of lines that say something; ``world_state`` and others are for the client alone."""
+"""The kinds of lines that say something; others are for the client alone."""
+
+WORLD = "world_state"  # what the client told of its surroundings, whole or what changed
 
 DIGEST = "resume-hooks-digest"  # a line of ours, in our form of record but for its envelope
 TITLE, OPENING = "title", "isCompactSummary"  # what our own lines say beside their payload
@@ -30,14 +33,13 @@ MAX_ORDINAL = 1 << 53
 class RolloutLine(NamedTuple):
     """A line that holds an object with a type, a payload and a timestamp: ``record`` is all of it.
 
-    ``number`` counts from 0, ``offset`` and ``length`` are bytes of ``file`` (of what is unpacked where it is packed).
+    ``number`` counts from 0, ``offset`` is a byte of ``file`` (of what is unpacked where it is packed).
     """
 
     record: Record
     file: str
     number: int
     offset: int
-    length: int
 
     @property
     def kind(self) -> str:
@@ -91,7 +93,7 @@ def read_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> Roll
     record = parse(raw) if len(raw) < MAX_LINE or raw.endswith(b"\n") else None
     if record is None or not string(record, "timestamp") or not isinstance(record.get("payload"), dict):
         return None
-    return RolloutLine(record, path, number, offset, len(raw)) if string(record, "type") else None
+    return RolloutLine(record, path, number, offset) if string(record, "type") else None
 
 
 @contextlib.contextmanager
@@ -111,6 +113,7 @@ def open_rollout(path: str, step: int = -1) -> Iterator[BinaryIO]:
         raise SessionNotFound(f"{path} can't be read: {error.strerror or error}", "Check the path.") from error
 
 
+@functools.cache
 def can_unpack() -> bool:
     """Whether packed rollouts can be read: the package ``zstandard`` is optional."""
     from importlib.util import find_spec  # what few runs need

@@ -12,17 +12,15 @@ from resume_hooks.paths import is_session_id
 from resume_hooks.transcripts.records import Record, mapping, positive, string
 
 _ID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_NAME = re.compile(rf"rollout-(\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d)-({_ID})(?:_({_ID}))?\.jsonl(?:\.zst)?")
-
+_NAME = re.compile(rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_ID})(?:_({_ID}))?\.jsonl(?:\.zst)?")
 
 REQUIRED = ("id", "timestamp", "cwd", "originator", "cli_version")
 """What a first line must tell: without one of these every version refuses the file."""
 
 
 class RolloutName(NamedTuple):
-    """What a name tells: ``thread_id`` is the first id in it, ``rollout_id`` the last; ``started`` is local time."""
+    """What a name tells: ``thread_id`` is the first id in it, ``rollout_id`` the last."""
 
-    started: str
     thread_id: str
     rollout_id: str
     packed: bool
@@ -61,8 +59,8 @@ def parse_name(path: str) -> RolloutName | None:
     match = _NAME.fullmatch(os.path.basename(path))
     if match is None:
         return None
-    started, thread_id, rollout_id = match.groups()
-    return RolloutName(started, thread_id, rollout_id or thread_id, path.endswith(PACKED))
+    thread_id, rollout_id = match.groups()
+    return RolloutName(thread_id, rollout_id or thread_id, path.endswith(PACKED))
 
 
 def name_of(thread_id: str, started: str) -> str:

@@ -32,8 +32,8 @@ def segments(path: str, find: Finder) -> list[ThreadFile]:
     SessionNotFound where one that it goes on from is missing or was shortened, NotATranscript for what is no rollout or
     goes on from itself.
     """
-    found = [ThreadFile(path, read_meta(path), None)]
-    seen = {_rollout_id(path)}
+    found, named = [ThreadFile(path, read_meta(path), None)], parse_name(path)
+    seen = {named.rollout_id} if named else set()
     while (base := found[-1].meta.base) is not None:
         if base.rollout_id in seen or len(found) >= MAX_DEPTH:
             raise NotATranscript(f"{path} goes on from itself", "The file was changed: its history_base is a circle.")
@@ -47,6 +47,14 @@ def segments(path: str, find: Finder) -> list[ThreadFile]:
         _require_length(earlier, base)
         found.append(ThreadFile(earlier, read_meta(earlier), base))
     return found[::-1]
+
+
+def segments_left(path: str, find: Finder) -> tuple[list[ThreadFile], str]:
+    """The same; where one is missing the newest file alone, and why."""
+    try:
+        return segments(path, find), ""
+    except (SessionNotFound, NotATranscript) as error:
+        return [ThreadFile(path, read_meta(path), None)], error.message
 
 
 def chain_lines(path: str, find: Finder) -> Iterator[RolloutLine]:
@@ -82,8 +90,3 @@ def _require_length(path: str, base: HistoryBase) -> None:
             f"{path} is shorter than a session that goes on from it expects",
             "Restore it as it was: Codex refuses it, too.",
         )
-
-
-def _rollout_id(path: str) -> str:
-    named = parse_name(path)
-    return named.rollout_id if named else ""

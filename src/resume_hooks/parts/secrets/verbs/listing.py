@@ -10,7 +10,7 @@ from resume_hooks import clock
 from resume_hooks.cli.options import current_folder, time_of
 from resume_hooks.cli.progress import at_work
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.secrets.audit import Audit, Leak, audit
+from resume_hooks.parts.secrets.audit import Audit, audit
 from resume_hooks.parts.secrets.verbs import ScrubOptions
 from resume_hooks.paths import project_names
 from resume_hooks.sessions.agents.registry import store_of
@@ -35,32 +35,27 @@ def list_secrets(options: ScrubOptions) -> int:
 
 def render(found: Audit, reach: str = "") -> str:
     """The secrets for people, oldest first, how many of each kind, and what to do; ``reach`` says whose files."""
-    looked = f"{found.files:,} {'file' if found.files == 1 else 'files'}{reach}"
+    looked = counted(found.files, "file") + reach
     if not found.leaks:
         return f"No secrets found in {looked}." + (" Some could not be looked at." if found.unread else "")
-    rows = [_row(leak) for leak in found.leaks[:SHOWN]]
+    rows = []
+    for leak in found.leaks[:SHOWN]:
+        where = leak.reference or f"{leak.file}, line {leak.line + 1:,}"
+        kind = click.style(leak.kind, fg="red")
+        rows.append(f"{clock.minute(leak.time)}  {kind}, {leak.length:,} characters  {leak.place}  {where}")
     if len(found.leaks) > SHOWN:
         rows.append(f"and {len(found.leaks) - SHOWN:,} more; --json lists all")
     kinds = Counter(leak.kind for leak in found.leaks)
     counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
-    total = f"{len(found.leaks):,} {'place' if len(found.leaks) == 1 else 'places'} with secrets in {looked}: {counts}."
-    return "\n".join([*rows, total, *_remedies(found)])
-
-
-def _row(leak: Leak) -> str:
-    where = leak.reference or f"{leak.file}, line {leak.line + 1:,}"
-    kind = click.style(leak.kind, fg="red")
-    return f"{clock.minute(leak.time)}  {kind}, {leak.length:,} characters  {leak.place}  {where}"
-
-
-def _remedies(found: Audit) -> list[str]:
     session = next((leak.session_id for leak in found.leaks if leak.session_id), "SESSION")
-    return [
+    rows += [
+        f"{counted(len(found.leaks), 'place')} with secrets in {looked}: {counts}.",
         "Change each secret where it is valid: whoever could read these files may have it.",
         f"Then take it out of the session and every copy of it: {typed(f'scrub {session} --in-place')}",
         f"Or continue in a child without it; the session keeps it: {typed(f'scrub {session}')}",
         "Exports leave secrets out by themselves.",
     ]
+    return "\n".join(rows)
 
 
 def _scope(options: ScrubOptions) -> tuple[set[str] | None, str]:

@@ -67,7 +67,10 @@ def _in_a_child(found: ScrubFindings, options: ScrubOptions) -> int:
     warnings = list(made.warnings) if made else []
     if found.held:
         foreign = found.session.agent != NAME
-        warnings.append(_REMAIN + ("" if foreign else f" Take them out: {_command(found, options)}"))
+        words = ["scrub", found.session.session_id, "--in-place"]
+        words += [word for kind in options.kind for word in ("--kind", kind)]
+        words += ["--secret-stdin"] if options.secret_stdin else []
+        warnings.append(_REMAIN + ("" if foreign else f" Take them out: {typed(shlex.join(words))}"))
     _answer(found, options, made, warnings)
     if made is not None and made.written and options.start:
         start(start_of(made.session_id, made.file, made.folder, options.where))
@@ -123,18 +126,16 @@ def _answer(
 
 def _facts(found: ScrubFindings) -> str:
     """What was found, as text."""
-    rows = found.rows
     kinds: Counter[str] = Counter()
-    for row in rows:
-        if row.place.relation == OWN:
-            kinds.update(row.kinds)
+    for row in found.rows:
+        kinds.update(row.kinds if row.place.relation == OWN else ())
     facts = [("session", found.title), ("id", found.session.session_id)]
     facts.append(("its secrets", _counted(kinds) or "none was found"))
     if found.live:
         facts.append(("live", found.live))
     parts = [table(facts)]
     for state, heading in _HEADINGS.items():
-        some = [row for row in rows if row.state == state and (row.kinds or row.why or state == REMOVED)]
+        some = [row for row in found.rows if row.state == state and (row.kinds or row.why or state == REMOVED)]
         if some:
             more = [f"  and {len(some) - SHOWN:,} more"] if len(some) > SHOWN else []
             parts.append("\n".join([heading, *map(_line, some[:SHOWN]), *more]))
@@ -143,7 +144,7 @@ def _facts(found: ScrubFindings) -> str:
 
 def _line(row: Holding) -> str:
     place = row.place
-    whose = {"": "", OWN: ""}.get(place.relation, f"{place.relation} ")
+    whose = "" if place.relation in {"", OWN} else f"{place.relation} "
     counted = _counted(row.kinds) or ("rebuilt" if place.kind == INDEXED else "")
     said = "  ".join(part for part in (f"{whose}{place.kind}", counted, place.path) if part)
     return f"  {said}" + (f"\n    {row.why}" if row.why else "")
@@ -151,13 +152,6 @@ def _line(row: Holding) -> str:
 
 def _counted(kinds: dict[str, int] | Counter[str]) -> str:
     return ", ".join(f"{kind} {count:,}" for kind, count in sorted(kinds.items()))
-
-
-def _command(found: ScrubFindings, options: ScrubOptions) -> str:
-    """The command that takes them out of the originals."""
-    words = ["scrub", found.session.session_id, "--in-place"]
-    words += [word for kind in options.kind for word in ("--kind", kind)]
-    return typed(shlex.join([*words, *(["--secret-stdin"] if options.secret_stdin else [])]))
 
 
 def _secrets_typed() -> bytes:

@@ -30,16 +30,12 @@ _RUNS = re.compile(r"`+")
 def as_markdown(document: Iterable[Part]) -> Iterator[str]:
     """The document, piece by piece."""
     for part in document:
-        yield from _pieces(part)
-
-
-def _pieces(part: Part) -> Iterator[str]:
-    if isinstance(part, CallPart):
-        yield from _call(part)
-    elif isinstance(part, AgentPart):
-        yield from _agent(part)
-    else:
-        yield f"{_markdown(part)}\n\n"
+        if isinstance(part, CallPart):
+            yield from _call(part)
+        elif isinstance(part, AgentPart):
+            yield from _agent(part)
+        else:
+            yield f"{_markdown(part)}\n\n"
 
 
 def _markdown(part: Part) -> str:
@@ -51,7 +47,7 @@ def _markdown(part: Part) -> str:
             return f"# {escape(part.title)}\n\n| | |\n|---|---|\n{facts}\n\n{table}"
         case parts.TurnPart():
             facts = escape(" · ".join(part.facts))
-            return f'## <a id="t{part.number}"></a>{part.name}: {escape(one_line(part.words, 80))}\n\n{facts}'
+            return f'## <a id="t{part.number}"></a>Turn {part.number}: {escape(one_line(part.words, 80))}\n\n{facts}'
         case parts.TextPart():
             return _text(part)
         case parts.ThinkingPart():
@@ -71,12 +67,9 @@ def _text(part: parts.TextPart) -> str:
         return f"{head}\n\n{tame(part.text)}"
     if part.who == SUMMARY:
         return _folded(SPEAKERS[part.who], tame(part.text))
-    return f"{head}\n\n{_quoted(part.text)}"
-
-
-def _quoted(text: str) -> str:
-    """A text in a quote; spaces for its tabs, which are narrower behind the sign and could make a fence there."""
-    return "\n".join(f"> {line}" if line else ">" for line in tame(plain(text).expandtabs(4)).split("\n"))
+    # In a quote tabs are narrower, behind its sign, and could make a fence there.
+    quoted = tame(plain(part.text).expandtabs(4)).split("\n")
+    return f"{head}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted)
 
 
 def _call(call: CallPart) -> Iterator[str]:
@@ -108,8 +101,7 @@ def _given(call: CallPart) -> str:
 
 def _agent(agent: AgentPart) -> Iterator[str]:
     yield f"<details>\n<summary>Sub-agent {_html(agent.kind)} {_html(agent.name)}</summary>\n\n"
-    for part in agent.parts:
-        yield from _pieces(part)
+    yield from as_markdown(agent.parts)
     yield "</details>\n\n"
 
 

@@ -67,7 +67,6 @@ class PartBuilder:
         turn = found.turns[line]
         return TurnPart(
             number=turn.number,
-            line=line,
             time=clock.normal(turn.time),
             words=self.redactor.line(turn.first_words),
             place=found.places[line],
@@ -105,7 +104,7 @@ class PartBuilder:
             found = conversation(SessionFile(agent.name, agent.path, 0, 0), WHOLE, set())
             yield from self.parts(found, depth)
         except SessionNotFound:
-            yield NotePart("sub-agent", "Its transcript can't be read.", 0)
+            yield NotePart("sub-agent", "Its transcript can't be read.")
 
 
 class _Conversation:
@@ -128,69 +127,65 @@ class _Conversation:
         record = self._read(row)
         kind = records.kind(record)
         if kind == records.SYSTEM:
-            yield from self._system(record, row)
+            yield from self._system(record)
         elif kind == records.ATTACHMENT:
             if attachment_kind(record) == QUEUED:
-                yield self._said(USER, text_of(record), record, row)
-        elif records.message(record):
-            yield from self._message(record, row)
-
-    def _message(self, record: Record, row: Node) -> Iterator[Part]:
-        kind = records.kind(record)
-        if kind == records.ASSISTANT:
-            yield from self._assistant(record, row)
+                yield self._said(USER, text_of(record), record)
+        elif not (message := records.message(record)):
+            return
+        elif kind == records.ASSISTANT:
+            yield from self._assistant(record)
         elif record.get("isCompactSummary"):
-            yield self._said(SUMMARY, text_of(record), record, row)
+            yield self._said(SUMMARY, text_of(record), record)
         elif kind == records.USER and not record.get("isMeta"):
-            yield from self._user(record, row)
+            yield from self._user(record)
         elif kind not in records.CHAIN_KINDS:  # of a plain export
-            who = string(records.message(record), "role")
-            yield from self._note(who or kind, text_of(record), row)
+            yield from self._note(string(message, "role") or kind, text_of(record))
 
-    def _assistant(self, record: Record, row: Node) -> Iterator[Part]:
+    def _assistant(self, record: Record) -> Iterator[Part]:
         calls = calls_in(record)
         for block in records.blocks(record):
             kind = string(block, "type")
             if kind == records.CALL:
                 call = calls.get(string(block, "id"))
-                yield self._call(block, call.target if call else "", row)
+                yield self._call(block, call.target if call else "")
             elif kind == records.TEXT and record.get("isApiErrorMessage"):
-                yield from self._note("API error", string(block, "text"), row)
+                yield from self._note("API error", string(block, "text"))
             elif kind == records.TEXT:
                 if string(block, "text").strip():
-                    yield self._said(ASSISTANT, string(block, "text"), record, row)
+                    yield self._said(ASSISTANT, string(block, "text"), record)
             elif kind in records.THOUGHTS:
                 said = string(block, "thinking").strip()
                 if said and self._builder.thoughts:
-                    yield ThinkingPart(self._redactor.text(said), row.number)
+                    yield ThinkingPart(self._redactor.text(said))
             else:
-                yield from self._note(kind or "block", block_text(block), row)
+                yield from self._note(kind or "block", block_text(block))
 
-    def _user(self, record: Record, row: Node) -> Iterator[Part]:
+    def _user(self, record: Record) -> Iterator[Part]:
         prompt = records.is_prompt(record) or bool(record.get("isSidechain"))
         for block in records.blocks(record):
             kind = string(block, "type")
             if kind == records.RESULT:
                 if string(block, "tool_use_id") not in self._called:
-                    yield CallPart("", "", {}, self._answer(block), None, row.number)
+                    yield CallPart("", "", {}, self._answer(block), None)
             elif kind in records.MEDIA:
                 yield self._picture(block)
             elif prompt:
                 command = records.text(record).lstrip().startswith("<command-message>")
                 said = records.prompt_text(record) if command else block_text(block)
-                yield self._said(USER, without_reminders(said), record, row)
+                yield self._said(USER, without_reminders(said), record)
             else:
-                yield from self._note("from the client", block_text(block), row)
+                yield from self._note("from the client", block_text(block))
 
-    def _system(self, record: Record, row: Node) -> Iterator[Part]:
+    def _system(self, record: Record) -> Iterator[Part]:
         subtype = string(record, "subtype")
         if subtype == records.COMPACTION:
             tokens = records.tokens_before(record)
-            yield NotePart("compaction", f"{tokens:,} tokens before" if tokens else "", row.number)
+            yield NotePart("compaction", f"{tokens:,} tokens before" if tokens else "")
         else:
-            yield from self._note(plain_line(subtype) or "system", string(record, "content"), row)
+            yield from self._note(plain_line(subtype) or "system", string(record, "content"))
 
-    def _call(self, block: Record, target: str, row: Node) -> CallPart:
+    def _call(self, block: Record, target: str) -> CallPart:
         answer, agent = self._answered(string(block, "id"))
         return CallPart(
             tool=self._builder.name(string(block, "name")),
@@ -198,7 +193,6 @@ class _Conversation:
             given=records.mapping(self._redactor.block({"input": block.get("input")}), "input"),
             answer=answer,
             agent=agent,
-            line=row.number,
         )
 
     def _answered(self, call: str) -> tuple[ResultPart | None, AgentPart | None]:
@@ -230,13 +224,12 @@ class _Conversation:
         about = self._redactor.line(plain_line(about))
         return MediaPart(string(block, "type"), string(held, "media_type"), text, about)
 
-    def _said(self, who: str, text: str, record: Record, row: Node) -> TextPart:
-        return TextPart(who, self._redactor.text(text), clock.normal(record.get("timestamp")), row.number)
+    def _said(self, who: str, text: str, record: Record) -> TextPart:
+        return TextPart(who, self._redactor.text(text), clock.normal(record.get("timestamp")))
 
-    def _note(self, what: str, text: str, row: Node) -> Iterator[Part]:
-        said = _CLIENTS_TAG.sub("", without_reminders(text)).strip()
-        if said:
-            yield NotePart(self._builder.name(what), self._redactor.text(said), row.number)
+    def _note(self, what: str, text: str) -> Iterator[Part]:
+        if said := _CLIENTS_TAG.sub("", without_reminders(text)).strip():
+            yield NotePart(self._builder.name(what), self._redactor.text(said))
 
     def _read(self, row: Node) -> Record:
         if self._last[0] != row.number:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
@@ -50,7 +50,8 @@ class DocumentOptions(NamedTuple):
 class Document:
     """A document that can be written once; ``left_out`` and ``pictures`` are told when it was.
 
-    Reads each session once. SessionNotFound if one can't be, NotATranscript for a file of another program.
+    ``folders`` are the home folders of its sessions. Reads each session once. SessionNotFound if one can't be,
+    NotATranscript for a file of another program.
     """
 
     def __init__(
@@ -66,22 +67,19 @@ class Document:
         self._where = where
         self._hide = BundleRedactor()
         heads_tails = [HeadTail(session.path) for session in sessions]
-        folders = folders_of(sessions, where)
-        self._redactor = ExportRedactor(where, folders, redact=choice.redact, limit=choice.limit)
+        self.folders = [home_folder(ends, where) for ends in heads_tails]
+        self._redactor = ExportRedactor(where, self.folders, redact=choice.redact, limit=choice.limit)
         self._builder = PartBuilder(self._redactor, thoughts=choice.thoughts)
         self._told: list[tuple[SessionPart, ExportConversation]] = []
-        if choice.form != JSON:
-            self._read(heads_tails, folders, watching)
-        title = self._told[-1][0].title if self._told else self._redactor.line(plain_line(heads_tails[-1].title))
-        self.name = file_name(title, sessions[-1].session_id, choice.form)
-
-    def _read(self, heads_tails: Sequence[HeadTail], folders: Sequence[str], watching: Sequence[Observer]) -> None:
-        family, known = Family(self._where), set[str]()
-        for session, ends, folder in zip(self.sessions, heads_tails, folders, strict=True):
-            found = conversation(session, self.choice.what, known, watching)
+        family, known = Family(where), set[str]()
+        read = zip(sessions, heads_tails, self.folders, strict=True) if choice.form != JSON else ()
+        for session, ends, folder in read:
+            found = conversation(session, choice.what, known, watching)
             head = self._head(session, ends, folder, found, family)
             self.turns += len(head.turns)
             self._told.append((head, found))
+        title = self._redactor.line(plain_line(heads_tails[-1].title))
+        self.name = file_name(title, sessions[-1].session_id, choice.form)
 
     def _head(
         self, session: SessionFile, ends: HeadTail, folder: str, found: ExportConversation, family: Family
@@ -125,13 +123,18 @@ class Document:
 
         SessionNotFound if a file changed since it was read.
         """
-        form = self.choice.form
-        if form == JSON:
+        if self.choice.form == JSON:
             yield from bundle(self.sessions, self._where, self._hide if self.choice.redact else None)
             return
-        parts = self._parts(carried)
-        heads = [head for head, _ in self._told]
-        yield from _batches(as_page(parts, heads, carried) if form == HTML else as_markdown(parts))
+        parts, heads = self._parts(carried), [head for head, _ in self._told]
+        batch, size = list[str](), 0
+        for piece in as_page(parts, heads, carried) if self.choice.form == HTML else as_markdown(parts):
+            batch.append(piece)
+            size += len(piece)
+            if size >= BATCH:
+                yield encodable("".join(batch)).encode()
+                batch, size = [], 0
+        yield encodable("".join(batch)).encode()
 
     def _parts(self, carried: Carried | None) -> Iterator[Part]:
         for head, found in self._told:
@@ -139,23 +142,6 @@ class Document:
             yield from self._builder.parts(found)
         end = carried.taken if carried else EndPart(self.left_out, self.pictures if self.choice.form == HTML else 0, 0)
         yield end._replace(cut=self.cut)
-
-
-def folders_of(sessions: Iterable[SessionFile], where: Where) -> list[str]:
-    """The home folders of sessions. SessionNotFound if one can't be read."""
-    return [home_folder(HeadTail(session.path), where) for session in sessions]
-
-
-def _batches(pieces: Iterable[str]) -> Iterator[bytes]:
-    waiting: list[str] = []
-    size = 0
-    for piece in pieces:
-        waiting.append(piece)
-        size += len(piece)
-        if size >= BATCH:
-            yield encodable("".join(waiting)).encode()
-            waiting, size = [], 0
-    yield encodable("".join(waiting)).encode()
 
 
 def file_name(title: str, session_id: str, form: str) -> str:

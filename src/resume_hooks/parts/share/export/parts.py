@@ -24,24 +24,15 @@ TOLD_TOOLS = 6  # tools of a turn that are named
 
 
 class TurnPart(NamedTuple):
-    """The head of a turn. ``tokens`` is the context after it, 0 if unknown; ``line`` that of its prompt.
-
-    ``place`` is live, compacted or branch, as in an outline. ``number`` 0 is what stands before the first prompt.
-    """
+    """The head of a turn. ``tokens`` is the context after it, 0 if unknown; ``place`` is live, compacted or branch."""
 
     number: int
-    line: int
     time: str
     words: str
     place: str
     tokens: int
     tools: dict[str, int]
     failed: int
-
-    @property
-    def name(self) -> str:
-        """What a turn is called."""
-        return f"Turn {self.number}"
 
     @property
     def facts(self) -> list[str]:
@@ -99,19 +90,17 @@ class SessionPart(NamedTuple):
 
 
 class TextPart(NamedTuple):
-    """Words: ``who`` is USER, ASSISTANT or SUMMARY. ``line`` is the record's, counted from 0."""
+    """Words: ``who`` is USER, ASSISTANT or SUMMARY."""
 
     who: str
     text: str
     time: str
-    line: int
 
 
 class ThinkingPart(NamedTuple):
     """What the model thought."""
 
     text: str
-    line: int
 
 
 class NotePart(NamedTuple):
@@ -119,7 +108,6 @@ class NotePart(NamedTuple):
 
     what: str
     text: str
-    line: int
 
 
 class MediaPart(NamedTuple):
@@ -159,7 +147,6 @@ class CallPart(NamedTuple):
     given: Record
     answer: ResultPart | None
     agent: AgentPart | None
-    line: int
 
     @property
     def name(self) -> str:
@@ -169,9 +156,7 @@ class CallPart(NamedTuple):
     @property
     def state(self) -> str:
         """How the call ended, ``""`` if nothing is to be said of that."""
-        if self.answer is None:
-            return "no answer"
-        return "failed" if self.answer.failed else ""
+        return "no answer" if self.answer is None else "failed" if self.answer.failed else ""
 
     @property
     def tasks(self) -> list[tuple[str, str]]:

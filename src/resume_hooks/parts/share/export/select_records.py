@@ -55,14 +55,24 @@ def conversation(
     transcript = scan(session.path, observers=[observer, scout, *watching])
     live = linearize(transcript.chain).nodes
     earlier = [node for part in reversed(list(_before_compactions(transcript))) for node in part]
-    rows = _rows(transcript, scout, what, live, earlier)
+    if not transcript.nodes:
+        rows = scout.loose
+    else:
+        nodes: Iterable[Node] = live if what == LIVE_ONLY else [*earlier, *live]
+        if not live or what == EVERYTHING:  # a sub-agent's own file is one chain, marked as a side chain throughout
+            nodes = (node for node in transcript.nodes if not live or not node.sidechain)
+        rows = list({node.number: node for node in nodes if not node.copied or what == LIVE_ONLY}.values())
+    sent, past = {node.number for node in live}, {node.number for node in earlier}
     fresh = [row for row in rows if not known & scout.ids_of(row.number)]
     known.update(*(scout.ids_of(row.number) for row in fresh))
     return ExportConversation(
         path=session.path,
         rows=tuple(fresh),
         turns={turn.line: turn for turn in observer.turns if turn.number},
-        places=_places(fresh, live, earlier),
+        places={  # what has no links, or one chain of its own, is live
+            row.number: LIVE if row.number in sent or not sent else COMPACTED if row.number in past else BRANCH
+            for row in fresh
+        },
         tokens=next((turn.tokens for turn in reversed(observer.turns) if turn.tokens), 0),
         models=tuple(transcript.models),
         damaged=len(transcript.bad_lines),
@@ -80,33 +90,16 @@ class _Scout:
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         if node is None:
             if says(record):
-                self.loose.append(_loose(line, record))
+                loose = Node("", None, records.kind(record), line.number, line.offset, len(line.raw))
+                loose.calls = tuple(call for block in records.calls(record) if (call := records.call_id(block)))
+                loose.results = tuple(records.answered_calls(record))
+                self.loose.append(loose)
             return
         self._ids[line.number] = frozenset(filter(None, (node.uuid, records.copied_from(record))))
 
     def ids_of(self, number: int) -> frozenset[str]:
         """The uuids of the record in a line: its own, and that of the record that it is a copy of."""
         return self._ids.get(number, frozenset())
-
-
-def _loose(line: Line, record: Record) -> Node:
-    node = Node("", None, records.kind(record), line.number, line.offset, len(line.raw))
-    node.calls = tuple(call for block in records.calls(record) if (call := records.call_id(block)))
-    node.results = tuple(records.answered_calls(record))
-    return node
-
-
-def _rows(
-    transcript: Transcript, scout: _Scout, what: str, live: Sequence[Node], earlier: Sequence[Node]
-) -> list[Node]:
-    if not transcript.nodes:
-        return scout.loose
-    if not live or what == EVERYTHING:  # a sub-agent's own file is one chain, marked as a side chain throughout
-        side = not live
-        nodes: Iterable[Node] = (node for node in transcript.nodes if side or not node.sidechain)
-    else:
-        nodes = live if what == LIVE_ONLY else [*earlier, *live]
-    return list({node.number: node for node in nodes if not node.copied or what == LIVE_ONLY}.values())
 
 
 def _before_compactions(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
@@ -121,13 +114,3 @@ def _before_compactions(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
             return
         chain = chain_to(transcript.nodes, last)
         yield linearize(chain).nodes
-
-
-def _places(rows: Iterable[Node], live: Sequence[Node], earlier: Sequence[Node]) -> dict[int, str]:
-    """Where each record stands; what has no links, or one chain of its own, is live."""
-    sent = {node.number for node in live}
-    past = {node.number for node in earlier}
-    return {
-        row.number: LIVE if row.number in sent or not sent else COMPACTED if row.number in past else BRANCH
-        for row in rows
-    }

@@ -14,12 +14,12 @@ import mmap
 import re
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks.derive.imports.plan import is_page
 from resume_hooks.errors import ImportFailed, WriteFailed
-from resume_hooks.parts.share.export.document import Document, DocumentOptions, folders_of
+from resume_hooks.parts.share.export.document import Document, DocumentOptions
 from resume_hooks.parts.share.export.forms import HTML, LIMIT
 from resume_hooks.parts.share.export.page.whole_page import CARRIES
 from resume_hooks.parts.share.export.parts import Carried, EndPart
@@ -54,8 +54,7 @@ class PackedBundle(NamedTuple):
 
     def chunks(self, document: Document) -> Iterator[bytes]:
         """The page of the same sessions, with the bundle in it. Errors as of ``Document.chunks``."""
-        taken = self.taken
-        end = EndPart(dict(taken.kinds), taken.pictures, 0, taken.folders)
+        end = EndPart(dict(self.taken.kinds), self.taken.pictures, 0, self.taken.folders)
         return document.chunks(Carried(end, self._rows()))
 
     def _rows(self) -> Iterator[str]:
@@ -72,12 +71,14 @@ def packed(document: Document, where: Where) -> Iterator[PackedBundle]:
 
     SessionNotFound if one can't be read, WriteFailed where the disk refuses.
     """
-    taken = BundleRedactor(Homes(where, folders_of(document.sessions, where)))
+    taken = BundleRedactor(Homes(where, document.folders))
     sink = Sink()
     with contextlib.ExitStack() as stack:
         try:
             stream = stack.enter_context(tempfile.TemporaryFile(dir=private_folder(where.state, where)))
-            stream.writelines(sink.through(_gzipped(export(document.sessions, where, taken))))
+            packer, plain = zlib.compressobj(wbits=_GZIP), export(document.sessions, where, taken)
+            stream.writelines(sink.through(map(packer.compress, plain)))
+            stream.writelines(sink.through([packer.flush()]))
             stream.flush()
         except OSError as error:
             raise WriteFailed(
@@ -85,12 +86,6 @@ def packed(document: Document, where: Where) -> Iterator[PackedBundle]:
                 "Nothing was written. Check free space and the permissions of the state folder.",
             ) from error
         yield PackedBundle(stream, sink.written.sha256, sink.size, taken)
-
-
-def _gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    packer = zlib.compressobj(wbits=_GZIP)
-    yield from map(packer.compress, pieces)
-    yield packer.flush()
 
 
 @contextlib.contextmanager

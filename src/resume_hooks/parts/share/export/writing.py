@@ -84,16 +84,12 @@ def write(path: str, chunks: Iterable[bytes], over: os.stat_result | None) -> Wr
     beside = temporary_in(os.path.dirname(path))
     try:
         create_session(beside, sink.through(chunks), check)
-        _replace(beside, path, over)
+        if not is_same(state_of(path), over):
+            raise OSError(None, "another program changed it meanwhile")  # noqa: TRY301 - said as any other refusal
+        os.replace(beside, path)
+        sync_folder(os.path.dirname(path))
     except OSError as error:
         raise refused(path, error) from error
     finally:
         discard(beside)
     return sink.written
-
-
-def _replace(finished: str, path: str, over: os.stat_result) -> None:
-    if not is_same(state_of(path), over):
-        raise OSError(None, "another program changed it meanwhile")
-    os.replace(finished, path)
-    sync_folder(os.path.dirname(path))

@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from resume_hooks.cli.child import answer, checks_text, require_client, require_folder
 from resume_hooks.cli.options import current_folder
@@ -17,7 +16,7 @@ from resume_hooks.derive.child.write import receipt, write
 from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
-from resume_hooks.derive.imports.read_bundle import BundledSession, is_bundle, unpacked
+from resume_hooks.derive.imports.read_bundle import is_bundle, unpacked
 from resume_hooks.errors import ImportFailed, UsageError
 from resume_hooks.parts.share.export.shared_page import carried
 from resume_hooks.parts.share.verbs import ImportOptions
@@ -31,34 +30,21 @@ UNVERIFIED = "What it says is not verified: it is whatever its author wrote."
 BACKUPS_STAY = "Bundles hold no file backups: rewind-files starts afresh."
 
 
-class Bringing(NamedTuple):
-    """How a transcript is brought in; ``home`` None is the current folder, ``force`` makes a second copy."""
-
-    home: str | None = None
-    max_bytes: int = MAX_BYTES
-    force: bool = False
-    dry_run: bool = False
-
-    @property
-    def folder(self) -> str:
-        """The home folder of the new session."""
-        return self.home or current_folder()
-
-
 def import_transcript(options: ImportOptions) -> None:
     """Make sessions of what the source holds."""
     require_client(options)
     if options.source == STDIN and options.start:
         raise UsageError("--start needs the terminal, and - is read from a pipe", "Leave --start out.")
-    bringing = Bringing(options.home, options.max_bytes, options.force, options.dry_run)
-    require_folder(options, bringing.folder)
-    with _opened(options.source, bringing) as taken:
+    home = options.home or current_folder()
+    require_folder(options, home)
+    wish = BundleOptions(canonical(home), options.whole, options.force, options.dry_run)
+    with _opened(options.source, options.max_bytes) as taken:
         if is_bundle(taken.path):
-            _answer_bundle(taken, bringing, options)
+            _answer_bundle(taken, wish, options)
             return
         if options.whole:
             raise UsageError(f"{taken.name} is a transcript, no bundle", "--whole is for bundles: leave it out.")
-        decided, made = _brought(taken, bringing)
+        decided, made = _brought(taken, wish)
     known = None if made.session_id or decided.existing is None else decided.existing.session_id
     more = {"imported": With(decided, {"existing": known}), "bundle": []}
     answer(options, made, more, lambda: _text(decided, made))
@@ -66,30 +52,28 @@ def import_transcript(options: ImportOptions) -> None:
 
 def bring_in(source: str, home: str) -> tuple[Receipt, str]:
     """Answer ``bring in``, as ``resume`` asks it; of a bundle with the receipt of its last session."""
-    bringing = Bringing(home)
-    with _opened(source, bringing) as taken:
+    wish = BundleOptions(canonical(home), whole=False, force=False, dry_run=False)
+    with _opened(source, MAX_BYTES) as taken:
         if is_bundle(taken.path):
-            return _brought_bundle(taken, bringing, whole=False)[0][-1].receipt, UNVERIFIED
-        return _brought(taken, bringing)[1], UNVERIFIED
+            return _brought_bundle(taken, wish)[0][-1].receipt, UNVERIFIED
+        return _brought(taken, wish)[1], UNVERIFIED
 
 
-def _brought(taken: ImportSource, bringing: Bringing) -> tuple[ImportPlan, Receipt]:
-    decided = plan.plan(taken, bringing.folder, Where())
-    if decided.existing is not None and not bringing.force:
+def _brought(taken: ImportSource, wish: BundleOptions) -> tuple[ImportPlan, Receipt]:
+    decided = plan.plan(taken, wish.home, Where())
+    if decided.existing is not None and not wish.force:
         return decided, plan.known(decided, decided.existing)
-    return decided, receipt(decided) if bringing.dry_run else write(decided, Where())
+    return decided, receipt(decided) if wish.dry_run else write(decided, Where())
 
 
 @contextlib.contextmanager
-def _opened(source: str, bringing: Bringing) -> Iterator[ImportSource]:
+def _opened(source: str, most: int) -> Iterator[ImportSource]:
     """Yield what ``source`` names as a private file, for the length of the block."""
     if is_address(source):
         raise UsageError("An address is not fetched", IMPORT_ADDRESS)
     path = "" if source == STDIN else _checked_path(source)
-    with (
-        taken_in(file_chunks(path) if path else _piped(), bringing.max_bytes, Where()) as taken,
-        carried(taken, bringing.max_bytes, Where()) as held,
-    ):
+    chunks = file_chunks(path) if path else _piped()
+    with taken_in(chunks, most, Where()) as taken, carried(taken, most, Where()) as held:
         yield ImportSource(held.path, path or "the standard input", held.sha256, held.size)
 
 
@@ -113,7 +97,16 @@ def _checked_path(source: str) -> str:
 def _text(decided: ImportPlan, made: Receipt) -> str:
     """The receipt in words."""
     if not made.session_id:
-        return _known_text(made)
+        return table(
+            [
+                ("known", "the same was imported before, so nothing was written (--force makes another)"),
+                ("title", made.title),
+                ("id", made.parent_session_id),
+                ("file", made.parent_file),
+                ("in Claude Code", made.in_client),
+                ("in a shell", made.shell),
+            ]
+        )
     damaged = f", {decided.damaged:,} damaged" if decided.damaged else ""
     hidden = f"; {decided.hidden:,} of them the model reads and the screen does not show" if decided.hidden else ""
     return table(
@@ -133,41 +126,24 @@ def _text(decided: ImportPlan, made: Receipt) -> str:
     )
 
 
-def _known_text(made: Receipt) -> str:
-    return table(
-        [
-            ("known", "the same was imported before, so nothing was written (--force makes another)"),
-            ("title", made.title),
-            ("id", made.parent_session_id),
-            ("file", made.parent_file),
-            ("in Claude Code", made.in_client),
-            ("in a shell", made.shell),
-        ]
-    )
-
-
-def _answer_bundle(taken: ImportSource, bringing: Bringing, options: ImportOptions) -> None:
+def _answer_bundle(taken: ImportSource, wish: BundleOptions, options: ImportOptions) -> None:
     """Bring a bundle in, and print the receipt of its last session, the one that was exported."""
-    found, warnings = _brought_bundle(taken, bringing, whole=options.whole)
+    found, warnings = _brought_bundle(taken, wish)
     made = found[-1].receipt
     made = made._replace(warnings=(*made.warnings, *warnings))
     more = {"imported": None, "bundle": found}
     answer(options, made, more, lambda: _bundle_text(taken, found, whole=options.whole))
 
 
-def _brought_bundle(taken: ImportSource, bringing: Bringing, *, whole: bool) -> tuple[list[ImportedSession], list[str]]:
+def _brought_bundle(taken: ImportSource, wish: BundleOptions) -> tuple[list[ImportedSession], list[str]]:
     """Bring a bundle in; what came, and what to say of the bundle."""
-    wish = BundleOptions(canonical(bringing.folder), whole, bringing.force, bringing.dry_run)
     with unpacked(taken.path, Where()) as packed:
-        return import_sessions(packed, taken.name, wish, Where()), _bundle_warnings(packed, wish)
-
-
-def _bundle_warnings(packed: list[BundledSession], wish: BundleOptions) -> list[str]:
-    damaged = sum(each.sums.damaged for each in packed)
-    lost = sum(each.sums.left_out + each.refused for each in packed)
+        found = import_sessions(packed, taken.name, wish, Where())
+        damaged = sum(each.sums.damaged for each in packed)
+        lost = sum(each.sums.left_out + each.refused for each in packed)
     said = [f"{counted(damaged, 'damaged line')} left out: no bundle holds such."] if damaged else []
     said += [f"{counted(lost, 'file')} beside the sessions did not come along."] if lost else []
-    return said + ([BACKUPS_STAY] if wish.whole else [])
+    return found, said + ([BACKUPS_STAY] if wish.whole else [])
 
 
 def _bundle_text(taken: ImportSource, found: list[ImportedSession], *, whole: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,7 +23,7 @@ from resume_hooks.parts.stats.verbs import StatsOptions
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.git_worktrees import Project, project_at
+from resume_hooks.system.git_worktrees import project_at
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted, plain_line
 
@@ -34,15 +34,21 @@ def stats(options: StatsOptions) -> None:
     """Print the figures."""
     options.refuse_together("since", "month")
     options.refuse_together("everywhere", "project")
-    day = _first_day(options.since, month=options.month)
+    day = clock.stamp(time_of(options.since))[:10] if options.since else ""  # "" for all there is
+    if options.month:
+        day = f"{datetime.now(UTC):%Y-%m}-01"
     folder = folder_of(options.project)
     with at_work("Counting", quiet=options.as_json) as told:
         gathered = gather(options.where, told)
     project = None if options.everywhere else project_at(folder, options.where)
-    belongs = _belongs(project, options.agent)
-    found = figures(gathered.transcripts, day, belongs)
+    wanted = [
+        one
+        for one in gathered.transcripts
+        if options.agent in {ALL, one.program} and (project is None or project.holds(one.counts.folders, one.folder))
+    ]
+    found = figures(wanted, day)
     state = state_sizes.parts(options.where)
-    priced = prices(_requests(gathered.transcripts, belongs), day) if options.threshold else []
+    priced = prices(_requests(wanted), day) if options.threshold else []
     data = {
         "scope": "all" if options.everywhere else folder,
         "since": day,
@@ -59,28 +65,10 @@ def stats(options: StatsOptions) -> None:
     options.emit(data, lambda: _priced(priced, _heading(data)) if priced else _text(found, state, _heading(data)))
 
 
-def _first_day(since: str | None, *, month: bool) -> str:
-    """The day to begin with, ``""`` for all there is."""
-    if month:
-        return f"{datetime.now(UTC):%Y-%m}-01"
-    return clock.stamp(time_of(since))[:10] if since else ""
-
-
-def _belongs(project: Project | None, agent: str) -> Callable[[TranscriptCounts], bool]:
-    """Whether a transcript is of the project, None for all, and of the agent."""
-
-    def belongs(one: TranscriptCounts) -> bool:
-        return agent in {ALL, one.program} and (project is None or project.holds(one.counts.folders, one.folder))
-
-    return belongs
-
-
-def _requests(
-    found: Sequence[TranscriptCounts], belongs: Callable[[TranscriptCounts], bool]
-) -> Iterator[list[Request]]:
+def _requests(found: Iterable[TranscriptCounts]) -> Iterator[list[Request]]:
     """Those of each session that is there."""
     for one in found:
-        if one.there and not one.agent and one.program == NAME and belongs(one):
+        if one.there and not one.agent and one.program == NAME:
             with contextlib.suppress(SessionNotFound):
                 yield requests(one.path)
 

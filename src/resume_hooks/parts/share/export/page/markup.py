@@ -60,8 +60,3 @@ def element(name: str, /, *content: str, **attributes: str | bool) -> Html:
     """An element with its content."""
     start = opening(name, **attributes)
     return start if name in _VOID else Html(f"{start}{join(content)}</{name}>")
-
-
-def closing(name: str) -> Html:
-    """The end of an element."""
-    return Html(f"</{name}>")

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from resume_hooks.parts.share.export.page.code import code
-from resume_hooks.parts.share.export.page.markup import Html, closing, element, escape, opening, visible
+from resume_hooks.parts.share.export.page.markup import Html, element, escape, opening, visible
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -61,8 +61,12 @@ def _written(tokens: Sequence[Token]) -> list[Html]:
             parts.append(code(token.content.removesuffix("\n"), token.info.split(" ")[0]))
         elif token.type == "code_inline":
             parts.append(element("code", token.content))
-        elif token.type in {"link_open", "link_close"}:
-            parts.append(_link(token))
+        elif token.type == "link_open":  # one that leads elsewhere is marked text
+            target = str(token.attrGet("href") or "")
+            led = {"href": target, "rel": "noreferrer noopener nofollow", "target": "_blank", "title": target}
+            parts.append(opening("a", **led if _ALLOWED.fullmatch(target) else {}))
+        elif token.type == "link_close":
+            parts.append(Html("</a>"))
         elif token.tag in {"br", "hr"}:
             parts.append(element(token.tag))
         elif token.type == "softbreak":
@@ -79,7 +83,7 @@ def _element(token: Token) -> Html:
     if token.hidden:  # a paragraph in a list whose rows stand close together
         return Html("\n")
     if token.nesting < 0:
-        end = f"{closing(name)}</div>" if name == "table" else closing(name)
+        end = "</table></div>" if name == "table" else f"</{name}>"
         return Html(f"{end}\n") if token.block else Html(end)
     start = str(token.attrGet("start") or "")
     align = str(token.attrGet("style") or "").partition(":")[2]
@@ -89,13 +93,3 @@ def _element(token: Token) -> Html:
         class_=align if align in {"center", "right"} else False,
     )
     return Html(f'<div class="wide" tabindex="0">{made}') if name == "table" else made
-
-
-def _link(token: Token) -> Html:
-    """The start or the end of a link; one that leads elsewhere is marked text."""
-    if token.nesting < 0:
-        return closing("a")
-    target = str(token.attrGet("href") or "")
-    if not _ALLOWED.fullmatch(target):
-        return opening("a")
-    return opening("a", href=target, rel="noreferrer noopener nofollow", target="_blank", title=target)

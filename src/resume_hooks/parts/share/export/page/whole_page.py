@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from resume_hooks.clock import minute
-from resume_hooks.parts.share.export import parts
 from resume_hooks.parts.share.export.page import calls
 from resume_hooks.parts.share.export.page.code import code, picture
-from resume_hooks.parts.share.export.page.markup import Html, closing, element, join, opening
+from resume_hooks.parts.share.export.page.markup import Html, element, join, opening
 from resume_hooks.parts.share.export.page.prose import prose, verbatim
 from resume_hooks.parts.share.export.parts import (
     ASSISTANT,
@@ -26,9 +25,12 @@ from resume_hooks.parts.share.export.parts import (
     CallPart,
     Carried,
     EndPart,
+    MediaPart,
+    NotePart,
     Part,
     SessionPart,
     TextPart,
+    ThinkingPart,
     TurnPart,
 )
 
@@ -44,7 +46,7 @@ def as_page(document: Iterable[Part], sessions: Iterable[SessionPart], carried: 
     if carried:
         yield element("aside", *(element("p", said) for said in (CARRIES, *carried.taken.sentences)), id="carries")
     yield from _written(document, unfolded=sum(len(head.turns) for head in heads) <= FEW)
-    yield Html(f"{closing('main')}\n{element('script', _own('page.js'))}\n")
+    yield Html(f"</main>\n{element('script', _own('page.js'))}\n")
     yield from carried.rows if carried else ()
     yield "</body>\n</html>\n"
 
@@ -52,10 +54,11 @@ def as_page(document: Iterable[Part], sessions: Iterable[SessionPart], carried: 
 def _beginning(heads: list[SessionPart]) -> Iterator[str]:
     title = heads[-1].title if heads else "Session"
     style, script = _own("page.css"), _own("page.js")
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
     policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:; "
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
-    )
+    ).format(*digests)
     metas = (
         element("meta", charset="utf-8"),
         Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
@@ -131,7 +134,9 @@ def _written(document: Iterable[Part], *, unfolded: bool) -> Iterator[str]:
             yield "</div></details>\n"
         if isinstance(part, SessionPart):
             session += 1
-            yield _session(part) + "\n"
+            facts = (join([element("dt", name), element("dd", value, dir="auto")]) for name, value in part.facts)
+            title = element("h1", part.title, dir="auto")
+            yield element("section", title, element("dl", *facts), class_="about") + "\n"
         elif isinstance(part, TurnPart):
             in_turn = True
             yield _turn(part, _anchor(max(session, 0), part), unfolded=unfolded) + "\n"
@@ -141,15 +146,10 @@ def _written(document: Iterable[Part], *, unfolded: bool) -> Iterator[str]:
             yield from _within(part)
 
 
-def _session(session: SessionPart) -> Html:
-    facts = (join([element("dt", name), element("dd", value, dir="auto")]) for name, value in session.facts)
-    return element("section", element("h1", session.title, dir="auto"), element("dl", *facts), class_="about")
-
-
 def _turn(turn: TurnPart, anchor: str, *, unfolded: bool) -> Html:
     head = element(
         "summary",
-        element("a", f"{turn.number}", href=f"#{anchor}", class_="number", title=f"Link to {turn.name}"),
+        element("a", f"{turn.number}", href=f"#{anchor}", class_="number", title=f"Link to Turn {turn.number}"),
         element(
             "span",
             element("span", turn.words or "\N{EM DASH}", class_="words", dir="auto"),
@@ -162,25 +162,19 @@ def _turn(turn: TurnPart, anchor: str, *, unfolded: bool) -> Html:
 
 
 def _within(part: Part) -> Iterator[str]:
-    if isinstance(part, CallPart):
-        yield from _call(part)
-    elif isinstance(part, AgentPart):
-        yield from _agent(part)
-    else:
-        yield _markup(part) + "\n"
-
-
-def _markup(part: Part) -> Html:
     match part:
-        case parts.TextPart():
-            return _text(part)
-        case parts.ThinkingPart():
-            return element("details", element("summary", "Thinking"), prose(part.text), class_="thought unit")
-        case parts.NotePart():
-            return _note(element("b", part.what), part.text)
-        case parts.MediaPart():
-            return element("div", picture(part), class_="unit")
-    return Html("")
+        case CallPart():
+            yield from _call(part)
+        case AgentPart():
+            yield from _agent(part)
+        case TextPart():
+            yield _text(part) + "\n"
+        case ThinkingPart():
+            yield element("details", element("summary", "Thinking"), prose(part.text), class_="thought unit") + "\n"
+        case NotePart():
+            yield _note(element("b", part.what), part.text) + "\n"
+        case MediaPart():
+            yield element("div", picture(part), class_="unit") + "\n"
 
 
 def _note(head: Html, text: str) -> Html:
@@ -207,16 +201,15 @@ def _call(call: CallPart) -> Iterator[str]:
     yield f"{calls.summary(call)}{calls.given(call)}"
     if call.agent is not None:
         yield from _agent(call.agent)
-    yield f"{calls.answer(call)}{closing('details')}\n"
+    yield f"{calls.answer(call)}</details>\n"
 
 
 def _agent(agent: AgentPart) -> Iterator[str]:
     yield opening("details", class_="agent")
     yield element("summary", element("b", "Sub-agent"), f" {agent.kind} ", element("code", agent.name))
     for part in agent.parts:
-        if not isinstance(part, (SessionPart, TurnPart, EndPart)):
-            yield from _within(part)
-    yield closing("details") + "\n"
+        yield from _within(part)
+    yield "</details>\n"
 
 
 @cache
@@ -224,8 +217,3 @@ def _own(name: str) -> Html:
     """A file of ours that stands in the page."""
     with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as stream:
         return Html(stream.read())
-
-
-def _digest(text: str) -> str:
-    """The digest by which a policy names what may run."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
