@@ -12,7 +12,6 @@ import pytest
 
 from resume_hooks.archive.vault import delete
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.parts.secrets import scan
 from resume_hooks.parts.secrets.audit import FILE_NAME, Audit, audit
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
@@ -59,23 +58,43 @@ def test_nothing_of_a_secret_is_remembered(config_home: ConfigHome, session: Pat
     assert state(config_home).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_is_read_once_as_long_as_it_stays(
-    config_home: ConfigHome, session: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And anew after any change: a line that is not finished, then whole; other bytes under the same name."""
-    monkeypatch.setattr(scan, "BLOCK", 400)
+def test_only_appended_bytes_are_read(config_home: ConfigHome, session: Path) -> None:
+    """A second look reads nothing, one after more was said reads that alone."""
     first = look(config_home)
     assert first.read == first.size == session.stat().st_size
     assert look(config_home).read == 0
-    before = session.read_bytes()
+    with session.open("ab") as stream:
+        stream.write(session_bytes([user(f"and PASSWORD={some(RNG, 14)}", uuid="more", parent="leak", ts=120)]))
+    again = look(config_home)
+    assert again.read == session.stat().st_size - first.size
+    assert [leak.kind for leak in again.leaks] == ["github-pat", "password"]
+
+
+def test_a_torn_line_is_looked_at_and_again_when_it_is_whole(config_home: ConfigHome, session: Path) -> None:
+    """What a writer has not finished counts once."""
     whole = session_bytes([user(f"again {GITHUB} " + "x" * 200, uuid="torn", parent="leak", ts=130)])
-    for content, found in ((whole[:-60], ["leak", ""]), (whole, ["leak", "torn"]), (b"", ["leak"])):
-        session.write_bytes(before + content)
-        again = look(config_home)
-        assert ([leak.uuid for leak in again.leaks], again.read) == (found, len(before + content))
-        places = [session.read_bytes()[leak.offset :][: leak.length] for leak in again.leaks]
-        assert places == [GITHUB.encode()] * len(found)
-    session.write_bytes(session_bytes(conversation(3, prefix="n")))
+    with session.open("ab") as stream:
+        stream.write(whole[:-60])
+    assert len(look(config_home).leaks) == 2
+    with session.open("ab") as stream:
+        stream.write(whole[-60:])
+    leaks = look(config_home).leaks
+    assert [leak.uuid for leak in leaks] == ["leak", "torn"]
+
+
+@pytest.mark.parametrize("way", ["replaced", "cut", "rewritten"])
+def test_a_rewritten_file_is_looked_at_anew(config_home: ConfigHome, session: Path, way: str) -> None:
+    """Another file in its place, fewer bytes, or other bytes under the same name."""
+    look(config_home)
+    clean = session_bytes(conversation(3, prefix="n"))
+    if way == "replaced":
+        temporary = session.with_suffix(".tmp")
+        temporary.write_bytes(clean * 3)
+        os.replace(temporary, session)
+    else:
+        with session.open("r+b") as stream:
+            stream.write(clean * 3 if way == "rewritten" else clean[:50])
+            stream.truncate(len(clean) * 3 if way == "rewritten" else 50)
     assert look(config_home).leaks == []
 
 
@@ -84,7 +103,7 @@ def test_a_damaged_memory_costs_a_look(config_home: ConfigHome, session: Path) -
     look(config_home)
     value = orjson.loads(state(config_home).read_bytes())
     hostile = orjson.dumps(value | {"files": {str(session): ["a", {}, None]}})
-    for content in (b"", b"[]", b"{", b'{"version":2,"rules":"other","files":{}}', b'{"files":[1]}', hostile):
+    for content in (b"", b"[]", b"{", b'{"version":1,"rules":"other","files":{}}', b'{"files":[1]}', hostile):
         state(config_home).write_bytes(content)
         found = look(config_home)
         assert len(found.leaks) == 1

@@ -43,7 +43,7 @@ Progress = Callable[[int, int], None]
 """Called with the bytes done and all there are."""
 
 FILE_NAME = "audit.json"
-VERSION = 2
+VERSION = 1
 LARGEST = 64 * 1024 * 1024
 """Bytes of the file of what was seen; a larger one is not ours."""
 
@@ -121,16 +121,16 @@ class AuditCache:
         """The last look at a file; None if there was none, or it can't be understood."""
         self._seen.add(path)
         try:
-            inode, size, mtime_ns, findings = self._files[path]
-            return FileScan(inode, size, mtime_ns, tuple(FoundSecret(*each) for each in findings))
-        except (KeyError, TypeError, ValueError):
+            row = self._files[path]
+            return FileScan._make([*row[:6], tuple(FoundSecret(*each) for each in row[6])])
+        except (KeyError, TypeError, ValueError, IndexError):
             return None
 
     def note(self, path: str, scanned: FileScan) -> None:
         """Remember a look."""
         if len(scanned.findings) > MOST_KEPT:
             return
-        row = [*scanned[:3], [list(found) for found in scanned.findings]]
+        row = [*scanned[:6], [list(found) for found in scanned.findings]]
         if self._files.get(path) != row:
             self._files[path] = row
             self._changed = True
@@ -218,7 +218,7 @@ class _AuditRun:
             return known
         findings = tuple(found for piece in pieces_of_kept(kept) for found in secrets_in(piece))
         self._told(self.sizes[place])
-        return FileScan(*told, findings)
+        return FileScan(*told, 0, 0, "", findings)
 
 
 def _places(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:

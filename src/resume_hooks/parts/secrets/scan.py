@@ -1,4 +1,4 @@
-"""One file looked through for secrets, where it is not as it was at the last look.
+"""One file looked through for secrets: what was appended since the last look, or all of it where it was rewritten.
 
 Of a secret only its kind, its place and its length are kept; neither it nor any digest of it is.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from hashlib import blake2b
+from typing import BinaryIO, NamedTuple
 
 from resume_hooks.archive.vault.rewrite import HEAD, LARGEST_TEXT
 from resume_hooks.parts.secrets.contents import LINE, TEXT, Piece
@@ -18,6 +19,9 @@ from resume_hooks.transcripts.records import parse, string
 
 BLOCK = 256 * 1024
 """Bytes that the first pass looks at in one go, up to the end of a line: what fits a core's own memory."""
+
+_EDGE = 4096
+"""Bytes at the start and before where a look ended that tell whether a file was only appended to."""
 
 
 class FoundSecret(NamedTuple):
@@ -37,18 +41,21 @@ class FoundSecret(NamedTuple):
 
 
 class FileScan(NamedTuple):
-    """The result of a look at one file: its identity, and what was found."""
+    """A file as it was looked at: what tells it, how far it was read in whole lines, and what was found."""
 
     inode: int
     size: int
     mtime_ns: int
+    offset: int
+    lines: int
+    edge: str
     findings: tuple[FoundSecret, ...]
 
 
 def scan(path: str, known: FileScan | None, *, lines: bool, told: Callable[[int], None]) -> FileScan:
     """Look through a file, of which ``known`` is the last look; ``told`` is given the bytes read. OSError.
 
-    ``lines`` is for transcripts; any other file is looked at as a whole text.
+    ``lines`` is for transcripts, which grow by lines; any other file is looked at as a whole text.
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())
@@ -57,18 +64,25 @@ def scan(path: str, known: FileScan | None, *, lines: bool, told: Callable[[int]
         if known and known[:3] == stamp:
             return known
         if not lines and size <= LARGEST_TEXT:
-            text = tuple(secrets_in(Piece(stream.read(), TEXT)))
+            findings = list(secrets_in(Piece(stream.read(), TEXT)))
             told(size)
-            return FileScan(*stamp, text)
-        findings, number, offset = list[FoundSecret](), 0, 0
-        while block := stream.read(min(BLOCK, size - offset)):
+            return FileScan(*stamp, 0, 0, "", tuple(findings))
+        offset, number, findings = 0, 0, []
+        appended = known and known.inode == status.st_ino and size >= known.offset > 0
+        if known and appended and _edge(stream, known.offset) == known.edge:
+            offset, number = known.offset, known.lines
+            findings = [found for found in known.findings if found.line < number]
+        stream.seek(offset)
+        left = size - offset
+        while left > 0 and (block := stream.read(min(BLOCK, left))):
             if not block.endswith(b"\n"):
-                block += stream.readline(size - offset - len(block))
+                block += stream.readline(left - len(block)) if left > len(block) else b""
             findings += _in_block(block, number, offset)
             told(len(block))
+            left -= len(block)
             number += block.count(b"\n")
-            offset += len(block)
-        return FileScan(*stamp, tuple(findings))
+            offset += block.rfind(b"\n") + 1
+        return FileScan(*stamp, offset, number, _edge(stream, offset), tuple(findings))
 
 
 def secrets_in(piece: Piece) -> Iterator[FoundSecret]:
@@ -100,3 +114,11 @@ def _in_block(block: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
         number += block.count(b"\n", counted, start)
         counted = start
         yield from secrets_in(Piece(block[start:end], LINE, number=number, offset=offset + start))
+
+
+def _edge(stream: BinaryIO, offset: int) -> str:
+    """A digest of the bytes at a file's start and before ``offset``; far from enough to tell what is in them."""
+    stream.seek(0)
+    head = stream.read(min(_EDGE, offset))
+    stream.seek(max(0, offset - _EDGE))
+    return blake2b(head + stream.read(min(_EDGE, offset)), digest_size=16).hexdigest()
