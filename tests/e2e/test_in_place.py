@@ -18,6 +18,7 @@ from resume_hooks.derive.trimmed_session import read_trimmed
 from resume_hooks.maintenance.fsck.diagnose import examine
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import outline
+from resume_hooks.search.index.postings import RECORDS
 from resume_hooks.search.index.read_transcript import ReadJob, read
 from resume_hooks.search.roles import ROLES
 from resume_hooks.sessions import locate
@@ -210,8 +211,9 @@ def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
         *(turn.first_words for turn in outline(locate.session_file(str(twin))).turns), GO_ON,
     ]  # fmt: skip
     twin.unlink()
-    rows = [row for part in read(ReadJob(str(session), subagent=False)) if part for row in part.rows]
-    assert max(row.line for row in rows if ROLES[row.role] == "call") < len(before.splitlines())
+    parts = filter(None, read(ReadJob(str(session), subagent=False)))
+    rows = [json.loads(row) for part in parts for row in part.documents[RECORDS]]
+    assert max(row["line"] for row in rows if ROLES[row["role"]] == "call") < len(before.splitlines())
     report = examine(locate.session_file(str(session)), where)
     assert not report.count("error")
 

@@ -19,7 +19,7 @@ import pytest
 
 from resume_hooks.search.index import connect, worker_pool
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.postings import WORDS, Postings
+from resume_hooks.search.index.postings import RECORDS, WORDS, Postings
 from resume_hooks.search.index.read_transcript import ReadJob, read
 from resume_hooks.search.index.worker_pool import readings
 from resume_hooks.sessions.transcript_files import all_files
@@ -264,4 +264,4 @@ def test_thousands_of_tiny_files(tmp_path: Path) -> None:
         path = long / f"{number}.jsonl"
         path.write_bytes(b'{"type":"user","message":{"content":"tiny"}}\n')
         jobs.append((ReadJob(str(path), subagent=False), 1))
-    assert sum(part is not None and len(part.rows) == 1 for _, part in readings(jobs)) == 4_000
+    assert sum(part is not None and len(part.documents[RECORDS]) == 1 for _, part in readings(jobs)) == 4_000

@@ -10,20 +10,17 @@ Nothing of tantivy's is known outside of this package, ``ranking`` and ``scope``
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import re
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import orjson
 import tantivy
 
 from resume_hooks.errors import IndexDamaged, IndexUnusable
 from resume_hooks.search.index.segments import make_private, require_whole, segments
-
-if TYPE_CHECKING:
-    from resume_hooks.search.index.read_transcript import Part
 
 RECORDS, WINDOWS = LEVELS = "records", "windows"
 """What there is an index of; each lies in a folder of that name."""
@@ -178,14 +175,14 @@ class Postings:
         """Get ready to be written to, for many parts or few."""
         self._heap = LARGE if large else SMALL
 
-    def replace(self, file: int, part: Part) -> None:
-        """Put what a part says in the place of what is known of it."""
-        found = [(level, tantivy.Document.from_dict(told, SCHEMA)) for level, told in _documents(file, part)]
-        self._take_out(_of("part_key", turn_key(file, part.number)))
+    def replace(self, file: int, part: int, documents: Mapping[str, list[str]]) -> None:
+        """Put the documents of a part, by level, in the place of what is known of it."""
+        self._take_out(_of("part_key", turn_key(file, part)))
         writers = self._writing()
         with self._telling():
-            for level, document in found:
-                writers[level].add_document(document)
+            for level, told in documents.items():
+                for document in told:
+                    writers[level].add_json(document)
 
     def forget(self, file: int) -> None:
         """Take out all that a file says."""
@@ -326,17 +323,33 @@ def _of(field: str, number: int) -> tantivy.Query:
     return tantivy.Query.term_query(SCHEMA, field, number)
 
 
-def _documents(file: int, part: Part) -> Iterator[tuple[str, dict[str, object]]]:
-    """What each record of a part says, and where it stands; what stands together in each turn of it."""
-    for turn, rows in itertools.groupby(part.rows, key=lambda row: row.turn):
-        part_key, key = turn_key(file, part.number), turn_key(file, turn)
-        place = {"file": file, "part_key": part_key, "turn_key": key, "turn_number": turn}
-        words: list[str] = []
-        for row in rows:
-            said = row.words.decode()
-            words += said.split(" ")
-            labels = {"tool": list(row.tools), "branch": [row.branch] if row.branch else [], "path": list(row.files)}
-            numbers = {name: getattr(row, name) for name in _OF_ROW}
-            yield RECORDS, {**place, **numbers, **labels, WORDS: said}
-        for start in range(0, len(words), WINDOW):
-            yield WINDOWS, {**place, WORDS: " ".join(words[start : start + WINDOW])}
+class Documents:
+    """The JSON documents of a part of a file, whose records are added in their order: for each level, in ``told``."""
+
+    def __init__(self, file: int, part: int) -> None:
+        self.told: dict[str, list[str]] = {level: [] for level in LEVELS}
+        self._place = {"file": file, "part_key": turn_key(file, part), "turn_key": -1, "turn_number": -1}
+        self._words: list[str] = []
+
+    def add(self, turn: int, words: str, fields: Mapping[str, object]) -> None:
+        """Add a record of a turn: its words, separated by spaces, and the values of other fields."""
+        if turn != self._place["turn_number"]:
+            self.end_turn()
+            self._place |= {"turn_key": turn_key(self._place["file"], turn), "turn_number": turn}
+        self.told[RECORDS].append(_json({**self._place, **fields, WORDS: words}))
+        self._words += words.split(" ")
+        self._add_windows(len(self._words) // WINDOW * WINDOW)
+
+    def end_turn(self) -> None:
+        """Close the last window of a turn."""
+        self._add_windows(len(self._words))
+
+    def _add_windows(self, end: int) -> None:
+        for start in range(0, end, WINDOW):
+            words = " ".join(self._words[start : start + WINDOW])
+            self.told[WINDOWS].append(_json({**self._place, WORDS: words}))
+        del self._words[:end]
+
+
+def _json(document: Mapping[str, object]) -> str:
+    return orjson.dumps(document).decode()

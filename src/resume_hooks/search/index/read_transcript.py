@@ -15,6 +15,7 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks import clock
 from resume_hooks.paths import open_regular
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
+from resume_hooks.search.index.postings import Documents
 from resume_hooks.search.index.tokenize import words_of
 from resume_hooks.search.roles import ROLES
 from resume_hooks.transcripts import records
@@ -51,38 +52,16 @@ class ReadPosition(NamedTuple):
     copied: tuple[str, str] = ("", "")
 
 
-class IndexRow(NamedTuple):
-    """A record that says something.
-
-    ``key`` is the same for a record and its copies in other sessions (0: not known by an id); ``own`` is the id that
-    it has here if a fork gave it another one, else 0; ``digest`` stands for what it says, 0 where its contents were
-    taken out. ``words`` are ready for the index.
-    """
-
-    line: int
-    offset: int
-    length: int
-    turn: int
-    time: int
-    role: int
-    tools: tuple[str, ...]
-    branch: str
-    key: int
-    own: int
-    digest: int
-    words: bytes
-    files: tuple[str, ...]
-
-
 class Part(NamedTuple):
     """A part of a file, from ``start`` to byte ``end``: ``turns`` began before it, ``check`` is of its last bytes.
 
+    ``documents`` are those of each level of the index.
     ``next`` is where to read on when the file has grown: the same start, unless the part is full. ``more`` says that
     the file goes on, ``torn`` that its last line may still be written. What was not seen is ``""``; ``parent``, the
     session that this one was made from, is told by the first part.
     """
 
-    rows: list[IndexRow]
+    documents: dict[str, list[str]]
     start: ReadPosition
     next: ReadPosition
     end: int
@@ -101,10 +80,14 @@ class Part(NamedTuple):
 
 
 class ReadJob(NamedTuple):
-    """A file to be read on from a place, if its bytes before ``end`` still have the checksum ``check``."""
+    """A file to be read on from a place, if its bytes before ``end`` still have the checksum ``check``.
+
+    ``file`` is its number in the index.
+    """
 
     path: str
     subagent: bool
+    file: int = 0
     place: ReadPosition = ReadPosition()
     end: int = 0
     check: int = 0
@@ -150,7 +133,8 @@ def _read(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     more = full and line is not None
     parent = read_parent(job.path) if not (start.part or job.subagent) else None
     named = reader.cwd, reader.entrypoint, parent.session_id if parent else ""
-    return Part(reader.rows, start, following, end, reader.turn, check, more, torn, *named)
+    reader.documents.end_turn()
+    return Part(reader.documents.told, start, following, end, reader.turn, check, more, torn, *named)
 
 
 def _goes_on(stream: BinaryIO, job: ReadJob) -> bool:
@@ -165,7 +149,7 @@ def _goes_on(stream: BinaryIO, job: ReadJob) -> bool:
 
 class _RowReader:
     def __init__(self, job: ReadJob, start: ReadPosition) -> None:
-        self.rows: list[IndexRow] = []
+        self.documents = Documents(job.file, start.part)
         self.size = 0
         self.turn = start.turns
         self.cwd = self.entrypoint = ""
@@ -192,23 +176,20 @@ class _RowReader:
         done = [words_of(text, numbered=True) for text in (texts.input, texts.result) if text]
         words = b" ".join([*said, *said, *done])  # what somebody said counts twice
         self.size += len(words)
-        self.rows.append(
-            IndexRow(
-                line.number,
-                line.offset,
-                len(line.raw),
-                self.turn,
-                max(0, self.time),
-                ROLES.index(texts.role),
-                tuple(name[:MOST_LABEL] for name in texts.tool.split(", ") if name),
-                string(record, "gitBranch")[:MOST_LABEL],
-                key,
-                own,
-                0 if record.get("truncated") is True else _digest(texts),
-                words,
-                texts.files,
-            )
-        )
+        fields = {
+            "line": line.number,
+            "offset": line.offset,
+            "length": len(line.raw),
+            "time": max(0, self.time),
+            "role": ROLES.index(texts.role),
+            "key": key,
+            "own": own,
+            "digest": 0 if record.get("truncated") is True else _digest(texts),  # 0: its contents were taken out
+            "tool": [name[:MOST_LABEL] for name in texts.tool.split(", ") if name],
+            "branch": [branch[:MOST_LABEL]] if (branch := string(record, "gitBranch")) else [],
+            "path": texts.files,
+        }
+        self.documents.add(self.turn, words.decode(), fields)
 
 
 def _digest(texts: RecordTexts) -> int:

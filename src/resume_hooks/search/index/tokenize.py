@@ -28,8 +28,10 @@ _TO_WORDS = bytes(byte if byte in _KEPT or byte >= 0x80 else 0x20 for byte in ra
 _SYMBOLS = re.compile(rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd")
 """Punctuation, arrows, frames, emoji, and what was no character: U+2000 to U+2BFF, U+1F000 on, U+FFFD."""
 
-_LINE_NUMBERS = re.compile("\n *[0-9]+[→\t]")
+_LINE_NUMBER = " *[0-9]+[→\t]"
 """What the client puts before each line of a file that it shows to the model."""
+
+_NUMBERED, _LINE_NUMBERS = re.compile(_LINE_NUMBER), re.compile(f"\n{_LINE_NUMBER}")
 
 _PARTS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _WORD = re.compile(r"\w+")
@@ -48,7 +50,8 @@ class _Forms(dict[bytes, bytes]):
         if len(self) >= REMEMBERED:
             self.clear()
         pieces = (token,) if token.isascii() else _SYMBOLS.sub(b" ", token).split()
-        forms = b" ".join(stem(form.decode()).encode() for piece in pieces for form in _forms(piece))
+        whole = b" ".join([form for piece in pieces for form in _forms(piece)])
+        forms = " ".join(_stemmer.analyze(whole.decode())).encode()
         if len(token) <= LONGEST_NAME:
             self[token] = forms
         return forms
@@ -57,7 +60,7 @@ class _Forms(dict[bytes, bytes]):
 _known = _Forms()
 
 
-_stemmer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).filter(tantivy.Filter.stemmer("english")).build()
+_stemmer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).filter(tantivy.Filter.stemmer("english")).build()
 
 
 def stem(form: str) -> str:
@@ -67,8 +70,7 @@ def stem(form: str) -> str:
 
 def without_line_numbers(text: str) -> str:
     """A file as the client shows it to the model, without the numbers of its lines; any other text as it is."""
-    lines = f"\n{text}"
-    return _LINE_NUMBERS.sub("\n", lines) if _LINE_NUMBERS.match(lines) else text
+    return _LINE_NUMBERS.sub("\n", f"\n{text}") if _NUMBERED.match(text) else text
 
 
 def words_of(text: str, *, numbered: bool = False) -> bytes:
@@ -103,8 +105,9 @@ def folded(text: str) -> str:
 def _forms(token: bytes) -> list[bytes]:
     if not token.isascii():
         return [word.encode() for word in _foreign(token.decode("utf-8", "replace"))] if len(token) <= 4_096 else []
-    low = token.lower().strip(b"_")
-    if low.isalnum() and token.islower():
+    lower = token.lower()
+    low = lower.strip(b"_")
+    if low.isalnum() and lower == token:
         return [low] if len(low) <= LONGEST else []
     parts = [part.lower() for part in _PARTS.findall(token)] if len(token) <= LONGEST_NAME else []
     is_random = b"_" not in token and len(parts) > 4 and sum(map(len, parts)) < 3 * len(parts)

@@ -244,7 +244,7 @@ class _Update:
         entered = [(self._entered(item, path), path) for item, path in work]
         yield from ((item, None) for item, _ in entered if not item.file_id)
         known = {path: item for item, path in entered if item.file_id}
-        jobs = [(item.job._replace(path=path), item.size) for path, item in known.items()]
+        jobs = [(item.job._replace(path=path, file=item.file_id), item.size) for path, item in known.items()]
         with contextlib.closing(readings(jobs)) as results:
             for job, part in results:
                 yield known[job.path], part
@@ -283,7 +283,7 @@ class _Update:
             self._postings.forget(item.file_id)
             values = (part.parent, item.file_id)
             self._db.execute("UPDATE files SET parent=?, cwd='', entrypoint='' WHERE id=?", values)
-        self._postings.replace(item.file_id, part)
+        self._postings.replace(item.file_id, part.number, part.documents)
         size, mtime = file.size, file.mtime
         if part.more or part.torn:  # to be looked at again; of what is packed the inode says that it is as it was
             size, mtime = min(file.size - 1, part.end), 0 if part.more and file.inode < 0 else mtime
