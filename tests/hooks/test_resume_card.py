@@ -17,9 +17,9 @@ from resume_hooks.derive.compare import (
 from resume_hooks.hooks.resume_card import headline, resume_card, table
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.system.clipboard import Copied
-from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, FirstRequest, Traffic
+from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.tokens import ContextUse
+from resume_hooks.transcripts.tokens import ContextUse, FirstRequest
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.hooks.test_child_cards import LAST_LINE, WAYS, shown
 

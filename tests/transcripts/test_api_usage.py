@@ -8,17 +8,9 @@ from typing import Any
 import pytest
 
 from resume_hooks.transcripts import api_usage, records, tokens
-from resume_hooks.transcripts.api_usage import (
-    FIVE_MINUTES,
-    HOUR,
-    USUAL_BASE,
-    USUAL_SHARED,
-    FirstRequest,
-    Traffic,
-    base_of,
-    traffic_of,
-)
+from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic, base_of, traffic_of
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.tokens import USUAL_BASE, USUAL_SHARED, FirstRequest
 from tests.builders import (
     EPOCH,
     SESSION,

@@ -26,11 +26,11 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.transcripts import api_usage as traffic
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.api_usage import FirstRequest, Traffic
+from resume_hooks.transcripts.api_usage import Traffic
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tail_scan import is_live_part_within
-from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, RESERVED_OUTPUT, ContextUse
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, RESERVED_OUTPUT, ContextUse, FirstRequest
 
 QUICK_LIMIT = 8 * 1024 * 1024  # bytes of a live conversation of which a trim is estimated: a tenth of a second
 PATIENT_LIMIT = 24 * 1024 * 1024  # the same for somebody who waits for it in a shell: a million tokens

@@ -13,27 +13,16 @@ from resume_hooks.paths import Where, find_session
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.nodes import Node, node_of
+from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.tokens import USUAL_BASE, USUAL_SHARED, FirstRequest, first_request
 from resume_hooks.transcripts.transcript import scan
 
 FIVE_MINUTES = 300  # seconds that the API keeps what was cached, from each read anew, unless asked for more
 HOUR = 3_600  # seconds that it keeps what was cached for an hour
 REQUESTED = {"5m": FIVE_MINUTES, "1h": HOUR}  # clients since 2.1.329 write what they asked for beside an answer
 LAST_TURNS = 12  # turns at the end whose medians are a typical one
-USUAL_BASE = 30_000  # tokens of a first request but its prompt: the median of 82 sessions (28,000 to 44,000 mostly)
-USUAL_SHARED = 18_000  # of these, cached already: the median of 47 sessions (16,000 to 25,000)
-
-
-class FirstRequest(NamedTuple):
-    """What every new session here begins with, in tokens: the client's own instructions, tools, files of the project.
-
-    ``shared`` of them come out of the cache as long as any session of that kind keeps it warm.
-    """
-
-    tokens: int
-    shared: int
 
 
 class Traffic(NamedTuple):
@@ -77,7 +66,7 @@ def base_of(ends: HeadTail, where: Where) -> FirstRequest:
     known = set[str]()
     with contextlib.suppress(SessionNotFound):
         while True:
-            found = _first_request(ends)
+            found = first_request(ends)
             if found is not None:
                 return found
             known.add(ends.path)
@@ -87,29 +76,6 @@ def base_of(ends: HeadTail, where: Where) -> FirstRequest:
                 break
             ends = HeadTail(path)
     return FirstRequest(USUAL_BASE, USUAL_SHARED)
-
-
-def _first_request(ends: HeadTail) -> FirstRequest | None:
-    """The first request less what was said before it: attachments stay in, since a new session is given its own.
-
-    A file that begins within a session tells nothing of that.
-    """
-    said = 0
-    opening = next((record for record in ends.first_records if isinstance(record.get("uuid"), str)), {})
-    if (opening.get("parentUuid") or opening.get("logicalParentUuid")) and not opening.get("isSidechain"):
-        return None
-    for record in ends.first_records:
-        if records.kind(record) not in records.MESSAGES or not isinstance(record.get("uuid"), str):
-            continue
-        node = node_of(record, Line(0, 0, b""))
-        if node.sidechain:
-            continue
-        if node.input_tokens and records.model(record):
-            count = max(0, node.input_tokens - round(said / tokens.CHARACTERS_PER_TOKEN))
-            shared = records.positive(records.usage(record).get("cache_read_input_tokens")) or USUAL_SHARED
-            return FirstRequest(count, min(shared, count))
-        said += node.characters
-    return None
 
 
 class _Turn:

@@ -12,7 +12,8 @@ from resume_hooks.derive.compare import Advice, Comparison, Estimate
 from resume_hooks.derive.cost import OUTPUT, Rates, rates_of
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import original
-from resume_hooks.transcripts.api_usage import FirstRequest, Traffic
+from resume_hooks.transcripts.api_usage import Traffic
+from resume_hooks.transcripts.tokens import FirstRequest
 
 compared = Had[Comparison]()
 traffic = Had[Traffic]()

@@ -10,8 +10,7 @@ from resume_hooks.derive.cost import OUTPUT, READ, WRITE
 from resume_hooks.derive.trim.options import KEEP_RECENT
 from resume_hooks.hooks.compaction import DIGEST, FITS, HANDOFF, REST, SHRUNK, TRIM
 from resume_hooks.parts.stats.count import Request
-from resume_hooks.transcripts.api_usage import USUAL_SHARED
-from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, USUAL_SHARED
 
 LINES = (200_000, 150_000, 100_000)
 FREED = 0.5

@@ -88,8 +88,10 @@ def touched_files(
             name, touch = paths.relative(path, command.run.folder), Touch(command.run.place, doubt, gone and proved)
             found.setdefault(name, []).append(touch)
             if touch.removed:
-                for inner in [each for each in found if each.startswith(f"{name.rstrip('/')}/")]:
-                    found[inner].append(touch)
+                for inner in (each for each in found if each.startswith(f"{name.rstrip('/')}/")):
+                    before = [each for each in found[inner] if each.place.order < touch.place.order]
+                    if before:  # where the file was named last, since this command names its folder
+                        found[inner].append(max(before, key=lambda each: each.place.order)._replace(removed=True))
     # The first thing that may have changed a file; what git listed before that lay there already.
     works = (c.run.place.order for c in commands if c.program and not c.program.startswith(("git ", "gh ")))
     began = min((*(change.place.order for change in changes[:1]), *works), default=0)
