@@ -89,9 +89,9 @@ def touched_files(
             found.setdefault(name, []).append(touch)
             if touch.removed:
                 for inner in (each for each in found if each.startswith(f"{name.rstrip('/')}/")):
-                    before = [each for each in found[inner] if each.place.order < touch.place.order]
-                    if before:  # where the file was named last, since this command names its folder
-                        found[inner].append(max(before, key=lambda each: each.place.order)._replace(removed=True))
+                    earlier = [each for each in found[inner] if each.place.order < touch.place.order]
+                    if earlier:  # where the file was named last, since this command names its folder
+                        found[inner].append(max(earlier, key=lambda each: each.place.order)._replace(removed=True))
     # The first thing that may have changed a file; what git listed before that lay there already.
     works = (c.run.place.order for c in commands if c.program and not c.program.startswith(("git ", "gh ")))
     began = min((*(change.place.order for change in changes[:1]), *works), default=0)
