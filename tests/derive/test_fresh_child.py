@@ -92,6 +92,8 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
             "continued_at": opening["timestamp"],
             "continuation_type": "handoff",
             "summary_included": False,
+            "context_tokens": receipt.tokens_after,
+            "characters_per_token": 4.0,
         }
     }
     assert list(opening) == [*ENVELOPE, "uuid", "timestamp", "message", "isCompactSummary", "isVisibleInTranscriptOnly"]

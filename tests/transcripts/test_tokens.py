@@ -36,6 +36,7 @@ from tests.builders import (
 from tests.needs import corpus
 
 PADDING = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padding": "x" * 2_000}}
+BEGUN = 1_088  # tokens of the first request of these sessions, less its prompt
 KEPT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
 
 
@@ -55,7 +56,7 @@ def short_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
 def both(path: str) -> ContextUse:
     """The context in use, after both ways of finding it agreed."""
     recent = recent_context(path)
-    assert recent == context_of(scan(path).chain)
+    assert recent == session_context(path, scan(path).chain)
     return recent
 
 
@@ -63,7 +64,7 @@ def test_every_corpus_file_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     """On each file of the corpus the end tells what the whole tells, whatever the reaches."""
     files = [file for file in corpus().rglob("*.jsonl") if file.stat().st_size]
     for file in files:
-        whole = context_of(scan(str(file)).chain)
+        whole = session_context(str(file), scan(str(file)).chain)
         for reaches in ((256 * 1024, 4 * 1024 * 1024), (20_000, 60_000), (3_000, 9_000)):
             monkeypatch.setattr(tokens, "TAIL_REACHES", reaches)
             assert recent_context(str(file)) == whole, file
@@ -88,14 +89,14 @@ def test_every_corpus_file_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
         ([*conversation(9), {**last_prompt("r1"), "leafUuid": None, "explicit": True}], 0),
         (conversation(9)[::-1], 2_700),
         ([*conversation(9)[::-1], *[PADDING] * 9], 2_700),
-        (after_compaction(), 100),
-        (after_compaction(*[PADDING] * 9), 100),
-        (after_compaction(segment=KEPT), 105),
-        (after_compaction(*[PADDING] * 9, segment=KEPT), 105),
-        (after_compaction(user("x", uuid="x", parent="s", ts=20), *[PADDING] * 3, segment=KEPT), 105),
+        (after_compaction(), 100 + BEGUN),
+        (after_compaction(*[PADDING] * 9), 100 + BEGUN),
+        (after_compaction(segment=KEPT), 105 + BEGUN),
+        (after_compaction(*[PADDING] * 9, segment=KEPT), 105 + BEGUN),
+        (after_compaction(user("x", uuid="x", parent="s", ts=20), *[PADDING] * 3, segment=KEPT), 105 + BEGUN),
         (after_compaction(*conversation(1, prefix="n", start=30)), 1_100),
         (after_compaction(user("x", uuid="x", parent="r3", ts=30), *[PADDING] * 9), 150_000),
-        ([last_prompt("r1"), *after_compaction(user("x", uuid="x", parent="s", ts=30), *[PADDING])], 100),
+        ([last_prompt("r1"), *after_compaction(user("x", uuid="x", parent="s", ts=30), *[PADDING])], 100 + BEGUN),
     ],
 )
 def test_what_tempts_the_end_to_be_wrong(records: list[Record], expected: int, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from resume_hooks.transcripts.api_usage import base_of
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import read_lines
+from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import USER, kind, message, parse
 
 MAX_STEP = 20_000  # characters of a next step; more is a document, which belongs into a file that the step names
@@ -105,7 +106,8 @@ def opening(
     before = tokens.recent_context(parent.path).tokens
     base = min(base_of(ends, where).tokens, before)
     sizes = Sizes(before, base + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN))
-    return Opening(child, child.head(summary=bool(contents.summary)), text, card, ends, sizes, contents)
+    head = child.head(ChildSize(sizes.after, tokens.CHARACTERS_PER_TOKEN), summary=bool(contents.summary))
+    return Opening(child, head, text, card, ends, sizes, contents)
 
 
 def lines_of(told: Opening) -> FreshLines:

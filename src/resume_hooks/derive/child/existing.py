@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 
 from resume_hooks import clock
-from resume_hooks.derive.child.receipt import FRESH, Receipt
+from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of, ends_of, store_of
@@ -22,7 +22,6 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts import records, tokens
-from resume_hooks.transcripts.api_usage import base_of
 from resume_hooks.transcripts.head_tail import HeadTail, is_talk
 from resume_hooks.transcripts.records import message
 
@@ -67,9 +66,7 @@ def existing_child(
         return None
     if not any(report in str(message(row).get("content")) for row in child.first_records):
         return None
-    stated = tokens.stated_size(path)
     before = tokens.recent_context(parent.path).tokens
-    base = min(base_of(ends, where).tokens, before) if kind in FRESH else 0
     return Receipt(
         session_id=link.child_id,
         file=session.path,
@@ -81,7 +78,7 @@ def existing_child(
         folder=home_folder(child, where),
         agent=agent.name,
         tokens_before=before,
-        tokens_after=stated.tokens if stated and stated.tokens else base + tokens.recent_context(path).tokens,
+        tokens_after=tokens.recent_context(path).tokens,
     )
 
 
