@@ -165,6 +165,7 @@ def _compaction(compaction: Compaction, names: TranscriptNames) -> str:
     facts = (
         f"-- compacted{f' ({plain_line(one_line(compaction.trigger, 20))})' if compaction.trigger else ''}",
         minute(compaction.time)[5:],
+        "abandoned branch, not sent" if compaction.abandoned else "",
         f"{counted(compaction.tokens_before, 'token')} before" if compaction.tokens_before else "",
         f"summary {names.reference(compaction.summary)}" if compaction.summary >= 0 else "",
     )
