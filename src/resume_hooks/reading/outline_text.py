@@ -74,7 +74,7 @@ def _opening(found: Outline, names: TranscriptNames) -> list[str]:
         counted(found.turn_count, "turn"),
         f"{minute(found.created)} .. {minute(found.ended)}",
         f"{size_text(found.size)}, {counted(found.lines, 'record')}",
-        f"{counted(tokens, 'token')} in use" if tokens else "",
+        f"{counted(tokens, 'token')} counted last" if tokens else "",
         damaged,
         f"a turn: {typed(f'read {names.word} --turns N')}",
     )
