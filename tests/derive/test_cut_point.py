@@ -251,6 +251,13 @@ def test_no_compaction_to_undo(tmp_path: Path) -> None:
         cut(scanned(tmp_path, talk()), BeforeCompaction())
 
 
+def test_a_compaction_that_the_live_conversation_does_not_hold(tmp_path: Path) -> None:
+    """It is told from none at all."""
+    lines = [*talk(), boundary(uuid="b", before="r1", ts=1_000), assistant("on", uuid="z", parent="r1", ts=1_001)]
+    with pytest.raises(UsageError, match="on an abandoned branch"):
+        cut(scanned(tmp_path, lines), BeforeCompaction())
+
+
 def test_only_the_end_was_read(tmp_path: Path) -> None:
     """What the end does not tell is asked of the whole; turns are counted there alone."""
     path = write_session(tmp_path, SESSION, compacted())

@@ -216,6 +216,16 @@ def test_a_cut(config_home: ConfigHome) -> None:
     assert moved.warnings == ("The cut moved forward to record 5, so that no tool call is split.",)
 
 
+def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
+    """What came after the last count is in it, in a fork that is cut behind it, too."""
+    rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
+    path = written(config_home, rows)
+    sent = plan.read(locate.session_file(path)).context.tokens
+    assert sent > 6_000
+    for made in (forked(path), forked(path, AtTurn(3))):
+        assert (made.tokens_before, made.tokens_after) == (sent, sent)
+
+
 def test_bookkeeping(config_home: ConfigHome) -> None:
     """Snapshots of kept messages are taken over as they are, a pointer at a branch is not."""
     rows = [*conversation(2), SNAPSHOT, last_prompt("r3"), {"type": "tag", "tag": "mine", "sessionId": SESSION}]

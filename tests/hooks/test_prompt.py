@@ -12,6 +12,7 @@ import pytest
 from resume_hooks.hooks import child_cards
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.triggers import VERBS, Trigger, recognise
+from resume_hooks.sessions.link_log import Link, record_link
 from tests.builders import (
     SESSION,
     UUID,
@@ -272,6 +273,15 @@ def test_a_session_without_a_transcript(config_home: ConfigHome, words: str) -> 
     assert f"{WITHOUT_TRANSCRIPT[words]}: this session has no transcript yet.\n\nSend a prompt first." in text
     assert ("Your text: my words" in text) is ("my words" in words)
     assert text.endswith("\nNothing was changed.")
+
+
+@pytest.mark.parametrize("words", ["handoff my words", "rollover"])
+def test_right_after_a_clear(config_home: ConfigHome, words: str) -> None:
+    """The session before is named, where what was meant can be handed off."""
+    record_link(Link(OTHER, SESSION, "clear", "2026-01-31T09:32:00.000Z"), config_home.where)
+    trigger = recognise(f">{words}")
+    assert trigger is not None
+    assert f"The session before it: /resume {SESSION}\n" in card(trigger, event("", session_id=OTHER))
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,20 @@ def test_a_compaction_within_a_turn(tmp_path: Path) -> None:
     assert [turn.place for turn in outlined(tmp_path, lines).turns] == [LIVE]
 
 
+def test_a_compaction_that_an_answer_passed(tmp_path: Path) -> None:
+    """An answer written on past a compaction is what the client goes on from: 2.1.112, with a command that waited."""
+    lines: list[Record | bytes] = [
+        *conversation(1),
+        boundary(uuid="b", before="r1", ts=10),
+        assistant("written past it", uuid="a", parent="r1", ts=13),
+        summary("so far", uuid="s", parent="b", ts=11),
+        user("go on", uuid="u", parent="a", ts=14),
+    ]
+    found = outlined(tmp_path, lines)
+    assert [one.abandoned for one in found.compactions] == [True]
+    assert "abandoned branch, not sent" in outline_text(found, found.turns, NAMES, 0)
+
+
 def test_a_branch_that_was_left(tmp_path: Path) -> None:
     """A prompt that was taken back and asked anew."""
     lines: list[Record | bytes] = [

@@ -105,6 +105,15 @@ def test_title_of_a_first_prompt(config_home: ConfigHome) -> None:
     assert resolved(config_home, "/go on now") == TWO
 
 
+def test_title_that_clear_carried_over(config_home: ConfigHome) -> None:
+    """It names the session that it was given; the one that ``/clear`` started has the kind behind it."""
+    talk(config_home, ONE, custom_title("X \u00b7 trim"))
+    clear = user("<command-name>/clear</command-name>", uuid="k")
+    write_session(config_home.project(), TWO, [custom_title("X \u00b7 trim", TWO), clear, *conversation(1)])
+    assert resolved(config_home, "X \u00b7 trim") == ONE
+    assert resolved(config_home, "X \u00b7 trim \u00b7 clear") == TWO
+
+
 def test_title_here_before_elsewhere(config_home: ConfigHome) -> None:
     """A title of this project is taken before the same one of another; several of the same place are ambiguous."""
     talk(config_home, ONE, custom_title("same"), cwd="/elsewhere")

@@ -12,6 +12,7 @@ import pytest
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.after_clear import AFTER_CLEAR
 from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
 from tests.builders import (
     CWD,
@@ -34,6 +35,7 @@ PADDING: Record = {"type": "file-history-snapshot", "messageId": "x", "snapshot"
 TITLE: Record = custom_title("Mine")
 AI: Record = {"type": "ai-title", "aiTitle": "Generated", "sessionId": SESSION}
 SUMMARY: Record = {"type": "summary", "summary": "Summed up", "leafUuid": "x"}
+CLEAR: Record = user("<command-name>/clear</command-name>", uuid="k")
 MARK: Record = {"continue_metadata": {"parent_session_id": session_id(9), "continued_at": instant(100)}}
 OPENING = summary("lineage", uuid="s", parent=None, ts=100)
 CARD = assistant("card", uuid="c", parent="s", ts=100.001, model="<synthetic>")
@@ -67,10 +69,15 @@ def glance(folder: Path, records: Sequence[Record | bytes], **options: Any) -> H
         ([{"pad": "x" * WIDE_REACH}, *conversation(1), PADDING, {"type": "last-prompt", "lastPrompt": "Last"}], "Last"),
         ([{"pad": "x" * WIDE_REACH}, *conversation(1), PADDING], "(no prompt yet)"),
         ([*conversation(1), {"type": "last-prompt", "lastPrompt": "Last"}], "prompt 0"),
+        ([TITLE, CLEAR], "Mine \u00b7 clear"),
+        ([TITLE, attachment(AFTER_CLEAR, uuid="h", parent=None), CLEAR], "Mine \u00b7 handoff"),
+        ([TITLE, CLEAR, PADDING, TITLE], "Mine \u00b7 clear"),
+        ([TITLE, CLEAR, custom_title("Newer")], "Newer"),
+        ([CLEAR, TITLE], "Mine"),
     ],
 )
 def test_title(tmp_path: Path, records: list[Record], title: str) -> None:
-    """Custom, generated, summary, first prompt; the last of its kind; one line of 80 characters."""
+    """Custom, generated, summary, first prompt; the last of its kind; what /clear carried over says so; one line."""
     assert glance(tmp_path, records).title == title
 
 

@@ -180,8 +180,12 @@ class BeforeCompaction:
         line = next((node.number for node in reversed(transcript.chain) if node.boundary), 0)
         found = _last(node for node in transcript.nodes if node.number < line)
         if found is None:
+            left = not line and any(node.boundary for node in transcript.nodes)
             raise UsageError(
-                "This session was never compacted", "So there is nothing to undo; outline shows what is in it."
+                "The client left the compaction of this session on an abandoned branch"
+                if left
+                else "This session was never compacted",
+                "So there is nothing to undo; outline shows what is in it.",
             )
         return CutTarget(found, then=True)
 

@@ -25,6 +25,7 @@ from resume_hooks.derive.child.rewrite_chain import (
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import Cut, Truncator
+from resume_hooks.derive.trim.calibration import weigh
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where, canonical, project_folders
 from resume_hooks.sessions.archived.sessions import project_folder_of
@@ -39,6 +40,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.raw_edit import with_own
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 
 FORK: Final = "fork"
@@ -100,8 +102,8 @@ def plan(
         )
     move = _move(parent, home, where)
     child = draft(session, parent.ends, REHOMED if move else FORK, where, output_dir, home=move.new if move else "")
-    before = parent.tokens
-    sent = tokens.sent_context(part.chain, parent.ratio)
+    context, scale = weigh(session.path, parent.transcript.chain, parent.pieces)
+    before, sent = context.tokens, tokens.sent_context(part.chain, scale.ratio)
     uncounted = 0 if sent.measured else base_of(parent.ends, where).tokens  # its records are not all that is sent
     after = sent.tokens + uncounted if place else before
     return ForkPlan(
@@ -151,9 +153,9 @@ def read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan,
         return parent, None
     place = cut_point.cut(parent.transcript, truncator)
     if place is None:
-        survey, read_back = WriteScan(), ReadBack()
-        whole = scan(session.path, observers=(survey, read_back))
-        parent = ParentScan(session, whole, survey, read_back, parent.ends)
+        survey, read_back, pieces = WriteScan(), ReadBack(), Pieces()
+        whole = scan(session.path, observers=(survey, read_back, pieces))
+        parent = ParentScan(session, whole, survey, read_back, pieces, parent.ends)
         place = cut_point.cut(whole, truncator)
     return parent, place
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from resume_hooks import settings
-from resume_hooks.errors import ResumeHooksError, SessionNotFound
+from resume_hooks.errors import NothingToHandOff, ResumeHooksError, SessionNotFound
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.hosts import host_of
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, refusal_card, session_card, usage_card
@@ -57,13 +57,24 @@ def _failure(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
     if isinstance(error, ResumeHooksError):
         from resume_hooks.system.invocation import as_typed
 
-        return refusal_card(trigger.told(error.message), trigger.told(as_typed(error.remedy)), _kept(trigger.text))
+        remedy = error.remedy
+        if isinstance(error, NothingToHandOff):
+            remedy = _before_this_one(reply.field(event, "session_id")) or remedy
+        return refusal_card(trigger.told(error.message), trigger.told(as_typed(remedy)), _kept(trigger.text))
     if isinstance(error, ModuleNotFoundError):  # a venv from before an update, or a damaged one, lacks a dependency
         from resume_hooks.hooks import fallback
 
         fallback.mark_venv()
         return fallback.answer(trigger, reply.field(event, "session_id"))
     return _bug(error, trigger)
+
+
+def _before_this_one(session_id: str) -> str:
+    """How to open what a session without a prompt of its own came from, as after ``/clear``; ``""`` if nothing."""
+    from resume_hooks.sessions.link_log import read_links
+
+    parents = [link.parent_id for link in read_links(Where()) if link.child_id == session_id]
+    return f"The session before it: /resume {parents[-1]}" if parents else ""
 
 
 def is_off(verb: str) -> bool:
@@ -98,7 +109,8 @@ def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Tri
         return show(usage_card(trigger))
     _require(session_id)
     module = importlib.import_module(row.lane)
-    window, where, in_subagent = settings.load()["context_window"].value, Where(), bool(reply.field(event, "agent_id"))
+    where, in_subagent = Where(), bool(reply.field(event, "agent_id"))
+    window = settings.load()["context_window"].value or event.get("window")  # the module knows that of the model
     path = reply.transcript(event, session_id, where) or _of_another(session_id, where)
     forked = event.get("forked")
     request = Request(trigger, session_id, path, window if isinstance(window, int) else 0, where, in_subagent)

@@ -19,9 +19,10 @@ from resume_hooks.archive.retention import pending
 from resume_hooks.hooks import hook_state, pending_handoff, reply
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
-from resume_hooks.sessions.link_log import AFTER_CLEAR, Link, record_link, record_superseded
+from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.processes import client_pid
+from resume_hooks.transcripts.after_clear import AFTER_CLEAR
 from resume_hooks.transcripts.giants import GIANT
 
 MAX_INPUT = 1024 * 1024

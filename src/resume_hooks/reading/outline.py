@@ -28,7 +28,10 @@ LIVE, COMPACTED, BRANCH = "live", "compacted", "branch"  # sent on resume; befor
 
 
 class Compaction(NamedTuple):
-    """A compaction within or after turn ``turn``; ``summary`` is the line of its summary, -1 for none."""
+    """A compaction within or after turn ``turn``; ``summary`` is the line of its summary, -1 for none.
+
+    ``abandoned``: it lies on a branch that is not sent, as where an answer was written on past it.
+    """
 
     turn: int
     line: int
@@ -36,6 +39,7 @@ class Compaction(NamedTuple):
     trigger: str
     tokens_before: int
     summary: int
+    abandoned: bool = False
 
 
 class TurnScan:
@@ -184,13 +188,17 @@ def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] =
     transcript = scan(session.path, reach, observers=[observer, *watching])
     places = _places(observer, transcript)
     turns = tuple(_turns(observer, places))
+    known = {node.number for node in transcript.chain} | _before_compactions(transcript)
+    compactions = (
+        one._replace(abandoned=not observer.subagent and one.line not in known) for one in observer.compactions
+    )
     return Outline(
         title=title_of(session.path),
         created=ends.created,
         ended=ends.ended,
         turn_count=observer.count,
         turns=turns,
-        compactions=tuple(observer.compactions),
+        compactions=tuple(compactions),
         subagents=tuple(_started(session, observer)),
         lines=transcript.line_count,
         size=transcript.size,

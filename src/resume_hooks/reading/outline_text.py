@@ -74,7 +74,7 @@ def _opening(found: Outline, names: TranscriptNames) -> list[str]:
         counted(found.turn_count, "turn"),
         f"{minute(found.created)} .. {minute(found.ended)}",
         f"{size_text(found.size)}, {counted(found.lines, 'record')}",
-        f"{counted(tokens, 'token')} in use" if tokens else "",
+        f"{counted(tokens, 'token')} counted last" if tokens else "",
         damaged,
         f"a turn: {typed(f'read {names.word} --turns N')}",
     )
@@ -165,6 +165,7 @@ def _compaction(compaction: Compaction, names: TranscriptNames) -> str:
     facts = (
         f"-- compacted{f' ({plain_line(one_line(compaction.trigger, 20))})' if compaction.trigger else ''}",
         minute(compaction.time)[5:],
+        "abandoned branch, not sent" if compaction.abandoned else "",
         f"{counted(compaction.tokens_before, 'token')} before" if compaction.tokens_before else "",
         f"summary {names.reference(compaction.summary)}" if compaction.summary >= 0 else "",
     )

@@ -16,10 +16,10 @@ from resume_hooks.reading.claims import ANY, Claim, claims_of, words_in, words_o
 from resume_hooks.reading.digest.prose import MARKUP
 from resume_hooks.reading.render import text_of
 from resume_hooks.sessions.lineage_block import OPENING
-from resume_hooks.sessions.link_log import AFTER_CLEAR
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import counted
 from resume_hooks.transcripts import bookkeeping, records
+from resume_hooks.transcripts.after_clear import AFTER_CLEAR
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 
 ABSENT = "not in the transcript"

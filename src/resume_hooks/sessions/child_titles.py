@@ -27,7 +27,7 @@ Kind = Literal[
 _TYPED = {"rewind": "back", "smart-trim": "trim --smart"}
 """Kinds that are shown as they are typed now; titles have both."""
 
-_KINDS = "|".join(map(re.escape, (*get_args(Kind), *itertools.chain(*_TYPED.items()))))
+_KINDS = "|".join(map(re.escape, (*get_args(Kind), "clear", *itertools.chain(*_TYPED.items()))))
 _OURS = re.compile(rf"(?: · (?:{_KINDS})(?: \d{{1,{MAX_DIGITS}}})?)+\Z")
 _END = re.compile(rf" · ({_KINDS})(?: \d{{1,{MAX_DIGITS}}})?\Z")
 _FORMER = re.compile(rf"\A(?:(?:{_KINDS}) \d+ · )+")  # what children were called in 0.1.0: ``handoff 2 · <root title>``

@@ -16,8 +16,6 @@ from resume_hooks.storage.atomic import append_line
 
 FILE_NAME = "links.jsonl"
 MAX_BYTES = 64 * 1024 * 1024  # bytes of the file that are read: some 300,000 links. A larger one counts as missing.
-AFTER_CLEAR = "This session was started by /clear, after a handoff "
-"""How a session that ``/clear`` started is told of the handoff that it took, before the handoff's own opening."""
 
 
 class Link(NamedTuple):

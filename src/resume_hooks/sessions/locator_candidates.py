@@ -25,6 +25,7 @@ _KINDS = (b'-title"', b'"pr-link"', b'"tag"')
 """What stands in the lines that a session can be named by, and hardly elsewhere: quotes within text are escaped."""
 
 _CUSTOM = re.compile(rb"""^\{.*"customTitle":\s?"[^"]""", re.MULTILINE)
+_ADDED = re.compile(r" · (?:clear|handoff)\Z")  # what a title carried over by /clear has in no line of its file
 _CLEARED = re.compile(rb'"customTitle":\s?""')
 _TITLE = re.compile(rb"""^\{.*"(?:customTitle|aiTitle)":\s?"[^"]""", re.MULTILINE)
 
@@ -162,8 +163,8 @@ def titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
 
 
 def titles_of(ends: HeadTail) -> frozenset[str]:
-    """The titles that a session answers to: the custom one as it is, and the line that listings show."""
-    return frozenset({ends.custom_title, ends.title}) - {""}
+    """The titles that a session answers to: its own custom one as it is, and the line that listings show."""
+    return frozenset({"" if ends.is_carried_over else ends.custom_title, ends.title}) - {""}
 
 
 def _titles_at(path: str) -> frozenset[str]:
@@ -175,7 +176,7 @@ def _titles_at(path: str) -> frozenset[str]:
 
 def as_written(words: str) -> re.Pattern[bytes]:
     """What a file matches that holds these words in one string, however it was escaped: the plain ones in order."""
-    plain = [word.lower().encode() for word in re.findall("[0-9A-Za-z]+", words)]
+    plain = [word.lower().encode() for word in re.findall("[0-9A-Za-z]+", _ADDED.sub("", words))]
     if words.startswith("/"):
         plain = plain[:1]  # a slash command is stored in pieces
     between = rb"""(?:[^0-9a-z"\\]|\\u[0-9a-f]{4}|\\.)+"""

@@ -13,6 +13,7 @@ from functools import cached_property
 from resume_hooks import clock
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.after_clear import kind_after_clear
 from resume_hooks.transcripts.bookkeeping import (
     AGENT_NAME,
     AI_TITLE,
@@ -89,10 +90,19 @@ class HeadTail:
         """One line of at most 80 characters: custom title, the client's own, a summary, the first prompt.
 
         The client's order, as its picker of 2.1.329 has it; but where none of these is there it shows the last prompt,
-        which would be another title after each. Here that stands in where the first is out of reach.
+        which would be another title after each. Here that stands in where the first is out of reach. One that
+        ``/clear`` carried over from another session has the kind behind it, so that it names this one.
         """
         found = self.given_title or self.first_prompt or self._last(LAST_PROMPT) or "(no prompt yet)"
-        return one_line(found, TITLE_LENGTH)
+        end = f" · {kind_after_clear(self.head)}" if self.is_carried_over else ""
+        return one_line(found, TITLE_LENGTH - len(end)) + end
+
+    @cached_property
+    def is_carried_over(self) -> bool:
+        """Whether the client gave the session the title of the one before, as at ``/clear``, and nobody another."""
+        first = next(self._opening(), {})
+        carried = records.kind(first) == CUSTOM_TITLE and records.string(first, FIELDS[CUSTOM_TITLE])
+        return carried == self.custom_title and bool(kind_after_clear(self.head))
 
     @cached_property
     def first_prompt(self) -> str:

@@ -118,6 +118,7 @@ class OutlineCompaction(Strict):
     trigger: str
     tokens_before: int
     summary: str | None = Field(description="reference of the summary")
+    abandoned: bool = Field(description="it lies on an abandoned branch, which is not sent")
 
 
 class OutlineForm(Strict):

@@ -35,6 +35,7 @@ from resume_hooks.transcripts.raw_edit import encode, with_fields, without_usage
 from resume_hooks.transcripts.records import USER, Record, parse
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.transcript import Transcript
+from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 
 LATEST_MS = 4_102_444_800_000  # the year 2100: what claims to be later is no instant, and nothing could come after it
@@ -49,6 +50,7 @@ class ParentScan(NamedTuple):
     transcript: Transcript
     survey: WriteScan
     read_back: ReadBack
+    pieces: Pieces
     ends: HeadTail
 
     @property
@@ -68,8 +70,8 @@ class ParentScan(NamedTuple):
 
 def scan_parent(session: SessionFile) -> ParentScan:
     """Scan the live part of a session."""
-    transcript, (survey, read_back) = scan_live(session.path, lambda: (WriteScan(), ReadBack()))
-    return ParentScan(session, transcript, survey, read_back, HeadTail(session.path))
+    transcript, (survey, read_back, pieces) = scan_live(session.path, lambda: (WriteScan(), ReadBack(), Pieces()))
+    return ParentScan(session, transcript, survey, read_back, pieces, HeadTail(session.path))
 
 
 class EveryRecord:

@@ -30,6 +30,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, Record, blocks, with_content
 from resume_hooks.transcripts.tail_scan import scan_live
 from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 
 BACKUPS_LEFT = (
@@ -79,15 +80,15 @@ def plan(session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: st
     if session.agent != NAME:
         clean = lambda raw: cleaner.line(raw).raw  # noqa: E731 - the cleaner as one function
         return agents.writer_of(session.agent, where).cleaned(session, clean, FORGETTING, output_dir)
-    transcript, (survey, said, thoughts) = scan_live(
-        session.path, lambda: (WriteScan(), ReadBack(), _ThinkingEdits(cleaner))
+    transcript, (survey, said, pieces, thoughts) = scan_live(
+        session.path, lambda: (WriteScan(), ReadBack(), Pieces(), _ThinkingEdits(cleaner))
     )
     if not any(node.spoken for node in transcript.chain):
         raise NothingToFork(
             "There is nothing to copy: this session holds no conversation",
             "Its file is rewritten all the same by: resume-hooks scrub --in-place",
         )
-    parent = ParentScan(session, transcript, survey, said, HeadTail(session.path))
+    parent = ParentScan(session, transcript, survey, said, pieces, HeadTail(session.path))
     child = draft(session, parent.ends, FORGETTING, where, output_dir)
     child = child._replace(root_title=cleaner.words(child.root_title), block=cleaner.words(child.block))
     own = child.session_id
