@@ -58,7 +58,10 @@ def test_help_names_what_is_typed_there() -> None:
     assert "  handoff [next step] " in ask("resume-hooks:help", screen=False)["text"]
 
 
-@pytest.mark.parametrize("command", ["handoff", "rollover", "mark", "back", "resume-hooks:handoff"])
+IN_MARKS = [pytest.param(name, marks=pytest.mark.part("marks")) for name in ("mark", "back")]
+
+
+@pytest.mark.parametrize("command", ["handoff", "rollover", *IN_MARKS, "resume-hooks:handoff"])
 @pytest.mark.parametrize("word", ["help", "--help"])
 def test_help_alone_is_no_text(parent: Path, command: str, word: str) -> None:
     """It is answered with the usage, and nothing is made; more words are text."""
