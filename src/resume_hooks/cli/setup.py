@@ -110,7 +110,7 @@ def _register(options: InstallOptions) -> None:
     ran = not options.dry_run and run_all(commands)
     lines = [shlex.join(words) for words in commands]
     data = {**NOTHING, "plugin": folder, "commands": lines, "ran": ran}
-    done = "Installed. Start Claude Code and type /full, before 2.1.287 >help."
+    done = "Installed. Start Claude Code and type /full."
     head = "These would run:" if options.dry_run else "Run these to install the plugin:"
     todo = "\n  ".join([head, *lines])
     options.emit(data, lambda: done if ran else todo)
