@@ -127,7 +127,7 @@ _CORE: dict[str, Key] = {
     ),
     "notice_percent": Key(
         80,
-        "Per cent of the window at which a line says, once a session, that it fills up; 0 = off.",
+        "Per cent of what Claude Code lets a session fill at which a line says so, once a session; 0 = off.",
         _number(0, 100),
         title="When to tell that a session fills up",
     ),

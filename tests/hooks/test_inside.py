@@ -114,7 +114,7 @@ def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> 
     assert "saves about" in reply["ask"]
     assert reply["ask"].count("\n") <= 2
     assert children(parent) == []
-    assert "the question is withdrawn" in ask("trim", CHOICES["trim"][-1][1])["text"]
+    assert "the question is forgotten" in ask("trim", CHOICES["trim"][-1][1])["text"]
     assert "nothing to confirm" in ask("trim", CHOICES["trim"][0][1])["text"]
     ask("trim", "--tools Read")
     made = ask("trim", CHOICES["trim"][0][1])
@@ -227,6 +227,15 @@ def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None
     for event in ({"session_id": "x"}, {"session_id": SESSION, "args": 5}):
         shown = "pane" if verb in {"search", "sessions"} else "text"
         assert set(answered(verb, {**event, "screen": True, "waiting": True})) == {shown}
+
+
+def test_what_was_meant_is_named(parent: Path) -> None:
+    """A slip in an option, and the shell's option where the client has a word."""
+    del parent
+    assert "There is --new-task" in ask("handoff", "--new-tsk foo")["text"]
+    for slip in ("heer", "--in-place"):
+        assert "In place: /trim here" in ask("trim", slip)["text"]
+    assert "/trim here" not in str(ask("trim", "--only none"))
 
 
 def test_a_bug_is_told_and_a_switched_off_verb_says_so(

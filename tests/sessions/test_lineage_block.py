@@ -16,7 +16,7 @@ ADVICE = (
     "Context from parent sessions may be relevant: use the session-searcher agent or the session-search skill "
     "(outline, read, search --lineage); don't read these files whole."
 )
-ROW = re.compile(r"^(\d+)\. (.*) · ([0-9a-f-]{36}) · .*\b(original|continued|trimmed|unknown|current)$")
+ROW = re.compile(r"^(\d+)\. (.*) · ([0-9a-f-]{36}) · .*\b(first session|continued|trimmed|unknown|this session)$")
 
 
 def ancestor(number: int, **more: object) -> Ancestor:

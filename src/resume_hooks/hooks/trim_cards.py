@@ -56,7 +56,7 @@ def help_card(options: str, trigger: Trigger, *, asked: bool) -> str:
 
 def cancelled_card(*, asked: bool) -> str:
     """``>trim cancel``."""
-    return refusal_card("the question is withdrawn" if asked else "no question about a trim is open")
+    return refusal_card("the question is forgotten" if asked else "no question about a trim is open")
 
 
 def unasked_card(trim: str) -> str:
