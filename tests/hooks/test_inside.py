@@ -133,6 +133,16 @@ def test_a_trim_in_place_is_told_by_its_own_figure(parent: Path) -> None:
     assert here - copy > 10_000, rows
 
 
+def test_a_trim_in_place_that_saves_nothing_is_not_offered(parent: Path) -> None:
+    """All that could go was pasted, which stays there."""
+    first, *rest = conversation(6)
+    first["message"]["content"] = "look at this\n" + "a pasted line\n" * 8_000
+    write_session(parent.parent, SESSION, [first, *rest])
+    asked = ask("trim")
+    assert [word for _, word in asked["choices"]] == ["yes", "cancel"], asked
+    assert "in place" not in asked["ask"]
+
+
 def test_what_is_typed_in_place_of_a_label_are_options(parent: Path) -> None:
     """Good ones ask again, others are refused in a sentence."""
     assert "a resume sends" in ask("trim", "--keep-recent 1")["ask"]

@@ -101,7 +101,7 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
         unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command}"
     card = trim_cards.question_card(brief(decided), request.text, unkept, request.typed)
     question = "" if unkept else trim_cards.short_question(decided)
-    return TriggerAnswer("", lambda _: card, question, in_place=True)
+    return TriggerAnswer("", lambda _: card, question, in_place=trim_cards.pays_in_place(decided))
 
 
 def _confirm(parent: SessionFile, request: Request) -> TriggerAnswer:
