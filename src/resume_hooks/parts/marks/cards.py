@@ -37,7 +37,11 @@ def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool)
         marked.append("the answer is not finished: the mark stands after the last whole step")
     # Ctrl+C clears the box, but beside a working model it ends the turn.
     keys = "go on once the answer ends" if placed.unfinished and not slash else "go on"
-    last = "Set. Text in box? Ctrl+C once." if not slash and not placed.unfinished else f"Set. {keys.capitalize()}."
+    last = (
+        "Set. Text in box? Ctrl+C once."
+        if not slash and not placed.unfinished
+        else f"{'' if slash else 'Set. '}{keys.capitalize()}."
+    )
     box = [f"  {_BOX}"] if not slash and not placed.unfinished else []
     lines = [
         f"mark {done}{'' if slash else f' · {keys}'}",
