@@ -107,7 +107,7 @@ def _words(raw: object) -> Value:
     words = raw.replace(",", " ").split() if isinstance(raw, str) else raw
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
         raise ValueError("words, separated by commas")
-    return tuple(word.lower().lstrip(">") for word in words)
+    return tuple(word.lower().lstrip(">/") for word in words)
 
 
 FORMS: dict[str, Callable[..., Callable[[object], Value]]] = {"number": _number, "one of": _one_of, "path": _path}
@@ -127,7 +127,7 @@ _CORE: dict[str, Key] = {
     ),
     "notice_percent": Key(
         80,
-        "Per cent of the window at which a line says, once a session, that it fills up; 0 = off.",
+        "Per cent of what Claude Code lets a session fill at which a line says so, once a session; 0 = off.",
         _number(0, 100),
         title="When to tell that a session fills up",
     ),
@@ -163,7 +163,9 @@ _CORE: dict[str, Key] = {
         switch,
         title="Let a model search the team",
     ),
-    "triggers_off": Key((), "Triggers that pass through as plain prompts, such as 'session help'.", _words),
+    "triggers_off": Key(
+        (), "What is switched off, such as 'full, recall'; behind > it passes as a plain prompt.", _words
+    ),
 }
 
 

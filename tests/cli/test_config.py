@@ -78,6 +78,16 @@ def test_vault_says_what_waits_and_what_goes(config_home: ConfigHome, cli: Cli, 
     assert [each.session_id for each in all_archived(config_home.where)] == [SESSION]
 
 
+def test_a_trigger_is_switched_off_by_the_name_that_is_typed(document: Document, cli: Cli) -> None:
+    """An unknown one is refused with the names that there are."""
+    error = document("config", "triggers_off", "full, fulll", code=2)["error"]
+    assert (error["message"], "full, " in error["remedy"]) == ("There is no trigger 'fulll'", True)
+    document("config", "triggers_off", "/full, recall")
+    for verb in ("resume", "recover-context"):
+        assert b"switched off" in cli("slash", verb, SESSION, stdin=b"").stdout
+    assert b"switched off" not in cli("slash", "session", SESSION, stdin=b"").stdout
+
+
 @pytest.mark.parametrize("words", [("clipbord",), ("clipbord", "x"), ("clipboard", "x"), ("context_window", "-1")])
 def test_what_is_no_setting_is_usage(document: Document, words: tuple[str, ...]) -> None:
     """With what would be right."""

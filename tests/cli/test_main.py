@@ -89,7 +89,7 @@ def test_a_name_of_claude_code_leads_to_the_verb(cli: Cli) -> None:
     done = cli("full", "--table")
     said = "resume-hooks: /full is for Claude Code; in a shell it is `resume`\n  resume-hooks resume --help\n"
     assert (done.returncode, done.stderr.decode()) == (2, said)
-    assert "No such command" in cli("recall").stderr.decode(), "there is no such verb"
+    assert "/recall is for Claude Code\n" in cli("recall").stderr.decode(), "there is no such verb"
 
 
 @pytest.mark.parametrize(("verb", "instead"), REPLACED.items())

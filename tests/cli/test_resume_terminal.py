@@ -86,6 +86,7 @@ def test_the_foot_names_the_keys_that_answer(desk: Desk) -> None:
     screen.wait_for(r"F1 or \? all keys")
     screen.type("?")
     screen.wait_for("forget the words")
+    screen.wait_for("was said")  # the end of a long line
     screen.type("?parser")
     screen.wait_for("search: parser")
     screen.wait_for(r"Esc closes")

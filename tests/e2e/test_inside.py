@@ -159,7 +159,7 @@ def test_both_answers_to_a_trim(modern: Tui, plugin: Path, parent: Path) -> None
         assert re.search(r"a resume sends.*\n.*saves about", modern.text())
         modern.wait_idle()
         modern.key(key)
-        modern.wait_for("the question is withdrawn")
+        modern.wait_for("the question is forgotten")
         modern.wait_idle()
         assert children(modern.home, parent) == []
     modern.submit("/trim")
@@ -175,7 +175,7 @@ def test_both_answers_to_a_trim(modern: Tui, plugin: Path, parent: Path) -> None
     modern.wait_for("Mock reply 1")
     said = spoken(modern.api.main_requests()[-1])
     assert "now go on BETA" in said
-    assert "the question is withdrawn" not in said
+    assert "the question is forgotten" not in said
     assert_trimmed(said, parent, child)
 
 

@@ -125,7 +125,7 @@ def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> 
     assert "saves about" in reply["ask"]
     assert reply["ask"].count("\n") <= 2
     assert children(parent) == []
-    assert "the question is withdrawn" in ask("trim", CHOICES["trim"][-1][1])["text"]
+    assert "the question is forgotten" in ask("trim", CHOICES["trim"][-1][1])["text"]
     assert "nothing to confirm" in ask("trim", CHOICES["trim"][0][1])["text"]
     ask("trim", "--tools Read")
     made = ask("trim", CHOICES["trim"][0][1])
@@ -142,6 +142,16 @@ def test_a_trim_in_place_is_told_by_its_own_figure(parent: Path) -> None:
     rows = ask("trim")["ask"].split("\n")
     copy, here = (int(re.search(r"about ([\d,]+)", row)[1].replace(",", "")) for row in (rows[0], rows[2]))  # type: ignore[index]
     assert here - copy > 10_000, rows
+
+
+def test_a_trim_in_place_that_saves_nothing_is_not_offered(parent: Path) -> None:
+    """All that could go was pasted, which stays there."""
+    first, *rest = conversation(6)
+    first["message"]["content"] = "look at this\n" + "a pasted line\n" * 8_000
+    write_session(parent.parent, SESSION, [first, *rest])
+    asked = ask("trim")
+    assert [word for _, word in asked["choices"]] == ["yes", "cancel"], asked
+    assert "in place" not in asked["ask"]
 
 
 def test_what_is_typed_in_place_of_a_label_are_options(parent: Path) -> None:
@@ -238,6 +248,15 @@ def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None
     for event in ({"session_id": "x"}, {"session_id": SESSION, "args": 5}):
         shown = "pane" if verb in {"search", "sessions"} else "text"
         assert set(answered(verb, {**event, "screen": True, "waiting": True})) == {shown}
+
+
+def test_what_was_meant_is_named(parent: Path) -> None:
+    """A slip in an option, and the shell's option where the client has a word."""
+    del parent
+    assert "There is --new-task" in ask("handoff", "--new-tsk foo")["text"]
+    for slip in ("heer", "--in-place"):
+        assert "In place: /trim here" in ask("trim", slip)["text"]
+    assert "/trim here" not in str(ask("trim", "--only none"))
 
 
 def test_a_bug_is_told_and_a_switched_off_verb_says_so(

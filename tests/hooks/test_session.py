@@ -298,7 +298,7 @@ def test_a_mark_that_is_no_file(config_home: ConfigHome, run_hook: Run, kind: st
 def child(config_home: ConfigHome) -> Path:
     """An untouched child, which client 4711 made out of OLD and which waits for its ``/clear``."""
     path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
-    rows = f"1. old · {OLD}\n2. new · {CHILD} · current\n   {path}"
+    rows = f"1. old · {OLD}\n2. new · {CHILD} · this session\n   {path}"
     opening = f"[SESSION LINEAGE]\n{rows}\n[/SESSION LINEAGE]\n\ngo on \x1b[1m!"
     leave(PendingHandoff(4711, "", OLD, CHILD, path, os.path.getsize(path), time.time(), opening))
     return Path(path)
@@ -318,7 +318,7 @@ def test_clear_after_a_handoff_opens_with_it(config_home: ConfigHome, child: Pat
     context = said["hookSpecificOutput"]["additionalContext"]
     assert said["hookSpecificOutput"]["hookEventName"] == "SessionStart"
     assert context.startswith("This session was started by /clear, after a handoff (")
-    assert f"2. new · {NEW} · current\n   {child.parent / NEW}.jsonl" in context
+    assert f"2. new · {NEW} · this session\n   {child.parent / NEW}.jsonl" in context
     assert CHILD not in context
     assert "\x1b" not in context
     assert said["systemMessage"] == f"resume-hooks: the handoff of {OLD[:8]} is loaded; /clear again starts without it"

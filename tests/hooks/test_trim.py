@@ -103,7 +103,7 @@ def test_yes_makes_the_child(say: Say, parent: Path, question: str, yes: str) ->
     assert "Fix the parser · trim" in text
     assert f"  in Claude Code   /resume {child.stem}\n" in text
     assert f"claude --resume {child.stem}" in text
-    assert ("Ctrl+C (once!)" in text.split("\n")[-1]) is (yes[0] == ">")
+    assert ("Ctrl+C once" in text.split("\n")[-1]) is (yes[0] == ">")
     content = child.read_text()
     assert f'"parent_session_id":"{SESSION}"' in content.split("\n", 1)[0]
     assert "[Results from Read tool suppressed" in content
@@ -294,7 +294,7 @@ def test_a_child_of_somebody_else_is_not_offered(say: Say, parent: Path, config_
 def test_cancel(say: Say, parent: Path, word: str) -> None:
     """The question is gone; said alike where none was open."""
     say(">trim")
-    assert "the question is withdrawn" in say(f">trim {word}")
+    assert "the question is forgotten" in say(f">trim {word}")
     assert "no question about a trim is open" in say("/resume-hooks:trim cancel")
     assert "no question about a trim is open" in say(">trim yes")
     assert children(parent) == []

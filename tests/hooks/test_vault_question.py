@@ -116,7 +116,7 @@ def test_a_no_lets_go(asking: ConfigHome) -> None:
     """Nothing is copied, and no link stays."""
     aged(asking, 1, SOON)
     start(asking)
-    assert said(asking, "vault off")["text"].startswith("vault is off")
+    assert said(asking, "vault off")["text"].startswith("Nothing is archived (vault off)")
     assert start(asking) == 0
     assert not os.path.exists(held_links.folder(asking.where))
     assert archived_ids(asking.where) == []
@@ -135,7 +135,9 @@ def test_it_is_asked_where_that_is_open(asking: ConfigHome, settled: str) -> Non
         first_use_notice.settle(asking.where)
     elif settled == "chosen":
         stored_settings.store("vault", "7G", asking.where)
-        assert said(asking, "vault on")["text"].startswith("vault is 7G"), "answered in another window"
+        assert said(asking, "vault on")["text"].startswith("What Claude Code deletes is archived (vault 7G)"), (
+            "answered in another window"
+        )
     else:
         os.unlink(os.path.join(asking.where.state, first_use_notice.CAN_ASK))
     assert said(asking) == {}

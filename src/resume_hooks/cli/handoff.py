@@ -101,13 +101,15 @@ def _plan(parent: SessionFile, contents: Contents, options: HandoffOptions, chil
 def _show(decided: RolloverPlan, options: HandoffOptions) -> None:
     digest = decided.contents.digest or Digest()
     whole = as_text.full(digest)
+    unmade = f"; all of it: {decided.draft.command('read')} {digest_reference(decided.draft.session_id)}"
+    opening = decided.opening.replace(unmade, "")
 
     def text() -> str:
         if not options.full:
-            return decided.opening
+            return opening
         return opening_text(decided.draft.block, next_step_of(decided.opening) or "", digest=whole)
 
-    data = {"opening": decided.opening, "digest": digest, "full": whole}
+    data = {"opening": opening, "digest": digest, "full": whole}
     options.emit(data, text, decided.draft.warnings)
 
 

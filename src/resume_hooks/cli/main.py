@@ -37,14 +37,16 @@ class Verbs(click.Group):
         """Declare a verb, or return None if there is none of that name."""
         if is_verb(cmd_name):
             return command(cmd_name)
-        from resume_hooks.hooks.triggers import ROWS  # nothing to a verb
+        from resume_hooks.hooks.triggers import ROWS, SLASH  # nothing to a verb
 
-        here = next((row.name for row in ROWS.values() if row.bare == cmd_name and is_verb(row.name)), "")
-        if here:
-            raise UsageError(
-                f"/{cmd_name} is for Claude Code; in a shell it is `{here}`", f"resume-hooks {here} --help"
-            )
-        return None
+        row = next((row for row in ROWS.values() if cmd_name in {row.bare, row.name}), None)
+        if row is None:
+            return None
+        here = f"; in a shell it is `{row.name}`" if is_verb(row.name) else ""
+        typed = f"/{row.bare}" if row.bare else f"{SLASH}{row.name}"
+        raise UsageError(
+            f"{typed} is for Claude Code{here}", f"resume-hooks {row.name} --help" if here else "resume-hooks --help"
+        )
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """What a shell offers for the verb, without loading any."""
@@ -64,7 +66,7 @@ class Verbs(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="SESSION: a session id or four or more of its first characters, a title or a part of one, a tag, the path "
     "of a .jsonl file, latest, latest~2, '#72' for a pull request; by default the latest session of this folder. In "
-    "Claude Code, type /full, before 2.1.287 >help.",
+    "Claude Code, type /full.",
 )
 @click.version_option(__version__, prog_name="resume-hooks")
 def cli() -> None:

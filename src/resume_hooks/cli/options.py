@@ -282,10 +282,15 @@ def time_of(given: str) -> datetime:
 
 def refuse_unknown(words: tuple[str, ...]) -> None:
     """UsageError for what looks like an option that there is not."""
+    import difflib  # nobody who types an option right waits for it
+
     for word in words:
         if re.match(r"--[^\s-]\S*\Z", word):
             option = word.partition("=")[0]
-            raise UsageError(f"No such option: {option}", f"Options: search --help. To find it: search '\"{option}\"'")
+            options = (name for each in click.get_current_context().command.params for name in each.opts)
+            near = "".join(f"Did you mean {name}? " for name in difflib.get_close_matches(option, options, 1))
+            find = f"To find it: resume-hooks search '\"{option}\"'"
+            raise UsageError(f"No such option: {option}", f"{near}Options: resume-hooks search --help. {find}")
 
 
 def folder_of(given: str | None) -> str:

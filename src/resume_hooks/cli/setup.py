@@ -17,6 +17,7 @@ from resume_hooks.cli.output import COMPLETING, table
 from resume_hooks.cli.verbs.upkeep import ConfigOptions, InstallOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.hooks.triggers import ROWS, trigger_of
 from resume_hooks.maintenance.uninstall import REMOVE_MARKETPLACE, left_behind, purged, remove, written_to
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
@@ -37,6 +38,8 @@ def config(options: ConfigOptions) -> None:
     if options.key is not None and options.key not in settings.KEYS:
         raise UsageError(f"There is no setting '{options.key}'", f"Settings: {', '.join(settings.KEYS)}.")
     if options.key is not None and options.value is not None:
+        if options.key == "triggers_off":
+            _check_triggers(options.value)
         stored_settings.store(options.key, options.value)
     known = {
         name: (row, settings.KEYS[name].about) for name, row in settings.load().items() if options.key in {None, name}
@@ -46,6 +49,14 @@ def config(options: ConfigOptions) -> None:
     data = {"file": settings.settings_file(), "settings": rows}
     notes = settings.ignored() if options.key is None else []
     options.emit(data, lambda: table(shown), [*notes, *(_of_vault(options.where) if "vault" in known else [])])
+
+
+def _check_triggers(text: str) -> None:
+    words = settings.read_one("triggers_off", text)
+    unknown = [word for word in words if trigger_of(word) not in ROWS] if isinstance(words, tuple) else []
+    if unknown:
+        valid = dict.fromkeys(row.bare or row.name for row in ROWS.values())
+        raise UsageError(f"There is no trigger '{unknown[0]}'", f"Triggers: {', '.join(valid)}.")
 
 
 def _of_vault(where: Where) -> list[str]:
@@ -99,7 +110,7 @@ def _register(options: InstallOptions) -> None:
     ran = not options.dry_run and run_all(commands)
     lines = [shlex.join(words) for words in commands]
     data = {**NOTHING, "plugin": folder, "commands": lines, "ran": ran}
-    done = "Installed. Start Claude Code and type /full, before 2.1.287 >help."
+    done = "Installed. Start Claude Code and type /full."
     head = "These would run:" if options.dry_run else "Run these to install the plugin:"
     todo = "\n  ".join([head, *lines])
     options.emit(data, lambda: done if ran else todo)

@@ -13,6 +13,7 @@ from resume_hooks.cli.verbs.upkeep import SlashOptions
 from resume_hooks.hooks.prompt import card
 from resume_hooks.hooks.reply import MAX_INPUT
 from resume_hooks.hooks.triggers import SLASH, recognise
+from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import plain
 
 
@@ -25,6 +26,5 @@ def slash(options: SlashOptions) -> None:
     trigger = trigger._replace(text=text, hooked=False)
     shown = card(trigger, {"session_id": options.session_id})
     click.echo(
-        plain(shown)
-        or f"resume-hooks: {trigger.name(trigger.verb)} is switched off (resume-hooks config triggers_off)."
+        plain(shown) or f"resume-hooks: {trigger.name(trigger.verb)} is switched off ({typed('config triggers_off')})."
     )

@@ -67,7 +67,7 @@ def _delete(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
     def text() -> str:
         if agreed:
             facts = [("deleted", entry.title), ("id", entry.session_id), ("file", decided.session.path)]
-            facts += [("project", entry.cwd or "unknown"), ("held", held_text(entry))]
+            facts += [("project", entry.cwd or "unknown"), ("holds", held_text(entry))]
             return f"{table(facts)}\n\nBring it back: {typed(f'restore {entry.locator}')}"
         return "Nothing was deleted." if asks else f"{facts_of(decided, options.where)}\n\nNothing was deleted."
 

@@ -57,7 +57,7 @@ def _paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
         return paste_line(copied, slash=slash, busy=busy)
     if busy:
         return "Type /resume once the answer ends."
-    return "Type the /resume line above." if slash else "Box full? Ctrl+C (once!). Type /resume."
+    return "Type the /resume line above." if slash else "Text in box? Ctrl+C once, then /resume."
 
 
 def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
@@ -65,10 +65,10 @@ def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
     if copied.how == "sent":
         if busy:
             return "Sent to the clipboard: paste it later."
-        return "Sent to the clipboard: paste it, check." if slash else "Box full? Ctrl+C (once!). Paste, check."
+        return "Sent to the clipboard: paste it, check." if slash else "Text in box? Ctrl+C once, then paste."
     if busy:
         return "Copied: paste it once the answer ends."
-    return "Copied: paste it, press Enter." if slash else "Copied. Box full? Ctrl+C (once!). Paste."
+    return "Copied: paste it, press Enter." if slash else "Copied. Text in box? Ctrl+C once, paste."
 
 
 def is_busy(path: str) -> bool:

@@ -62,7 +62,10 @@ def answer(request: Request) -> TriggerAnswer:
     if anew and not step:
         raise UsageError(f"{ANEW} names no task", f"{ANEW} write the release notes")
     if not anew and (option := re.match(r"--?[a-z][a-z-]*(?=[\s=]|\Z)", step)):
-        raise UsageError(f"{option[0]} is no option here, and no next step", "Only in a shell handoff has others.")
+        raise UsageError(
+            f"{option[0]} is no option here, and no next step",
+            f"There is {ANEW}, before a new task. Others, in a shell: resume-hooks handoff --help",
+        )
     with one_at_a_time(parent, where):
         with time_limit(request.command):
             standing = existing_child(parent, "handoff", where, task_step(step) if anew else step)

@@ -15,7 +15,7 @@ from resume_hooks.errors import NothingToHandOff, ResumeHooksError, SessionNotFo
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.hosts import host_of
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, refusal_card, session_card, usage_card
-from resume_hooks.hooks.triggers import ALIASES, ROWS, TYPED, Trigger, recognise
+from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger, recognise, trigger_of
 from resume_hooks.paths import Where, is_session_id
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _before_this_one(session_id: str) -> str:
 def is_off(verb: str) -> bool:
     """Whether the user switched a trigger off."""
     off = settings.load()["triggers_off"].value
-    return isinstance(off, tuple) and verb in {ALIASES.get(word, word) for word in off}
+    return isinstance(off, tuple) and verb in map(trigger_of, off)
 
 
 def answer(trigger: Trigger, event: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 
@@ -130,7 +131,8 @@ def _facts(outcome: add_summary.SummaryOutcome, request: Request, first: Sequenc
     if outcome.failure:
         there = f"in the old session (/resume {request.session_id})"  # the client may have opened the child
         wish = f" {request.text}" if request.text else ""
-        again = f"to try again, {request.typed}{wish} {there}, or in a shell: {request.command}"
+        focus = f" -p {shlex.quote(request.text)}" if request.text else ""
+        again = f"to try again, {request.typed}{wish} {there}, or in a shell: {request.command}{focus}"
         return [add_summary.failure_text(outcome.failure), *spent, again]
     check = [outcome.checked.words] if outcome.checked else []
     return [f"a summary by {outcome.spent.model} and a digest are in it", *check, *spent]

@@ -180,6 +180,11 @@ class Trigger(NamedTuple):
         return _TOLD.sub(lambda found: self.name(found[1]), words)
 
 
+def trigger_of(word: str) -> str:
+    """The trigger that a word names: its own name, that behind ``/`` or another; the word where it names none."""
+    return ALIASES.get(word, _OF_BARE.get(word, word))
+
+
 def of_command(command: str, text: str, *, hooked: bool = True) -> Trigger:
     """What the module inside the client asks for: a command as it was typed, or a word of the module's own."""
     sign, verb = (SLASH, command[len(SLASH) - 1 :]) if command.startswith(SLASH[1:]) else (BARE, command)

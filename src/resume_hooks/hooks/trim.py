@@ -6,6 +6,7 @@ Invariant: nothing is written into a project but on the exact word, and one ques
 from __future__ import annotations
 
 import contextlib
+import difflib
 import time
 
 from resume_hooks.clock import normal
@@ -21,6 +22,7 @@ from resume_hooks.hooks.child_cards import opened
 from resume_hooks.hooks.confirmations import Question
 from resume_hooks.hooks.plain_cards import LITTLE
 from resume_hooks.hooks.request import Request, TimeLimit, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.paths import Where, find_session
 from resume_hooks.seam import answers
 from resume_hooks.sessions.link_log import read_links
@@ -57,7 +59,9 @@ def answer(request: Request) -> TriggerAnswer:
         question = confirmations.find(request.session_id)
         asked = question is not None and question.is_open
         if word == "help":
-            return show(trim_cards.help_card(HELP, request.trigger, asked=asked))
+            by_model = any(answers("a trim that a model decides"))
+            smart = "\n  --smart [what to keep] the session's own model chooses" if by_model else ""
+            return show(trim_cards.help_card(f"{HELP}{smart}", request.trigger, asked=asked))
         confirmations.take(request.session_id)
         return show(trim_cards.cancelled_card(asked=asked))
     if request.path is None and confirmations.find(request.session_id) is not None:
@@ -82,7 +86,7 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
         asked: TriggerAnswer | None = by_model(request)
         if asked is not None:
             return asked
-    _refuse(request.text)
+    _refuse(request.text, request.trigger)
     with time_limit(request.command):
         decided = _decide(parent, request.text, request)
     if not (request.text or decided.choices) and decided.before.percent < LITTLE:
@@ -97,7 +101,7 @@ def _ask(parent: SessionFile, request: Request) -> TriggerAnswer:
         unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command}"
     card = trim_cards.question_card(brief(decided), request.text, unkept, request.typed)
     question = "" if unkept else trim_cards.short_question(decided)
-    return TriggerAnswer("", lambda _: card, question, in_place=True)
+    return TriggerAnswer("", lambda _: card, question, in_place=trim_cards.pays_in_place(decided))
 
 
 def _confirm(parent: SessionFile, request: Request) -> TriggerAnswer:
@@ -181,10 +185,13 @@ def _answer_of(receipt: Receipt, notes: list[str], question: Question, *, slash:
     )
 
 
-def _refuse(text: str) -> None:
+def _refuse(text: str, trigger: Trigger) -> None:
     """UsageError for what is neither options nor one of the words."""
     if text.lower() == "y":
         raise UsageError("'y' is not enough: type yes", f"{_TO_CONFIRM}.")
+    word = text.partition(" ")[0].lower()
+    if trigger.sign == BARE and (word == "--in-place" or difflib.get_close_matches(word, ["here"])):
+        raise UsageError(f"'{word}' is no option here", f"In place: {trigger.name('trim')} here")
     if WORDS & set(text.lower().split()):
         raise UsageError(f"'{one_line(text, 80)}' confirms nothing", f"{_TO_CONFIRM}, and nothing more.")
 

@@ -34,11 +34,21 @@ def question_card(preview: str, options: str, unkept: str, trim: str) -> str:
 
 def short_question(decided: TrimPlan) -> str:
     """The same in four lines at most, where the client asks it itself and can trim in place, too."""
+    stays, pays = staying(decided), pays_in_place(decided)
+    after = f"in place about {decided.after.tokens + stays:,}: what you pasted, and what was attached, stays"
+    return "\n".join([*totals(decided), *[after] * bool(stays and pays), *remarks(decided)[-1:]])
+
+
+def staying(decided: TrimPlan) -> int:
+    """Tokens that a trim in place leaves and a copy does not."""
     stay = [each for each in decided.choices if each.piece.kind in STAY_IN_PLACE]
     characters = sum(each.piece.characters - len(each.placeholder) - each.kept for each in stay)
-    after = decided.after.tokens + round(characters / decided.savings.ratio)
-    here = [f"in place about {after:,}: what you pasted, and what was attached, stays"] if stay else []
-    return "\n".join([*totals(decided), *here, *remarks(decided)[-1:]])
+    return round(characters / decided.savings.ratio)
+
+
+def pays_in_place(decided: TrimPlan) -> bool:
+    """Whether a trim in place saves enough to be offered."""
+    return decided.savings.tokens - staying(decided) >= decided.options.min_savings
 
 
 def no_use_card(preview: str, handoff: str) -> str:
@@ -56,7 +66,7 @@ def help_card(options: str, trigger: Trigger, *, asked: bool) -> str:
 
 def cancelled_card(*, asked: bool) -> str:
     """``>trim cancel``."""
-    return refusal_card("the question is withdrawn" if asked else "no question about a trim is open")
+    return refusal_card("the question is forgotten" if asked else "no question about a trim is open")
 
 
 def unasked_card(trim: str) -> str:

@@ -42,7 +42,8 @@ def answer(event: dict[str, Any], where: Where) -> dict[str, Any]:
             first_use_notice.settle(where)
         value = settings.load(where)["vault"].value
         other = "off" if value != "off" else "on"
-        said = f"vault is {value}. To change it, in a shell: {typed(f'config vault {other}')}"
+        what = "What Claude Code deletes" if value != "off" else "Nothing"
+        said = f"{what} is archived (vault {value}). To change it, in a shell: {typed(f'config vault {other}')}"
         until = time.monotonic() + LIMIT
         done = expiring_sessions.archived(event, lambda: time.monotonic() > until, waiting=False)
         return {"text": f"{said} · archived {done.kept:,} that go soon" if done and done.kept else said}

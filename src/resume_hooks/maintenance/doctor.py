@@ -186,7 +186,7 @@ def _others(cwd: str) -> Finding:
     rivals += [name for name, on in claude_cli.enabled_plugins(cwd).items() if on and name.split("@")[0] in OTHERS]
     if rivals:
         named = ", ".join(dict.fromkeys(rivals))
-        remedy = "Switch one of the two off: both would answer >resume. Or run: resume-hooks config triggers_off resume"
+        remedy = "Switch one of the two off: both would answer >resume. Or run: resume-hooks config triggers_off full"
         return problem(f"{named} answers the same triggers", remedy, "answer")
     return ok("nothing else answers the same triggers")
 

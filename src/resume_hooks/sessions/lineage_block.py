@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from resume_hooks.clock import minute
+from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor
 from resume_hooks.system.text import one_line, plain, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
@@ -38,7 +39,7 @@ def render(ancestors: Sequence[Ancestor], *, title: str, session_id: str, file: 
         lines.append(f"{number}. {_describe(ancestor)}")
         if ancestor.session_file:
             lines.append(f"{_FILE}{_escape(ancestor.session_file)}")
-    current = f"{_title(title)} · {session_id} · {minute(created)} · current"
+    current = f"{_title(title)} · {session_id} · {minute(created)} · this session"
     lines += [f"{len(ancestors) + 1}. {current}", f"{_FILE}{_escape(file)}"]
     return "\n".join([*lines, _ADVICE, CLOSING])
 
@@ -72,10 +73,10 @@ def size_text(size: int) -> str:
 def _describe(ancestor: Ancestor) -> str:
     session_id = _escape(ancestor.session_id) or "(id unknown)"
     if ancestor.status == MISSING:
-        return f"(file gone) · {session_id} · {ancestor.derivation_type}"
+        return f"(file gone) · {session_id} · {word_of(ancestor.derivation_type)}"
     dates = f"{_escape(minute(ancestor.created))} .. {_escape(minute(ancestor.ended))}"
     where = LEFT.get(ancestor.status, "")
-    size, derived = size_text(ancestor.size), ancestor.derivation_type
+    size, derived = size_text(ancestor.size), word_of(ancestor.derivation_type)
     return f"{_title(ancestor.title)} · {session_id} · {dates} · {size} · {derived}{where}"
 
 

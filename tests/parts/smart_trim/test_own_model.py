@@ -89,10 +89,10 @@ def test_where_its_model_is_not_asked(warm: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
     if why == "cold":
         monkeypatch.setattr(clock, "now", lambda: "2099-01-01T00:00:00.000Z")
-    said = inside(model={"another": "claude-sonnet-4-5", "unknown": None}.get(why, OWN))
+    said = inside("--smart keep it", model={"another": "claude-sonnet-4-5", "unknown": None}.get(why, OWN))
     assert set(said) == {"text"}
-    assert "its cache is cold, or summary_model names another one" in said["text"]
-    assert re.search(rf"In a shell a model is asked for it: .* trim --smart {SESSION}", said["text"])
+    assert ("summary_model names haiku" if why == "named" else "its cache is cold") in said["text"]
+    assert re.search(rf"In a shell a model is asked for it: .* trim --smart {SESSION} -p 'keep it'", said["text"])
 
 
 @pytest.mark.parametrize(

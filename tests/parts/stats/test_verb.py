@@ -33,7 +33,7 @@ def test_this_project_or_all(cli: Cli, document: Document) -> None:
     assert data["hooks"] == [{"event": "Stop", "ours": True, "times": 1, "median_ms": 12, "p95_ms": 12}]
     assert document("stats", "--all")["data"]["months"][0]["turns"] == 7
     assert document("stats", "--all")["data"]["read"] == 0
-    assert cli("stats", "--project", "/nowhere").stdout.startswith(b"0 sessions of /nowhere")
+    assert cli("stats", "--project", "/nowhere").stdout.startswith(b"0 sessions with a turn or an answer of /nowhere")
 
 
 @pytest.mark.usefixtures("sessions")
@@ -48,7 +48,7 @@ def test_from_a_day_on(document: Document) -> None:
 def test_as_text(cli: Cli) -> None:
     """Tables that fit a terminal, without what there is nothing of."""
     text = cli("stats", "--all").stdout.decode()
-    assert text.startswith("2 sessions of every project\n")
+    assert text.startswith("2 sessions with a turn or an answer of every project\n")
     assert "MONTH    SESSIONS  TURNS  REQUESTS" in text
     assert "Stop  ours       1   12 ms  12 ms" in text
     assert "SAVED" not in text

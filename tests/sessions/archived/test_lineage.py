@@ -99,7 +99,7 @@ def test_the_block_says_so(config_home: ConfigHome) -> None:
     away(paths[0], config_home.environ)
     decided = agents.fresh(locate.session_file(paths[1]), config_home.where)
     assert f"1. title 1 · {session_id(1)} · " in decided.opening
-    assert f" · original (archived copy)\n   {paths[0]}\n2. title 2 · " in decided.opening
+    assert f" · first session (archived copy)\n   {paths[0]}\n2. title 2 · " in decided.opening
 
 
 def test_the_python_names(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,7 +123,7 @@ def layout(shown: Shown, typed: Buffer) -> Layout:
                 VSplit([rows, line, beside]),
                 below,
                 _when(lambda: bool(shown.message), _message(shown)),
-                _when(lambda: shown.helps and shown.size()[1] >= TALL, _help()),
+                _when(lambda: shown.helps and shown.size()[1] >= TALL, _help(shown)),
                 _when(lambda: shown.size()[1] >= 6, _line(lambda: _foot(shown), "class:aside")),
             ]
         ),
@@ -153,11 +153,14 @@ def _foot(shown: Shown) -> str:
     return SHORT_HELP + ASK if shown.size()[1] >= TALL else SHORT_HELP
 
 
-def _help() -> Window:
+def _help(shown: Shown) -> Window:
     def lines(width: int, _height: int) -> list[tuple[str, str]]:
-        return [("class:aside", cut(line, width)) for line in LONG_HELP]
+        return [("class:aside", part) for line in LONG_HELP for part in wrapped(line, width, 3)]
 
-    return Window(_Lines(lines), height=len(LONG_HELP), dont_extend_height=True)
+    def height() -> Dimension:
+        return Dimension(min=len(LONG_HELP), preferred=len(lines(shown.size()[0], 0)))
+
+    return Window(_Lines(lines), height=height, dont_extend_height=True)
 
 
 def _rows(shown: Shown, width: int, height: int) -> list[tuple[str, str]]:

@@ -57,7 +57,7 @@ class RolloverOptions(ChildOptions, body="resume_hooks.cli.handoff:rollover"):
 
     prompt: str = option("-p", default="", help="What the summary should stress, in your words.")
     quick: bool = flag(help="Lineage only, no model is asked.")
-    with_summary: bool = flag(help="The same as without --quick.")
+    with_summary: bool = flag(help="Ask a model, which is the default.")
     model: str | None = option(help="The model that writes it; by default summary_model, of other agents their own.")
     timeout: int | None = option(type=click.IntRange(1), help="Seconds for all of it; by default 120.")
 
@@ -109,7 +109,7 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
     target_tokens: int | None = option(
         type=click.IntRange(1), help="Trim the least useful contents first, until this is reached."
     )
-    only: str | None = option(help="Apply these rules alone (see below).")
+    only: str | None = option(help="Apply these rules alone (listed above).")
     skip: str | None = option(help="Leave these rules out.")
     min_savings: int = option(type=click.IntRange(0), default=MIN_SAVINGS, show_default=True, help="Tokens.")
     in_place: bool = flag(help="Rewrite the session's own file, after a backup; no child is made.")

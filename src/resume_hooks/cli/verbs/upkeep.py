@@ -67,7 +67,7 @@ class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:config"):
     Examples:
       resume-hooks config
       resume-hooks config clipboard osc52
-      resume-hooks config triggers_off "help, session"
+      resume-hooks config triggers_off "full, recall"
     """
 
     key: str | None = argument(required=False, shell_complete=_keys)

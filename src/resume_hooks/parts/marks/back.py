@@ -37,7 +37,6 @@ from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.record_references import names_of
-from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import encodable, plain
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.invariants import Check
@@ -154,7 +153,7 @@ def _found(session: SessionFile, mark: Mark, left_out: LeftOut | None, child: Dr
     if left_out is None:
         raise NoMark(
             f"Nothing was said in this fork since it left its parent {mark.left}",
-            f"To go on in the parent: {typed(f'resume {mark.left}')}",
+            f"To go on in the parent, in Claude Code: /resume {mark.left}",
         )
     digest, command = digest_of(session, where, since=mark.record + 1), f"{child.command('read')} --after 20"
     return as_text.opening(digest, session.session_id, left_out.first, read=command)

@@ -38,7 +38,9 @@ def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool)
     # Ctrl+C clears the box, but beside a working model it ends the turn.
     keys = "go on once the answer ends" if placed.unfinished and not slash else "go on"
     last = (
-        "Set. Box not empty? Ctrl+C (once!)." if not slash and not placed.unfinished else f"Set. {keys.capitalize()}."
+        "Set. Text in box? Ctrl+C once."
+        if not slash and not placed.unfinished
+        else f"{'' if slash else 'Set. '}{keys.capitalize()}."
     )
     box = [f"  {_BOX}"] if not slash and not placed.unfinished else []
     lines = [

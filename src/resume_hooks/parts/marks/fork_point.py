@@ -53,7 +53,7 @@ def fork_point(session: SessionFile, where: Where) -> Mark | None:
     if last is None:
         raise NoMark(
             f"Nothing tells where this fork left its parent {parent.session_id}",
-            f"To go on in the parent: {typed(f'resume {parent.session_id}')}",
+            f"To go on in the parent, in Claude Code: /resume {parent.session_id}",
         )
     at = clock.normal(parent.at) or clock.from_milliseconds(last.time_ms or 0)
     return Mark(session.session_id, last.uuid, last.number, "", at, parent.session_id)

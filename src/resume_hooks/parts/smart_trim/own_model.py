@@ -7,11 +7,13 @@ it was asked, and only what was shown is written.
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from resume_hooks import settings
 from resume_hooks.derive import agents
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.forked import FORKING, ForkedModel
@@ -37,7 +39,7 @@ READING = "looking for what can go"
 ABOVE = "The conversation is the one above, all of it; the material says which of its contents have which numbers."
 NO_OPTIONS = "Behind --smart stand plain words here, and no options"
 UNASKED = "In this client no model is asked"
-COLD = "This session's own model is not asked: its cache is cold, or summary_model names another one"
+COLD = "This session's own model is not asked: "
 CHANGED = "The session is not as its model was shown it, so nothing was made"
 
 
@@ -52,7 +54,9 @@ def answer(request: Request, instructions: str) -> TriggerAnswer:
         raise UsageError(UNASKED, _in_shell(request))
     cached = own.cached(session.path)
     if not (own.asked or cached):
-        raise HeadlessFailed(COLD, _in_shell(request))
+        named = settings.load(request.where)["summary_model"]
+        why = "its cache is cold" if named.source == "default" else f"summary_model names {named.value}"
+        raise HeadlessFailed(f"{COLD}{why}", _in_shell(request))
     with time_limit(typed(f"trim --smart {request.session_id}"), PLANNING):
         offered = _offered(request, instructions)
         if own.asked:
@@ -132,4 +136,6 @@ def _seal(offered: Offer) -> str:
 
 
 def _in_shell(request: Request) -> str:
-    return f"In a shell a model is asked for it: resume-hooks trim --smart {request.session_id}"
+    wish = request.text.partition(" ")[2].strip()
+    keep = f" -p {shlex.quote(wish)}" if wish and not wish.startswith("-") else ""
+    return f"In a shell a model is asked for it: resume-hooks trim --smart {request.session_id}{keep}"

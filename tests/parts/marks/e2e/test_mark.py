@@ -81,7 +81,7 @@ def test_mark_explore_back_paste(tui: Tui, plugin: Path, xserver: XServer) -> No
     tui.wait_idle()
     asked = len(tui.api.requests)
     tui.submit(f"/resume-hooks:mark {GOAL}")
-    tui.wait_for("Set. Go on")
+    tui.wait_for("Go on")
     tui.wait_idle()
     assert not tui.input_text()
     assert len(tui.api.requests) == asked

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import table
+from resume_hooks.clock import minute
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks.mark import Mark, place, refuse_subagent
@@ -48,7 +49,8 @@ def _new(session: SessionFile, active: Mark | None, options: MarkOptions) -> Non
     if active is not None and not same and not options.yes:
         goal = f", '{one_line(active.goal, 80)}'" if active.goal else ""
         raise ResumeHooksError(
-            f"A mark is active here{goal}, set {active.started_at}", "--yes replaces it; --clear forgets it."
+            f"A mark is active here{goal}, set {minute(active.started_at)}",
+            "--yes replaces it; --clear forgets it.",
         )
     writes = not same and not options.dry_run
     if writes:

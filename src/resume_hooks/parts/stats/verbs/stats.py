@@ -97,7 +97,7 @@ def _heading(data: dict[str, Any]) -> str:
     gone = f", {data['gone']:,} of them deleted since" if data["gone"] else ""
     agents = f"; {counted(data['agents'], 'sub-agent')}" if data["agents"] else ""
     since = f" since {data['since']}" if data["since"] else ""
-    return f"{counted(data['sessions'], 'session')} of {where}{since}{gone}{agents}"
+    return f"{counted(data['sessions'], 'session')} with a turn or an answer of {where}{since}{gone}{agents}"
 
 
 def _text(found: Figures, state: Sequence[FolderSize], heading: str) -> str:
