@@ -61,8 +61,7 @@ export async function welcome($) { // in a repository's folder without sessions,
 
 export async function settle($, command, args, given) {
   hurried = true
-  const window = (await quietly($, () => $.session.usage()))?.context.window // of the model that runs now
-  let reply = given ?? await ask($, { command, args, window })
-  for (; reply.ask; reply = await ask($, { command, args, window })) args = await choice($, reply)
+  let reply = given ?? await ask($, { command, args })
+  for (; reply.ask; reply = await ask($, { command, args })) args = await choice($, reply)
   return { ...reply, args } // the words that it answers
 }

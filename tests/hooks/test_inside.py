@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.inside import CHOICES, UNTYPED, VERBS, answered
 from resume_hooks.hooks.triggers import ROWS, UNASKED
-from tests.builders import SESSION, ConfigHome, assistant, conversation, user, write_session
+from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.hooks.conftest import Run, children
 from tests.hooks.test_rollover import GOOD
 from tests.hooks.test_trim import bulky
@@ -99,14 +99,6 @@ def test_the_card_of_full_names_no_id(parent: Path) -> None:
     assert SESSION not in str(ask("full"))
     parent.unlink()
     assert ask("full")["text"] == "This session is empty: go on, there is nothing to do."
-
-
-def test_the_window_is_that_of_the_model_that_runs(config_home: ConfigHome) -> None:
-    """A session that needed a million tokens, opened with a model that has 200,000, is told to be full."""
-    said = assistant("done", uuid="a", parent="u", ts=1, tokens=215_000, model="claude-opus-5")
-    write_session(config_home.project(), SESSION, [user("go", uuid="u"), said])
-    assert " of 980,000" in ask("full")["card"]["lines"][0]
-    assert " of 180,000" in ask("full", window=200_000)["card"]["lines"][0]
 
 
 def test_a_handoff_without_a_screen_is_todays_card(parent: Path) -> None:

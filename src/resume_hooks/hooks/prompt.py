@@ -109,8 +109,7 @@ def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Tri
         return show(usage_card(trigger))
     _require(session_id)
     module = importlib.import_module(row.lane)
-    where, in_subagent = Where(), bool(reply.field(event, "agent_id"))
-    window = settings.load()["context_window"].value or event.get("window")  # the module knows that of the model
+    window, where, in_subagent = settings.load()["context_window"].value, Where(), bool(reply.field(event, "agent_id"))
     path = reply.transcript(event, session_id, where) or _of_another(session_id, where)
     forked = event.get("forked")
     request = Request(trigger, session_id, path, window if isinstance(window, int) else 0, where, in_subagent)

@@ -68,7 +68,7 @@ def test_a_session_goes_on_by_triggers(with_plugin: CodexHome) -> None:
         tui.enter(">lineage")
         tui.wait_for(r"lineage, oldest first \(1 session\)")
         tui.enter(">trim")
-        tui.wait_for("not worth a new session")
+        tui.wait_for("There is nothing to trim yet")
         tui.enter(">handoff write the regression test")
         found = tui.wait_for(rf"^ +/resume ({UUID})\n\n")
         child = found[1]
