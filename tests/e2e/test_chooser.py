@@ -116,6 +116,8 @@ def test_a_compaction_undone(home: ClientHome, api: MockApi, project: Path) -> N
         screen.type("mend")
         screen.wait_for("^> Mend the pool")
         screen.key("C-b")
+        screen.wait_for(r"Ctrl\+B again")
+        screen.key("C-b")
         screen.wait_for(r"q to leave \[1\]")
         screen.key("Enter")
         screen.wait_for(READY, 60)

@@ -22,7 +22,7 @@ ANSWERS = {
     "resume": "Go on, there is nothing to do",
     "resume --table": "estimated",
     "trim": "trim",
-    "mark try another way": "heckpoint",
+    "mark try another way": "mark set",
     "back it did not work": "/resume ",
     SKILL: "remember the word ALPHA",
     "handoff go on": "handed off",
