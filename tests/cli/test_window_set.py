@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from resume_hooks.transcripts.records import Record
 from tests.builders import CWD, SESSION, ConfigHome, assistant, tool_result, tool_use, user, write_session
 from tests.cli.conftest import Cli
 
@@ -37,17 +38,21 @@ def test_a_model_without_a_million(config_home: ConfigHome, cli: Cli, model: str
     assert info["context"]["window"] == 500_000
 
 
-def test_per_cent_are_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:
-    """Of info, of a listing's row, of a trim's preview: the window that the settings name, without its answer."""
-    records = [
+def read_twice(lines: int, first: int, second: int) -> list[Record]:
+    """Two turns, the first with an output of so many lines; the context counted at the end of each."""
+    return [
         user("read it", uuid="u1"),
         tool_use("t1", uuid="a1", parent="u1", tool_input={"file_path": "/x"}),
-        tool_result("t1", "a line of output\n" * 4_000, uuid="u2", parent="a1"),
-        assistant("done", uuid="a2", parent="u2", tokens=100_000),
+        tool_result("t1", "a line of output\n" * lines, uuid="u2", parent="a1"),
+        assistant("done", uuid="a2", parent="u2", tokens=first),
         user("and now?", uuid="u3", parent="a2"),
-        assistant("done again", uuid="a3", parent="u3", tokens=104_000),
+        assistant("done again", uuid="a3", parent="u3", tokens=second),
     ]
-    write_session(config_home.project(CWD), SESSION, records)
+
+
+def test_per_cent_are_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:
+    """Of info, of a listing's row, of a trim's dry run: the window that the settings name, without its answer."""
+    write_session(config_home.project(CWD), SESSION, read_twice(4_000, 100_000, 104_000))
     for window, percent in ((None, 58), (150_000, 80)):
         settings = {} if window is None else {"autoCompactWindow": window}
         (config_home.config / "settings.json").write_text(json.dumps(settings))
@@ -63,14 +68,7 @@ def test_per_cent_are_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:
 )
 def test_a_child_goes_on_in_the_window_of_its_parent(config_home: ConfigHome, cli: Cli, verb: list[str]) -> None:
     """One that needed a million tokens has them in each child and in the child's, wherever per cent are shown."""
-    records = [
-        user("read it", uuid="u1"),
-        tool_use("t1", uuid="a1", parent="u1", tool_input={"file_path": "/x"}),
-        tool_result("t1", "a line of output\n" * 40_000, uuid="u2", parent="a1"),
-        assistant("done", uuid="a2", parent="u2", tokens=150_000),
-        user("and now?", uuid="u3", parent="a2"),
-        assistant("done again", uuid="a3", parent="u3", tokens=240_000),
-    ]
+    records = read_twice(40_000, 150_000, 240_000)
     for row in records:
         if row["type"] == "assistant":
             row["message"]["model"] = "claude-opus-4-6"
