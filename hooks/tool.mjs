@@ -13,7 +13,7 @@ export async function equip($) {
   let reply = await look($) ?? {}
   if (reply.look) {
     $.clock.after(0, () => quietly($, () => welcome($))) // not from inside: the start would wait
-    reply = await ask($, { command: 'offer' }, 'offered')
+    reply = reply.offer ? await ask($, { command: 'offer' }) : {}
   }
   for (const tool of reply.tools ?? []) await $.tool.register(tool)
 }

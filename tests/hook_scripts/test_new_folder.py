@@ -95,11 +95,11 @@ def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_p
     """By the shell that it asks for tools, which takes the look from the classic hook; hostile names reach no file."""
     stamp(plugin, f"due-{PROJECT}.json")
 
-    def asked(transcript: str, by: str = "cli") -> str:
+    def asked(transcript: str, by: str = "cli", **env: str) -> str:
         done = subprocess.run(
             ["sh", str(plugin.root / "hooks" / "offered"), "--module", transcript],
             input="{}", capture_output=True, encoding="utf-8", check=False, timeout=60,
-            env=plugin.env | {"CLAUDE_PROJECT_DIR": str(repository), "CLAUDE_CODE_ENTRYPOINT": by},
+            env=plugin.env | {"CLAUDE_PROJECT_DIR": str(repository), "CLAUDE_CODE_ENTRYPOINT": by} | env,
         )  # fmt: skip
         assert done.stderr == ""
         return done.stdout
@@ -107,15 +107,18 @@ def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_p
     for hostile in ("", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/$(touch x)/x.jsonl"):
         assert asked(hostile) == "{}\n"
     assert asked(f"/projects/{PROJECT}/x.jsonl", "sdk-cli") == "{}\n"
-    assert asked(f"/projects/{PROJECT}/x.jsonl") == '{"look":true}\n'
+    assert asked(f"/projects/{PROJECT}/x.jsonl") == '{"look":true,"offer":false}\n'
     assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
     assert started(plugin, repository) == []
     assert not os.path.lexists(tmp_path / "x")
     can_ask = pending(plugin) / "can-ask"
     os.utime(can_ask, (1, 1))
     assert asked(f"/projects/{PROJECT}/x.jsonl", "sdk-cli") == "{}\n"
-    assert asked(f"/projects/{PROJECT}/x.jsonl") == '{"look":true}\n', "a start looked since"
+    assert asked(f"/projects/{PROJECT}/x.jsonl") == '{"look":true,"offer":false}\n', "a start looked since"
     assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
+    os.utime(can_ask, (1, 1))
+    tool = {"RESUME_HOOKS_HANDOFF_TOOL": "on"}
+    assert asked(f"/projects/{PROJECT}/x.jsonl", **tool) == '{"look":true,"offer":true}\n', "then the engine itself"
     os.utime(can_ask, (1, 1))
     (pending(plugin).parent / "vault-told").touch()
     assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
