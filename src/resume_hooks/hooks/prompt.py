@@ -103,6 +103,7 @@ def answer(trigger: Trigger, event: dict[str, Any]) -> str:
 def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> TriggerAnswer:
     """What the module of a trigger that reads a transcript answers. Raises ResumeHooksError."""
     from resume_hooks.hooks.request import Request, show
+    from resume_hooks.sessions.agents.registry import found
 
     row = ROWS[trigger.verb]
     if row.argument and not row.reads and trigger.verb != "trim" and trigger.text.lower() in HELP:
@@ -110,7 +111,9 @@ def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Tri
     _require(session_id)
     module = importlib.import_module(row.lane)
     window, where, in_subagent = settings.load()["context_window"].value, Where(), bool(reply.field(event, "agent_id"))
-    path = reply.transcript(event, session_id, where) or _of_another(session_id, where)
+    path = reply.transcript(event, session_id, where)
+    if path is None and (of_another := found(session_id, where)):
+        path = of_another.path
     forked = event.get("forked")
     request = Request(trigger, session_id, path, window if isinstance(window, int) else 0, where, in_subagent)
     request = request._replace(
@@ -119,14 +122,6 @@ def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Tri
     )
     answered: TriggerAnswer = module.answer(request)
     return answered
-
-
-def _of_another(session_id: str, where: Where) -> str | None:
-    """A session of another agent as it can be read; None where there is none."""
-    from resume_hooks.sessions.agents.registry import found
-
-    session = found(session_id, where)
-    return session.path if session else None
 
 
 def _require(session_id: str) -> None:
@@ -164,7 +159,8 @@ def _bug(error: Exception, trigger: Trigger) -> str:
     bug_log.note(f">{trigger.verb}", __version__, error)
     kept = f"\n\n{_kept(trigger.text)}" if trigger.text else ""
     return (
-        f"resume-hooks failed and changed none of your sessions or files ({type(error).__name__}: {error}).{kept}\n\n"
+        f"resume-hooks failed ({type(error).__name__}: {error}). It changed none of your sessions or files; "
+        f"a new session that it had made by then is in `{typed('sessions')}`.{kept}\n\n"
         f"Your prompt was not sent.{' Put a space before > to send it as it is.' if trigger.sign == TYPED else ''}\n"
         f"To see what is wrong, in a shell:\n  {typed('doctor')}\n\nThen try again."
     )

@@ -95,7 +95,7 @@ def _is_a_block(out: bytes) -> None:
     assert reason
     assert len(reason.encode("utf-16-le")) // 2 <= reply.MAX_REASON
     assert not FORBIDDEN & set(reason)
-    assert "failed and changed none of your sessions or files" not in reason, reason
+    assert "It changed none of your sessions or files" not in reason, reason
 
 
 def starts_and_ends(home: ConfigHome) -> Try:

@@ -26,7 +26,7 @@ from resume_hooks.transcripts.head_tail import HeadTail, is_talk
 from resume_hooks.transcripts.records import message
 
 _BUSY = "Another command is making a child of this session"
-_PATIENCE = 6.0  # seconds that are waited for it: longer than it may take
+_PATIENCE = 10.0  # seconds that are waited for it: longer than a trigger may read, and the write
 
 
 @contextlib.contextmanager
