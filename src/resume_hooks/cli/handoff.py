@@ -15,10 +15,10 @@ from resume_hooks.derive.fresh_child import (
     Contents,
     FilesBeside,
     RolloverPlan,
-    beside,
     digest_reference,
     digest_to_edit,
     edited_digest,
+    file_writer,
     opening_tier,
 )
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
@@ -115,7 +115,7 @@ def _show(decided: RolloverPlan, options: HandoffOptions) -> None:
 
 def _make_edited(parent: SessionFile, first: RolloverPlan, options: HandoffOptions) -> Made:
     """Let the user change what the child is told, then make it. ResumeHooksError where they cancel."""
-    beside(first, options.where, options)  # refuses before anybody has written a word in vain
+    file_writer(first, options.where, options)  # refuses before anybody has written a word in vain
     old = first.draft.session_id
     with edit(digest_to_edit(opening_tier(first.contents.digest, first.draft))) as text:
         if edited_text := edited_digest(text):
@@ -128,11 +128,11 @@ def _make_edited(parent: SessionFile, first: RolloverPlan, options: HandoffOptio
 
 def _make(decided: RolloverPlan, options: HandoffOptions) -> Made:
     """Write a child and what it is to leave in the project, or only say so."""
-    files = beside(decided, options.where, options)
+    write_files = file_writer(decided, options.where, options)
     if options.dry_run:
-        return carry_out(decided, options.where, dry_run=True), files(None)
+        return carry_out(decided, options.where, dry_run=True), write_files(None)
     receipt = write(decided, options.where)
-    return receipt, files(receipt)
+    return receipt, write_files(receipt)
 
 
 def _text(receipt: Receipt, files: FilesBeside) -> str:

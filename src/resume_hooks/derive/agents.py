@@ -17,7 +17,7 @@ from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agents, ends_of, known_as, label_of, left_of, require_whole
+from resume_hooks.sessions.agents.registry import OTHERS, agents, ends_of, label_of, left_of, require_whole
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
@@ -122,7 +122,7 @@ def fork(
         return writes.fork(session, cut, output_dir)
     if cut is not None:
         raise UsageError("A cut and another agent exclude each other", "Fork it with the cut, then the fork with --to.")
-    from resume_hooks.derive.conversation import conversation, told_lines
+    from resume_hooks.derive.conversation import conversation, conversation_lines
     from resume_hooks.derive.fork import ForkPlan
     from resume_hooks.transcripts.transcript import scan
 
@@ -134,7 +134,7 @@ def fork(
     before = tokens.recent_context(session.path).tokens
     after = round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
     head = made.head(ChildSize(after, tokens.CHARACTERS_PER_TOKEN))
-    write = writes.conversation if writes else told_lines
+    write = writes.conversation if writes else conversation_lines
     return ForkPlan(draft=made, body=write(made, head, told, said), sizes=Sizes(before, after))
 
 
@@ -205,8 +205,8 @@ def _origin_note(made: Draft, where: Where) -> str:
 
 
 def _writer(name: str, where: Where) -> Writer | None:
-    """What writes for an agent; None for Claude Code, whose form is ours. UsageError for one that has no home here."""
-    known = known_as(name)
+    """The writer for an agent; None for Claude Code, which needs none. UsageError if the agent has no folder here."""
+    known = OTHERS.get(name)
     if known is None or not known.writer:
         return None
     agents(where, name)  # UsageError for one without a home
@@ -214,7 +214,7 @@ def _writer(name: str, where: Where) -> Writer | None:
 
 
 def writer_of(agent: str, where: Where) -> Writer:
-    """What writes for another agent than this client. UsageError where nothing does."""
+    """The writer for another agent than this client. UsageError if there is none."""
     writes = _writer(agent, where)
     if writes is None:
         raise UsageError(f"Nothing here writes sessions of {agent}", "Name another session.")

@@ -55,7 +55,7 @@ def conversation(transcript: Transcript, session_id: str) -> list[SpokenText]:
     return told
 
 
-def told_lines(child: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> FreshLines:
+def conversation_lines(child: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> FreshLines:
     """The lines of a child of this client that holds it; ``told`` stands before, where the screen doesn't show it."""
     setting, last = child.setting, str(uuid.uuid4())
     bodies = [head, lineage_line(setting, None, last, told)]

@@ -200,25 +200,16 @@ class FilesBeside(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def beside(decided: RolloverPlan, where: Where, options: object = None) -> Callable[[Receipt | None], FilesBeside]:
-    """What writes the files that parts put beside a handoff, in the user's project, or tells of them. UsageError.
+def file_writer(decided: RolloverPlan, where: Where, options: object = None) -> Callable[[Receipt | None], FilesBeside]:
+    """A function that writes the files that a part puts beside a handoff, in the user's project.
 
     The question ``beside a handoff`` is asked before anything is made: given are the plan of a child, where things are,
-    and what was asked of the verb, or None for a trigger. What comes back is a function. Given the child's receipt,
-    once it is made, it writes the files; given None it says which those would be. UsageError for what can't be meant;
-    no failure after that costs the child: it is a warning.
+    and what was asked of the verb, or None for a trigger. Given the child's receipt, once it is made, the function
+    writes the files; given None it says which those would be. UsageError for what can't be meant; no failure after that
+    costs the child: it is a warning.
     """
-    asked = [answer(decided, where, options) for answer in seam.answers("beside a handoff")]
-
-    def done(receipt: Receipt | None) -> FilesBeside:
-        found = [write(receipt) for write in asked]
-        return FilesBeside(
-            tuple(path for files in found for path in files.documents),
-            next((files.ledger for files in found if files.ledger), ""),
-            tuple(warning for files in found for warning in files.warnings),
-        )
-
-    return done
+    answer = next(seam.answers("beside a handoff"), None)
+    return answer(decided, where, options) if answer else lambda _: FilesBeside()
 
 
 MAX_EDITED = 20_000  # characters: more than five times what we would write, and the child stays quick to read

@@ -12,7 +12,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import existing_child, one_at_a_time
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents, FilesBeside, RolloverPlan, beside, opening_of
+from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents, FilesBeside, RolloverPlan, file_writer, opening_of
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import pending_handoff, reply
 from resume_hooks.hooks.child_cards import child_card
@@ -26,6 +26,7 @@ from resume_hooks.sessions.opening_layout import short_opening, task_step
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.processes import client_pid, started
+from resume_hooks.system.text import counted
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
 BY_CLEAR = "or type /clear: the new session starts with this digest, too"
@@ -40,13 +41,8 @@ LEAST = 600
 OPENING_LINE = 1
 """The line of a child that holds its opening: after the metadata."""
 
-COUNTED = {
-    "constraints": ("constraint", "constraints"),
-    "changed": ("file", "files"),
-    "commands": ("command", "commands"),
-    "decisions": ("decision", "decisions"),
-}
-"""What a card counts of a digest, one and several."""
+COUNTED = {"constraints": "constraint", "changed": "file", "commands": "command", "decisions": "decision"}
+"""What a card counts of a digest, each with its noun."""
 
 
 def step_of(text: str) -> tuple[str, bool]:
@@ -74,10 +70,10 @@ def answer(request: Request) -> TriggerAnswer:
             digest = digest_of(parent, where)
             contents = Contents(knowledge(digest), new_task=True) if anew else Contents(digest)
             plan = agents.fresh(parent, where, kind="handoff", next_step=step, contents=contents)
-            files = beside(plan, where)
+            write_files = file_writer(plan, where)
         # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
         receipt = write(plan, where)
-    return _answer_of(receipt, request, [*_digest_lines(plan), *_files(files(receipt))])
+    return _answer_of(receipt, request, [*_digest_lines(plan), *_files(write_files(receipt))])
 
 
 def _answer_of(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> TriggerAnswer:
@@ -104,7 +100,7 @@ def _digest_lines(plan: RolloverPlan) -> list[str]:
     if digest is None:
         return []
     counts = {name: len(digest.of(name)) + digest.omitted.get(name, 0) for name in COUNTED}
-    listed = ", ".join(f"{count} {COUNTED[name][count != 1]}" for name, count in counts.items() if count)
+    listed = ", ".join(counted(count, COUNTED[name]) for name, count in counts.items() if count)
     return [f"digest: {listed or 'your prompts'}"]
 
 

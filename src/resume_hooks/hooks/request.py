@@ -53,10 +53,8 @@ def without_transcript(error: type[ResumeHooksError], words: str) -> ResumeHooks
     return error(f"{words}: this session has no transcript yet", "Send a prompt first.")
 
 
-class TimeLimit(ResumeHooksError):
+class TimeLimit(ResumeHooksError, code="too-slow"):
     """The work behind a trigger took longer than a prompt may wait."""
-
-    code = "too-slow"
 
     def __init__(self, message: str, command: str) -> None:
         super().__init__(message, f"In a shell there is no limit: {command}")

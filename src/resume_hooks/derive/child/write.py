@@ -130,22 +130,32 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
     can't be copied, or an ancestor that the vault can't take.
     """
     draft, passed = plan.draft, list[Check]()
+    title = draft.own_title or ""
     with contextlib.ExitStack() as stack:
         stack.enter_context(_project_folder(draft, where))
         missed = stack.enter_context(plan.sidecars(where))
-        title = _Title(draft, stack)
+
+        def lines() -> Iterator[bytes]:
+            nonlocal title
+            yield from plan.body.lines()
+            if (
+                draft.own_title is None
+            ):  # chosen when it is due: the folder's titles stay locked until the child is there
+                stack.enter_context(titles_locked(draft.folder))
+                title = draft.free_title()
+                yield title_line(draft.session_id, title) + b"\n"
 
         def check(path: str) -> None:
-            passed.extend(all_checks(plan, title.text, path))
+            passed.extend(all_checks(plan, title, path))
             invariants.require(passed, draft.path)
 
-        create_session(draft.path, chain(plan.body.lines(), title.lines()), check)
+        create_session(draft.path, lines(), check)
         _require_same_parent(draft, where)
     warnings = [*missed]
     if draft.parent is not NOBODY:
         warnings += copy_tasks(draft.parent.session_id, draft.session_id, where) if plan.keeps_tasks else []
         warnings += _link(draft, where)
-    return receipt(plan, Written(title.text, tuple(passed), tuple(warnings)))
+    return receipt(plan, Written(title, tuple(passed), tuple(warnings)))
 
 
 def carry_out(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
@@ -190,21 +200,6 @@ def all_checks(plan: ChildPlan, title: str, path: str) -> list[Check]:
     if draft.own_title is None:
         checks.append(Check("the title is its own", HeadTail(path).custom_title == title))
     return checks
-
-
-class _Title:
-    """The last line of a child, chosen when it is due; the folder's titles stay locked until the child is there."""
-
-    def __init__(self, draft: Draft, stack: contextlib.ExitStack) -> None:
-        self._draft = draft
-        self._stack = stack
-        self.text = draft.own_title or ""
-
-    def lines(self) -> Iterator[bytes]:
-        if self._draft.own_title is None:
-            self._stack.enter_context(titles_locked(self._draft.folder))
-            self.text = self._draft.free_title()
-            yield title_line(self._draft.session_id, self.text) + b"\n"
 
 
 def _link(draft: Draft, where: Where) -> list[str]:

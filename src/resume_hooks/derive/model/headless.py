@@ -194,7 +194,7 @@ def _amount(value: object) -> float | None:
 
 def model_for(session: SessionFile, where: Where, name: str = "") -> HeadlessModel:
     """The model of a session's client, else of its own agent; ``name`` is its own, "" for the setting's."""
-    others = [known for known in registry.OTHERS if known.model]
+    others = [known for known in registry.OTHERS.values() if known.model]
     makers: dict[str, Callable[[Where, str], HeadlessModel]] = {NAME: model}
     makers |= {each.name: function_of(each.part, each.model) for each in others}
     found = [makers[agent](where, name) for agent in sorted(makers, key=lambda agent: agent != session.agent)]

@@ -16,7 +16,7 @@ from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, report
 from resume_hooks.paths import Where
 from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_of, known_as
+from resume_hooks.sessions.agents.registry import OTHERS, agent_of
 from resume_hooks.sessions.session_files import SessionFile
 
 
@@ -35,7 +35,7 @@ def examine(session: SessionFile, where: Where) -> DefectReport:
         return diagnose.examine(session, where)
     path = session.original
     try:
-        known = known_as(agent.name)
+        known = OTHERS.get(agent.name)
         found = list(function_of(known.part, known.defects)(path, agent.file_of)) if known and known.defects else []
     except (NotATranscript, SessionNotFound) as error:
         found = [Defect(diagnose.UNREADABLE, error.message)]
@@ -50,7 +50,7 @@ def repaired(session: SessionFile, where: Where, branch: str | None = None) -> R
         return Repair(decided, decided.report, decided.lost)
     if branch is not None:
         raise UsageError(f"A session of {agent.label} has no other branch", "Leave --branch out.")
-    found, known = examine(session, where), known_as(agent.name)
+    found, known = examine(session, where), OTHERS.get(agent.name)
     is_loss = function_of(known.part, known.is_loss) if known and known.is_loss else lambda _: False
     lost = [one for group in found.groups if is_loss(group.kind) for one in group.findings]
     return Repair(agents.writer_of(session.agent, where).repair(session), found, tuple(map(repair.told, lost)))

@@ -6,7 +6,7 @@ import contextlib
 
 from resume_hooks.parts.lost.strategy import NAME
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import known_as
+from resume_hooks.sessions.agents.registry import OTHERS
 from resume_hooks.system.invocation import typed
 from resume_hooks.system.text import counted
 
@@ -16,7 +16,7 @@ def lost_prompts(where: Where, *, waiting: bool = False) -> str:
 
     With somebody ``waiting`` a large history is not read for the first time: then there may be some.
     """
-    known = known_as(NAME)
+    known = OTHERS.get(NAME)
     if known is None or not known.is_there(where):
         return ""
     if waiting and not known.is_quick(where):

@@ -110,10 +110,10 @@ def _loaded(part: str, strategy: str, home: str, copies: str, where: Where) -> A
     return cast("Agent", function_of(part, strategy)(home, copies, where))
 
 
-OTHERS = tuple(Known(name, *row) for name, row in AGENTS.items() if is_there(row[0]))
-NAMES = (NAME, *(known.name for known in OTHERS))
-RUNNING = (NAME, *(known.name for known in OTHERS if known.session_variable))  # can go on with a session
-PARTIAL = frozenset(known.name for known in OTHERS if known.left)  # those whose sessions are not whole
+OTHERS = {name: Known(name, *row) for name, row in AGENTS.items() if is_there(row[0])}
+NAMES = (NAME, *OTHERS)
+RUNNING = (NAME, *(known.name for known in OTHERS.values() if known.session_variable))  # can go on with a session
+PARTIAL = frozenset(known.name for known in OTHERS.values() if known.left)  # those whose sessions are not whole
 
 OPENED = (NAME, *PARTIAL)
 """Those of whose sessions a list is chosen from: this client goes on in them, or in a fresh one from their prompts."""
@@ -121,7 +121,7 @@ OPENED = (NAME, *PARTIAL)
 
 def others(where: Where) -> list[Agent]:
     """The agents beside this client's own that have a home on this machine."""
-    return [known.load(where) for known in OTHERS if known.is_there(where)]
+    return [known.load(where) for known in OTHERS.values() if known.is_there(where)]
 
 
 def agents(where: Where, name: str = ALL) -> list[Agent]:
@@ -130,7 +130,7 @@ def agents(where: Where, name: str = ALL) -> list[Agent]:
         return [Claude(where), *(others(where) if name == ALL else [])]
     found = [agent for agent in others(where) if agent.name == name]
     if not found:
-        known = next(known for known in OTHERS if known.name == name)
+        known = OTHERS[name]
         keeps = f"Set {known.home_variable} to where {name} keeps it." if known.home_variable else ""
         raise UsageError(f"{known.home_in(where)} is not there", keeps)
     return found
@@ -145,7 +145,7 @@ def name_at(path: str, where: Where) -> str:
     """The name of the agent that a path is of, by its name or as one of our copies; this client's for any other."""
     copies, name = os.path.join(copies_in(where), ""), os.path.basename(path)
     copied = os.path.abspath(path).removeprefix(copies).partition(os.sep)[0] if copies in path else ""
-    return next((one.name for one in OTHERS if re.fullmatch(one.named, name) or one.name == copied), NAME)
+    return next((one.name for one in OTHERS.values() if re.fullmatch(one.named, name) or one.name == copied), NAME)
 
 
 def agent_of(session: SessionFile, where: Where) -> Agent:
@@ -153,14 +153,9 @@ def agent_of(session: SessionFile, where: Where) -> Agent:
     return agent_named(session.agent, where)
 
 
-def known_as(name: str) -> Known | None:
-    """The agent of a name beside this client, whether or not it has a home here."""
-    return next((one for one in OTHERS if one.name == name), None)
-
-
 def agent_named(name: str, where: Where) -> Agent:
     """The agent of a name, whether or not it has a home here; this client's for any other."""
-    known = known_as(name)
+    known = OTHERS.get(name)
     return known.load(where) if known else Claude(where)
 
 
@@ -176,7 +171,7 @@ def is_foreign(path: str, where: Where) -> bool:
 
 def left_of(agent: str) -> str:
     """What to say of an agent's sessions that are not whole; ``""`` where they are."""
-    known = known_as(agent)
+    known = OTHERS.get(agent)
     return known.left if known else ""
 
 
@@ -229,13 +224,13 @@ def found(session_id: str, where: Where) -> SessionFile | None:
 
 def homes_of_others(where: Where) -> list[str]:
     """The folders that sessions of other agents, and our copies of them, lie in."""
-    own = [os.path.join(one.home_in(where), folder) for one in OTHERS for folder in one.folders]
-    return [*own, *(os.path.join(copies_in(where), one.name) for one in OTHERS)]
+    own = [os.path.join(one.home_in(where), folder) for one in OTHERS.values() for folder in one.folders]
+    return [*own, *(os.path.join(copies_in(where), name) for name in OTHERS)]
 
 
 def asking(where: Where) -> str:
     """The session of another agent whose shell we run in; ``""`` for none."""
-    said = (where.environ.get(known.session_variable, "") for known in OTHERS)
+    said = (where.environ.get(known.session_variable, "") for known in OTHERS.values())
     return next((session_id for session_id in said if is_session_id(session_id)), "")
 
 
@@ -247,12 +242,14 @@ def opened_stores(where: Where, *, everyone: bool = False) -> list[SessionStore]
     Without these where a list would be the first to read a large history; a start and a search do it, too.
     """
     running = [
-        known.load(where).store for known in OTHERS if everyone and known.session_variable and known.is_there(where)
+        known.load(where).store
+        for known in OTHERS.values()
+        if everyone and known.session_variable and known.is_there(where)
     ]
     own = store_of(where, NAME)
     return [
         _Stores([own, *running]) if running else own,
-        *(known.load(where).store for known in OTHERS if known.left and known.is_quick(where)),
+        *(known.load(where).store for known in OTHERS.values() if known.left and known.is_quick(where)),
     ]
 
 
