@@ -79,7 +79,7 @@ def _starts(options: VerbOptions) -> bool:
 
 
 def model_of(named: str | None, session: SessionFile, where: Where) -> HeadlessModel:
-    """The model of ``--model``, else of the settings, for a session. UsageError for what can't be one."""
+    """The model of ``--model``, else of the settings, for a session. UsageError if it can't be one."""
     try:
         given = str(settings.KEYS["summary_model"].read(named)) if named else ""
     except ValueError as error:

@@ -95,7 +95,7 @@ def _shown(data: dict[str, Any]) -> list[tuple[str, object]]:
             else []
         ),
         *(
-            [("archived copy", f"{data['form']}, since {data['kept_at']}: the client's is gone")]
+            [("archived copy", f"{data['form']}, since {data['kept_at']}: Claude Code's own copy is gone")]
             if data["kept"]
             else []
         ),

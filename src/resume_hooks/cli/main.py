@@ -102,7 +102,7 @@ def run(arguments: list[str]) -> int:
     except click.exceptions.Abort:
         return Interrupted.exit_code
     except click.ClickException as error:
-        return _fail(verb, UsageError(error.format_message(), _way_on(verb)), as_json)
+        return _fail(verb, UsageError(error.format_message(), _help_hint(verb)), as_json)
     except OutputFailed as error:
         # What is still buffered must not fail once more when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -131,7 +131,7 @@ def _called(arguments: list[str], colour: bool | None) -> object:
     return _called(again, colour)
 
 
-def _way_on(verb: str) -> str:
+def _help_hint(verb: str) -> str:
     if verb in VERBS:
         return f"resume-hooks {verb} --help"
     import difflib  # nobody who types a verb right waits for it

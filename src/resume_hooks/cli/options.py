@@ -74,7 +74,7 @@ def complete_locator(_: click.Context, __: click.Parameter, incomplete: str) -> 
     return locators(incomplete)
 
 
-TO = option(type=click.Choice(RUNNING), help="The agent that is to go on with it.")
+TO = option(type=click.Choice(RUNNING), help="The agent to continue in.")
 DRY_RUN = flag(help="Show what would be written, write nothing.")
 YES = flag(help="Do not ask.")
 AGENT = option(type=click.Choice([*NAMES, ALL]), default=ALL, show_default=True, help="Whose sessions.")

@@ -116,7 +116,7 @@ def _brought_in(options: ResumeOptions) -> SessionFile | None:
         raise UsageError(f"What imports {locator} is not installed here", "Install resume-hooks anew.")
     click.confirm(f"Import {locator} into {current_folder()}?", default=True, abort=True)
     made, remark = bring_in(locator, current_folder())
-    say(f"{'imported' if made.session_id else 'known, imported before'}: {made.title}. {remark}", err=True)
+    say(f"{'imported' if made.session_id else 'already imported'}: {made.title}. {remark}", err=True)
     return session_file(made.file or made.parent_file)
 
 

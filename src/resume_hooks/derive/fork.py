@@ -69,14 +69,16 @@ class _HomeSeen:
     """A watcher: whether the first record that tells a folder tells the one that the session moved to."""
 
     def __init__(self, move: Relocation | None) -> None:
-        self._move = move
+        self._relocation_for = move
         self._home = ""
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         self._home = self._home or string(record, "cwd")
 
     def checks(self) -> list[Check]:
-        return [Check("it is at home in its folder", self._move is None or self._home == self._move.new)]
+        return [
+            Check("it is at home in its folder", self._relocation_for is None or self._home == self._relocation_for.new)
+        ]
 
 
 def plan(
@@ -100,7 +102,7 @@ def plan(
             "There is nothing to fork: this session holds no conversation",
             "Send a prompt first; if one was answered here, see what is broken: resume-hooks fsck.",
         )
-    move = _move(parent, home, where)
+    move = _relocation_for(parent, home, where)
     child = draft(session, parent.ends, REHOMED if move else FORK, where, output_dir, home=move.new if move else "")
     context, scale = weigh(session.path, parent.transcript.chain, parent.pieces)
     before, sent = context.tokens, tokens.sent_context(part.chain, scale.ratio)
@@ -160,7 +162,7 @@ def read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan,
     return parent, place
 
 
-def _move(parent: ParentScan, home: str | None, where: Where) -> Relocation | None:
+def _relocation_for(parent: ParentScan, home: str | None, where: Where) -> Relocation | None:
     """What moves to a ``home`` that was asked for; None if the session is at home there."""
     if home is None:
         return None

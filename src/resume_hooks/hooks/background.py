@@ -59,7 +59,7 @@ def main() -> None:
 def catch_up(event: dict[str, Any]) -> None:
     """Keep what was left, hold every session, once a day look for ancestors, and let go. OSError, ResumeHooksError."""
     headless = reply.is_headless()
-    is_over = _watch(HEADLESS_LIMIT, None) if headless else _watch(LIMIT, client_pid())
+    is_over = _stop_condition(HEADLESS_LIMIT, None) if headless else _stop_condition(LIMIT, client_pid())
     expiring_sessions.archived(event, is_over, waiting=False)
     archive_pending(Where(), is_over)
     with contextlib.suppress(OSError):
@@ -90,7 +90,7 @@ def index() -> None:
 
     begun, pause, wait = int(time.time()), DAY, False
     try:
-        if bring_up_to_date(Where(), _watch(INDEX_LIMIT, client_pid())).behind:
+        if bring_up_to_date(Where(), _stop_condition(INDEX_LIMIT, client_pid())).behind:
             return
     except ResumeHooksError:
         pause, wait = AGAIN, True
@@ -106,10 +106,10 @@ def of_parts() -> None:
     if reply.is_headless():
         return
     for work in seam.answers("in the background after a start"):
-        work(Where(), _watch(INDEX_LIMIT, client_pid()))
+        work(Where(), _stop_condition(INDEX_LIMIT, client_pid()))
 
 
-def _watch(seconds: float, client: int | None) -> Callable[[], bool]:
+def _stop_condition(seconds: float, client: int | None) -> Callable[[], bool]:
     """Tells whether time is over: after so many seconds, or once a client is gone."""
     until = time.monotonic() + seconds
     return lambda: time.monotonic() > until or (client is not None and not process_runs(client))

@@ -13,7 +13,7 @@ from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.findings import Defect
-from resume_hooks.maintenance.fsck.refusals import kinds_of, reasons
+from resume_hooks.maintenance.fsck.refusals import defects_behind, reasons
 from resume_hooks.maintenance.fsck.repair import RepairPlan
 from resume_hooks.system.text import one_line
 
@@ -36,7 +36,7 @@ def answer(request: Request) -> TriggerAnswer:
         return _made(request)
     if STATUS not in request.text:
         return show(f"This session stays as it is. Later: {handoff}, or in a shell: {request.command} --repair")
-    kinds = kinds_of(request.text)
+    kinds = defects_behind(request.text)
     if not kinds:
         return show("")
     try:

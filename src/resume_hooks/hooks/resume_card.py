@@ -144,7 +144,7 @@ def _cached(comparison: Comparison) -> str:
 
 
 def _habit(comparison: Comparison) -> list[str]:
-    """What of the session the API still has, as far as its own usage tells, and what a turn takes."""
+    """How much of the session the API still has cached, and what a typical turn costs."""
     seen = comparison.traffic
     plural = "s" if seen.requests != 1 else ""
     turn = f"a turn: about {seen.requests:,} request{plural}, adds {seen.growth:,} tokens"

@@ -79,7 +79,7 @@ def answered_card(question: Question, trim: str, *, gone: bool) -> str:
     """A yes to what was asked too long ago, or answered, and then gone on from or, if ``gone``, deleted."""
     words = f"there is nothing to confirm: the question is older than {OPEN // 60} minutes"
     if question.child:
-        since = "its file is gone" if gone else "somebody went on since"
+        since = "its file is gone" if gone else "it has been continued since"
         words = f"this trim was confirmed already and made {question.child}; {since}"
     again = f"  To be asked again:  {trim} {question.options}".rstrip()
     return refusal_card(words, again, last=f"First: {trim}")

@@ -233,7 +233,7 @@ class Sums(NamedTuple):
     """What a bundle tells of a session after its records: their number, and a digest over their lines in hex.
 
     ``damaged`` lines held no record; ``left_out`` files beside it were too large, or could not be read. ``seal`` is the
-    digest of everything that the bundle says of the session (``Seal``), ``""`` in the form without.
+    digest of everything that the bundle says of the session (``Seal``), ``""`` in bundles that have no seal.
     """
 
     lines: int

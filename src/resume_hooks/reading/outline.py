@@ -186,7 +186,7 @@ def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] =
     ends = HeadTail(session.path)
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
     transcript = scan(session.path, reach, observers=[observer, *watching])
-    places = _places(observer, transcript)
+    places = _turn_states(observer, transcript)
     turns = tuple(_turns(observer, places))
     known = {node.number for node in transcript.chain} | _before_compactions(transcript)
     compactions = (
@@ -226,7 +226,7 @@ def _turns(observer: OutlineScan, places: Sequence[str]) -> Iterator[OutlineTurn
         )
 
 
-def _places(observer: OutlineScan, transcript: Transcript) -> list[str]:
+def _turn_states(observer: OutlineScan, transcript: Transcript) -> list[str]:
     """Where each turn stands. Plain exports have no links and sub-agents one chain of their own: all of it is live."""
     if observer.subagent or not transcript.nodes:
         return [LIVE] * len(observer.turns)

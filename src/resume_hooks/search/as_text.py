@@ -82,7 +82,7 @@ def _fitting(pieces: Sequence[str], left: Callable[[int], list[str]], budget: in
 
 
 def _brief(head: str, rest: list[str], hit: Hit, budget: int) -> str:
-    """The best hit on one line, where there is no room for more; at least what was found."""
+    """The best hit on one line, where there is no room for more; failing that, the heading alone."""
     room = budget - len("\n".join([head, "", *rest]))
     if room < SHORTEST:
         return _cut(head, budget)

@@ -27,7 +27,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a search is limited to; None and empty: to nothing.
+    """What a search is limited to. The defaults mean no limit; an empty set of ``sessions`` matches nothing.
 
     ``sessions`` are ids, ``agent`` the name of one of their sub-agents; ``folders`` are working directories, to which
     ``within`` adds what was started below a folder and ``projects`` names of project folders; ``since`` and ``until``

@@ -217,7 +217,7 @@ def _linked(words: str, pull: str, around: Surroundings) -> SessionFile | None:
 
 
 def behind(form: str, words: str) -> str:
-    """The words without the name of a form before them, ``tag:words``."""
+    """The text after the prefix ``<form>:``, such as ``tag:``; the whole text without one."""
     named, colon, rest = words.partition(":")
     return rest.strip() if colon and named.lower() == form else words
 

@@ -52,7 +52,7 @@ class LabelChange(NamedTuple):
 def renamed(session: SessionFile, title: str, where: Where, *, force: bool = False) -> LabelChange:
     """Decide on a new title; nothing is written.
 
-    Beside the title, the name that clients from 2.1.112 show above the input box. UsageError for what can't be a title
+    Beside the title, the name that clients from 2.1.112 show above the input box. UsageError if it can't be a title
     or be renamed; TitleTaken where another session of the project has it, unless ``force``.
     """
     new, ends = _as_title(title), _own(session, where)
@@ -73,7 +73,7 @@ def renamed(session: SessionFile, title: str, where: Where, *, force: bool = Fal
 
 
 def tagged(session: SessionFile, tag: str, where: Where) -> LabelChange:
-    """Decide on a new tag, ``""`` for none; nothing is written. UsageError for what can't be a tag or be tagged."""
+    """Decide on a new tag, ``""`` for none; nothing is written. UsageError if it can't be one, or be set."""
     new, ends = _as_tag(tag) if tag else "", _own(session, where)
     return _change(session, ends.tag, new, [label(TAG, new, session.session_id)] if ends.tag != new else [], where)
 

@@ -83,5 +83,7 @@ def _enter(within: int, part: str) -> int:
         return os.open(part, _FOLDER | getattr(os, "O_NOFOLLOW", 0), dir_fd=within)
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}:
-            raise WriteFailed(f"{part} is a symbolic link or no folder, so nothing was looked for behind it") from error
+            raise WriteFailed(
+                f"{part} is a symbolic link, or not a folder, so nothing was looked for behind it"
+            ) from error
         raise

@@ -4,8 +4,8 @@ Standard library, Python 3.9. Other people's processes are seen but never touche
 
 Whether the client itself started us, not a shell of the model's, was measured on 2.1.329 and 2.1.330: what a hooks
 module starts is the client's own child and stays in the client's session of the kernel; each shell of the model's leads
-a session of its own, and nothing in there can come back. So the parent must be a client that lists itself, of our own
-session, with no other client above it: a client that the model started is no person's.
+a session of its own, and nothing in there can rejoin the client's. So the parent must be a client that lists itself, of
+our own session, with no other client above it: a client that the model started is no person's.
 """
 
 from __future__ import annotations

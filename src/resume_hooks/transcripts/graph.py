@@ -157,7 +157,7 @@ def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
         leaf = _message_at(graph, chosen) if chosen else None
         if leaf is not None:
             return leaf
-    return _among_ends(graph, checkpoint, pointed, last) or max(rows, key=_time)
+    return _chosen_leaf(graph, checkpoint, pointed, last) or max(rows, key=_time)
 
 
 def _settled(graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: Node) -> Node | None:
@@ -167,7 +167,7 @@ def _settled(graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: N
     return last if _continues(graph, last, pointed, checkpoint, through_itself=True) else pointed
 
 
-def _among_ends(graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: Node) -> Node | None:
+def _chosen_leaf(graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: Node) -> Node | None:
     answered = {parent.uuid for node in graph.nodes.values() if node.spoken and (parent := graph.parent(node))}
     parents = graph.children(graph.nodes.values())
     ends = (_message_at(graph, node) for node in graph.nodes.values() if node.uuid not in parents)

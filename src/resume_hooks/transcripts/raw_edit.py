@@ -61,7 +61,7 @@ def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
 
 def with_field(body: bytes, record: Record, key: str, value: object) -> bytes | None:
     """``body``, which parses to ``record``, with one of its own fields set, byte for byte otherwise; else None."""
-    return _at_the_top(body, key, record[key], value)
+    return _replace_top_level(body, key, record[key], value)
 
 
 def with_session_id(body: bytes, session_id: str) -> bytes:
@@ -114,12 +114,12 @@ def _one_by_one(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
         if value == old[key]:
             continue
         wanted = {**record, key: value}
-        body = _at_the_top(body, key, old[key], value) or encode(wanted)
+        body = _replace_top_level(body, key, old[key], value) or encode(wanted)
         record = wanted
     return body
 
 
-def _at_the_top(body: bytes, key: str, old: object, value: object) -> bytes | None:
+def _replace_top_level(body: bytes, key: str, old: object, value: object) -> bytes | None:
     there, wanted = _field(key, old), _field(key, value)
     start = body.find(there)
     for _ in range(_TRIES):

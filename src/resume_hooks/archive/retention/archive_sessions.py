@@ -93,7 +93,7 @@ def _kept(session: SessionFile, where: Where, client_files: ClientFiles, *, dry_
 
 
 class BackgroundArchiver:
-    """Archives sessions; what lies beside their transcripts is looked up once a folder."""
+    """Archives sessions; what lies beside their transcripts is looked up once per folder."""
 
     def __init__(self, where: Where) -> None:
         self.may = permission.allowed(where)[0]

@@ -231,7 +231,7 @@ def _write(
 ) -> ArchivedSession:
     folder = folder_of(session.session_id, where)
     new = described(session, where)._replace(folder=folder, complete=not missed)
-    files, earlier = _files(old, _compare(old, sources), folder)
+    files, earlier = _packed_files(old, _compare(old, sources), folder)
     parts = {part.place: part for part in files}
     return commit.commit(new._replace(parts=(parts.pop(new.place), *parts.values()), earlier=earlier), where)
 
@@ -255,7 +255,7 @@ def described(session: SessionFile, where: Where) -> ArchivedSession:
     )
 
 
-def _files(
+def _packed_files(
     old: ArchivedSession | None, compared: _Comparison, folder: str
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
     """All archived files and earlier states, packed together where something is new.

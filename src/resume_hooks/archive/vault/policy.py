@@ -99,7 +99,7 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
     """
     gone: list[Dropped] = []
     going = due(where, keeping)
-    aged = ripe([each.session_id for each, _, by_age in going if by_age], where, time.time())
+    aged = past_grace_period([each.session_id for each, _, by_age in going if by_age], where, time.time())
     for each, why, by_age in going:
         if not by_age or each.session_id in aged:
             with contextlib.suppress(ResumeHooksError):
@@ -138,7 +138,7 @@ def _age(archived: ArchivedSession) -> float:
     return 0.0 if ended is None else time.time() - ended / 1000
 
 
-def ripe(due: Sequence[str], where: Where, now: float) -> set[str]:
+def past_grace_period(due: Sequence[str], where: Where, now: float) -> set[str]:
     """Those of the sessions ``due`` at ``now``, seconds since the epoch, that were so long enough ago.
 
     The others are noted, as far as a manifest may hold them.

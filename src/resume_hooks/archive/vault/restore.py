@@ -331,7 +331,7 @@ def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -
 def require_real(folder: str, top: str) -> None:
     """Raise PlaceTaken where a folder, or one above it up to ``top``, is a link or anything else that is no folder."""
     if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
-        raise PlaceTaken(f"{folder} is a symbolic link or no folder", "Move it away, then try again.")
+        raise PlaceTaken(f"{folder} is a symbolic link, or not a folder", "Move it away, then try again.")
     if folder != top:
         require_real(os.path.dirname(folder), top)
 

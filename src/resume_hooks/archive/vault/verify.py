@@ -22,7 +22,7 @@ class ArchiveFinding(NamedTuple):
 
 
 def verify(archived: ArchivedSession, read: Callable[[int], None] = lambda _: None) -> list[ArchiveFinding]:
-    """What is wrong with what is archived of a session. ``read`` is told the bytes of each piece that was read."""
+    """What is wrong with a session's archived copy. ``read`` is called with the size of each piece that was read."""
     packs_used = dict.fromkeys(part.where for part in archived.all_parts)
     return [finding for where in packs_used for finding in _in_pack(archived, where, read)]
 

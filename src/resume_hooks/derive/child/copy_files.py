@@ -205,7 +205,7 @@ def _link(source: str, target: str) -> None:
 
 
 def _copy(source: str, target: str) -> None:
-    """A copy that keeps mode and times: a restored file gets them, and an older one passes for unchanged."""
+    """Copy a file with its mode and times: a restored file gets both, and an older time counts as unchanged."""
     with open_regular(source, follow=False) as old:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with open(os.open(target, flags, MODE), "wb") as new:

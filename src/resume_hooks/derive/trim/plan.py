@@ -313,5 +313,5 @@ SLIM = Options(
 
 
 def slim_plan(session: SessionFile, where: Where) -> TrimPlan:
-    """Decide on a slim copy. NothingToTrim if there is no conversation, UsageError for what can't be a parent."""
+    """Decide on a slim copy. NothingToTrim if there is no conversation, UsageError if it can't be a parent."""
     return plan(read(session), where, SLIM, method="slim")

@@ -245,7 +245,7 @@ def _media(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa:
     yield from map(Pick, _of(MEDIA, material))
 
 
-def _long(kind: str, times: int = 1) -> Rule:
+def _longer_than_threshold(kind: str, times: int = 1) -> Rule:
     """Contents of a kind that are longer than the threshold of their tool, or than so many times that."""
 
     def rule(material: TrimMaterial, options: Options) -> Iterator[Pick]:
@@ -258,7 +258,7 @@ def _long(kind: str, times: int = 1) -> Rule:
 
 def _inputs(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     """Long inputs of tools (files written, texts edited, commands), if answered and no file is restored from them."""
-    for pick in _long(INPUT)(material, options):
+    for pick in _longer_than_threshold(INPUT)(material, options):
         if pick.piece.call in material.answered and pick.piece.call not in material.restored:
             yield pick
 
@@ -266,7 +266,7 @@ def _inputs(material: TrimMaterial, options: Options) -> Iterator[Pick]:
 def _assistant(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     """If asked for: the first N long answers of the model, counting those trimmed before, or all but the last N."""
     if options.assistant:
-        long = list(_long(TEXT)(material, options))
+        long = list(_longer_than_threshold(TEXT)(material, options))
         end = options.assistant if options.assistant < 0 else max(0, options.assistant - material.answers_gone)
         yield from long[:end]
 
@@ -280,11 +280,11 @@ RULES: dict[str, Rule] = {
     "repeats": _repeats,
     "failures": _failures,
     "thinking": _thinking,
-    "attachments": _long(ATTACHMENT),
+    "attachments": _longer_than_threshold(ATTACHMENT),
     "media": _media,
-    "results": _long(RESULT),
+    "results": _longer_than_threshold(RESULT),
     "inputs": _inputs,
-    "pasted": _long(PROMPT, PASTE_TIMES),
+    "pasted": _longer_than_threshold(PROMPT, PASTE_TIMES),
     "assistant": _assistant,
 }
 """The least useful contents first: a target size is met from the top."""

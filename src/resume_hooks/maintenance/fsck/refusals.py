@@ -47,7 +47,7 @@ REFUSALS = (
 _STATUS = re.compile(r"\b400\b")
 
 
-def kinds_of(message: str) -> frozenset[Kind]:
+def defects_behind(message: str) -> frozenset[Kind]:
     """The defects that an API error may come from; none for an error that no conversation's form is the reason of."""
     said = message.lower().replace("`", "")
     if not _STATUS.search(said):

@@ -90,7 +90,7 @@ def rehome(
 ) -> tuple[list[Receipt], list[NotCopied]]:
     """A copy at home in ``new`` of each session that has none there, oldest first: the order by date stays.
 
-    ``advance`` is told the bytes done and the total. A session that can't be copied is left out, with the reason.
+    ``advance`` is called with the bytes done and the total. What can't be copied is left out, with the reason.
     """
     made, left, done = list[Receipt](), list[NotCopied](), 0
     total, there = sum(session.size for session in sessions), _copied(new, where)

@@ -41,7 +41,7 @@ class FoundSecret(NamedTuple):
 
 
 class FileScan(NamedTuple):
-    """A file as it was looked at: what tells it, how far it was read in whole lines, and what was found."""
+    """Result of scanning one file: its identity, how many whole lines were read, and the findings."""
 
     inode: int
     size: int

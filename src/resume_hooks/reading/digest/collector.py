@@ -200,7 +200,7 @@ class LineageFacts:
         self._order += 1
         if not self._branches.is_known(brief.uuid, brief.parent, self._order) and call is not None:
             del self._open[brief.call]
-            self._worked(call, "", RecordPlace(session_id, number, self._order), brief.uuid)
+            self._on_tool_success(call, "", RecordPlace(session_id, number, self._order), brief.uuid)
         return True
 
     def _assistant(self, record: Record, place: RecordPlace) -> None:
@@ -297,11 +297,11 @@ class LineageFacts:
         elif call.tool == "Bash":
             self._ran(call, record, block, text, place)
         elif not records.is_error(block):
-            self._worked(call, text, place, string(record, "uuid"))
+            self._on_tool_success(call, text, place, string(record, "uuid"))
             if agent := records.agent_of(record):
                 self.agents[agent] = self._order
 
-    def _worked(self, call: PendingCall, text: str, place: RecordPlace, uuid: str) -> None:
+    def _on_tool_success(self, call: PendingCall, text: str, place: RecordPlace, uuid: str) -> None:
         """A tool other than the shell did what it was called for."""
         if call.tool in _WRITERS or (call.tool.startswith("mcp__") and _FOREIGN_WRITER.search(call.tool[:200])):
             self.changes += [FileChange(path, call.folder, call.place) for path in call.paths()]

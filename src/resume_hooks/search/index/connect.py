@@ -103,7 +103,7 @@ def bring_up_to_date(where: Where, is_over: IsOver) -> UpdateOutcome:
     task = _Task(where, is_over)
     if task.empty:
         return UpdateOutcome()
-    opened = _on_disk(task)
+    opened = _open_stored(task)
     opened.db.close()
     return opened.outcome
 
@@ -224,12 +224,12 @@ def _ready(task: _Task, needed: Collection[str] | None, *, rebuild: bool) -> Ope
     if task.empty:
         return OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [])
     try:
-        return _on_disk(task, rebuild=rebuild)
+        return _open_stored(task, rebuild=rebuild)
     except (IndexUnusable, IndexDamaged) as error:
         return _for_once(task, needed, error.message)
 
 
-def _on_disk(task: _Task, *, rebuild: bool = False) -> OpenIndex:
+def _open_stored(task: _Task, *, rebuild: bool = False) -> OpenIndex:
     """The index that is kept, made anew where it is damaged. IndexUnusable, IndexDamaged."""
     seen = _identity(task.path)
     if rebuild:
